@@ -1,0 +1,46 @@
+# Two commands do everything on a machine with Python 3.11+ and make:
+#   make demo    make test
+# Each creates .venv and installs what it needs first.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full lint format bench figures clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "sottovoce needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY) ## prior, comparison and picture on generated data
+	$(BIN)/sottovoce demo
+
+test: $(READY) ## the whole test suite at its everyday size
+	$(BIN)/python -m pytest -n 2 -m "not full"
+
+test-full: $(READY) ## the same with every promise at its stated size
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY) ## ruff and mypy
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+format: $(READY) ## let ruff rewrite the files
+	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+bench: $(READY) ## measure ratios and write docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+figures: $(READY) ## pictures and tables of the documents
+	$(BIN)/python -m experiments
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

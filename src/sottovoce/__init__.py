@@ -1,0 +1,114 @@
+"""Locally private sampling with public data: the public names, and nothing else."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .catalogue import (
+    SAMPLERS,
+    blend,
+    global_minimax,
+    kernel_clip,
+    local_minimax,
+    minimax_kernel,
+    optimal_utility,
+    prior_minimax,
+    randomized_response,
+    relative_mollifier,
+    rr_with_prior,
+)
+from .comparison import Comparison, ComparisonRow, compare
+from .divergences import (
+    CHI2,
+    DIVERGENCES,
+    HELLINGER2,
+    JS,
+    KL,
+    REVERSE_KL,
+    TV,
+    FDivergence,
+    alpha,
+    hockey_stick,
+)
+from .errors import (
+    NotLinearError,
+    ParameterError,
+    PriorError,
+    SottovoceError,
+    TableError,
+    UserDataError,
+)
+from .prior import Prior
+from .samplers import ClipSampler, KernelSampler, Sampler
+from .tuning import PublicUsers, tuned
+
+if TYPE_CHECKING:
+    from .frames import Users, build_prior, read_users
+    from .plots import plot_box, plot_comparison
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CHI2",
+    "DIVERGENCES",
+    "HELLINGER2",
+    "JS",
+    "KL",
+    "REVERSE_KL",
+    "SAMPLERS",
+    "TV",
+    "ClipSampler",
+    "Comparison",
+    "ComparisonRow",
+    "FDivergence",
+    "KernelSampler",
+    "NotLinearError",
+    "ParameterError",
+    "Prior",
+    "PriorError",
+    "PublicUsers",
+    "Sampler",
+    "SottovoceError",
+    "TableError",
+    "UserDataError",
+    "Users",
+    "alpha",
+    "blend",
+    "build_prior",
+    "compare",
+    "global_minimax",
+    "hockey_stick",
+    "kernel_clip",
+    "local_minimax",
+    "minimax_kernel",
+    "optimal_utility",
+    "plot_box",
+    "plot_comparison",
+    "prior_minimax",
+    "randomized_response",
+    "read_users",
+    "relative_mollifier",
+    "rr_with_prior",
+    "tuned",
+]
+
+# Names whose rooms need dataframes or matplotlib: loaded when first asked for.
+_LATER = {
+    "Users": "frames",
+    "build_prior": "frames",
+    "read_users": "frames",
+    "plot_box": "plots",
+    "plot_comparison": "plots",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'sottovoce' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    except ModuleNotFoundError as missing:
+        raise ImportError(
+            f"sottovoce.{name} needs {missing.name}; install it with: pip install 'sottovoce[cli]'"
+        ) from missing

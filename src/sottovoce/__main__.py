@@ -1,0 +1,20 @@
+"""Entry point of the command `sottovoce`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what to install when its libraries are missing."""
+    try:
+        from .cli import run
+    except ModuleNotFoundError as missing:
+        sys.exit(
+            f"sottovoce: the command line needs {missing.name}; install it with: pip install 'sottovoce[cli]'"
+        )
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""How the command line shows things: rich tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .cards import Card
+from .comparison import Comparison
+from .demo import averages
+
+console = Console()
+if console.width < 100 or not console.is_terminal:
+    console.width = 120  # a wrapped line is readable, a number cut in half is not
+NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
+
+
+def print_card(card: Card) -> None:
+    """The card of one sampler."""
+    kept = "yes: a user like the public data is released undistorted" if card.keeps_prior else "no"
+    one = "yes: the sampler is linear" if card.linear else "no: the clip needs the user's whole p"
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("sampler", f"[bold]{escape(card.sampler)}[/bold] for {escape(card.group)}")
+    facts.add_row("epsilon", f"{card.epsilon:g}")
+    facts.add_row("categories", f"{card.categories:,}")
+    rarest = escape(str(card.rarest_category))
+    facts.add_row("smallest prior probability", f"{card.smallest_probability:.4g} ({rarest})")
+    facts.add_row("keeps the prior", kept)
+    facts.add_row("one record is enough", one)
+    facts.add_row("prior digest", card.prior_digest[:16])
+    console.print(facts)
+    table = Table(box=None, header_style="bold")
+    for column in ("worst case", "this sampler", "rand. response", "rel. mollifier", "paper's bound"):
+        table.add_column(column, justify="left" if column == "worst case" else "right", no_wrap=True)
+    for row in card.worst_cases:
+        values = (row.this, row.randomized_response, row.relative_mollifier, row.paper_bound)
+        table.add_row(row.divergence, *map(number, values))
+    console.print(table)
+    console.print()
+
+
+def print_comparison(table: Comparison) -> None:
+    """One line per row of the comparison; the group only where there are several."""
+    columns = ("mean", "median", "p90", "p99", "maximum", "worst_case")
+    grouped = any(row.group != "all" for row in table)
+    shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    names = [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns, "keeps q"]
+    for column in names:
+        side = "left" if column in ("group", "sampler", "f") else "right"
+        shown.add_column(column.replace("_", " "), justify="left" if side == "left" else "right")
+    for row in table:
+        shown.add_row(
+            *([escape(row.group)] if grouped else []),
+            f"{row.epsilon:g}",
+            escape(row.sampler),
+            escape(row.divergence),
+            f"{row.users:,}",
+            *(number(getattr(row, column)) for column in columns),
+            "yes" if row.keeps_prior else "no",
+        )
+    console.print(shown)
+
+
+def print_averages(table: Comparison) -> None:
+    """Mean and maximum TV per sampler and epsilon, averaged over groups."""
+    shown = Table(title="TV to the member's own taste, mean/maximum", box=None, header_style="bold")
+    shown.add_column("sampler", no_wrap=True)
+    for epsilon in dict.fromkeys(row.epsilon for row in table):
+        shown.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
+    shown.add_column("keeps q", justify="right", no_wrap=True)
+    for name, cells, keeps in averages(table):
+        shown.add_row(name, *cells, "yes" if keeps else "no")
+    console.print(shown)
+
+
+def number(value: float) -> str:
+    """Four digits that stay readable from 1e-9 to 1e9."""
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output; null stands for infinity, which JSON does not have."""
+    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

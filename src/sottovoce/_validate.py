@@ -1,0 +1,164 @@
+"""One line per check: each function returns the clean value or raises, naming what was wrong.
+
+Two kinds of input meet here. Public ones (epsilon, options, priors) may be repeated in a message;
+private ones (a user's p) may not: their messages carry counts of rows and the size of a sum, nothing
+that could be a coordinate of somebody's data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .errors import ParameterError, UserDataError
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.intp]
+
+LARGEST_EPSILON = 100.0
+"""Above this e^epsilon times a floor leaves double precision, and nobody would call it privacy."""
+
+SUM_TOLERANCE = 1e-9
+"""How far a distribution's sum may be from one: far above rounding, far below a real mistake."""
+
+NEGLIGIBLE = 1e-250
+"""A private probability below this counts as zero, so that no ratio c/p can overflow."""
+
+
+def real(**named: object) -> float:
+    """Return the one named value as a finite float."""
+    ((name, value),) = named.items()
+    if isinstance(value, bool | np.bool_ | str | bytes | bytearray):
+        raise ParameterError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{name} must be a number, got {_short(value)}") from None
+    if not math.isfinite(number):
+        raise ParameterError(f"{name} must be finite, got {number}")
+    return number
+
+
+def positive(**named: object) -> float:
+    """Return the one named value as a float greater than zero."""
+    ((name, _),) = named.items()
+    number = real(**named)
+    if number <= 0:
+        raise ParameterError(f"{name} must be greater than 0, got {number}")
+    return number
+
+
+def at_least(least: float, **named: object) -> float:
+    """Return the one named value as a float no smaller than `least`."""
+    ((name, _),) = named.items()
+    number = real(**named)
+    if number < least:
+        raise ParameterError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def fraction(**named: object) -> float:
+    """Return the one named value as a float in [0, 1]."""
+    ((name, _),) = named.items()
+    number = real(**named)
+    if not 0 <= number <= 1:
+        raise ParameterError(f"{name} must lie between 0 and 1, got {number}")
+    return number
+
+
+def privacy(epsilon: object) -> float:
+    """Return epsilon as a float in (0, LARGEST_EPSILON]."""
+    number = positive(epsilon=epsilon)
+    if number > LARGEST_EPSILON:
+        raise ParameterError(
+            f"epsilon must be at most {LARGEST_EPSILON:g}, got {number}: a larger value protects nothing"
+        )
+    return number
+
+
+def one_of(choices: tuple[str, ...], **named: object) -> str:
+    """Return the one named value, which must be among `choices`."""
+    ((name, value),) = named.items()
+    if value not in choices:
+        raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {_short(value)}")
+    return str(value)
+
+
+def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
+    """Return private users as normalised sparse rows, one per user, or refuse without quoting them.
+
+    `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are
+    never changed.
+    """
+    rows = _as_rows(p)
+    if rows.shape[1] != categories:
+        raise UserDataError(
+            f"p must have one value per category: the prior has {categories} categories, "
+            f"p has {rows.shape[1]}"
+        )
+    _refuse(rows, ~np.isfinite(rows.data), "values that are not finite numbers")
+    _refuse(rows, rows.data < 0, "negative values")
+    rows.data[rows.data < NEGLIGIBLE] = 0.0
+    rows.eliminate_zeros()
+    totals = _row_sums(rows)
+    empty = int(np.count_nonzero(totals == 0))
+    if empty:
+        raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no mass")
+    off = np.abs(totals - 1)
+    wrong = int(np.count_nonzero(off > SUM_TOLERANCE))
+    if wrong:
+        worst = float(totals[np.argmax(off)] - 1)
+        raise UserDataError(
+            f"p must sum to 1: {wrong} of {len(totals)} users do not, the furthest sums to "
+            f"1 {'+' if worst > 0 else '-'} {abs(worst):.3g}; divide counts by their sum first"
+        )
+    rows.data /= np.repeat(totals, np.diff(rows.indptr))
+    return rows
+
+
+def _as_rows(p: object) -> sparse.csr_array[np.float64]:
+    """Copy `p` into a canonical csr_array of doubles."""
+    if sparse.issparse(p):
+        given: Any = p
+        if given.ndim != 2:
+            raise UserDataError("p as a sparse array must have two dimensions, users by categories")
+        if not _is_real(given.dtype):
+            raise UserDataError(f"p must hold real numbers, got dtype {given.dtype}")
+        rows: sparse.csr_array[np.float64] = sparse.csr_array(given, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        return rows
+    try:
+        dense = np.asarray(p)
+    except ValueError:
+        dense = np.empty(0, dtype=object)
+    if not _is_real(dense.dtype):
+        raise UserDataError("p must be a vector, an (m, n) array of numbers or a sparse matrix")
+    if dense.ndim not in (1, 2):
+        raise UserDataError(f"p must have one or two dimensions, got {dense.ndim}")
+    return sparse.csr_array(np.atleast_2d(dense).astype(np.float64))
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "biuf"
+
+
+def _refuse(rows: sparse.csr_array[np.float64], bad: npt.NDArray[np.bool_], what: str) -> None:
+    """Refuse the users with a bad entry, saying how many there are."""
+    if bad.any():
+        owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        count = len(np.unique(owner[bad]))
+        raise UserDataError(f"p must hold probabilities: {count} of {rows.shape[0]} users have {what}")
+
+
+def _row_sums(rows: sparse.csr_array[np.float64]) -> FloatArray:
+    return np.asarray(rows.sum(axis=1), dtype=np.float64).ravel()
+
+
+def _short(value: object) -> str:
+    """A public value for a message, cut so that a wrong argument cannot flood the screen."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

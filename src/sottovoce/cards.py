@@ -1,0 +1,70 @@
+"""A card: what one sampler promises, beside the alternatives, before any user is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .catalogue import optimal_utility, randomized_response, relative_mollifier
+from .divergences import DIVERGENCES
+from .prior import Category
+from .samplers import Sampler, label
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The largest possible divergence of one user, for a sampler and its rivals."""
+
+    divergence: str
+    this: float
+    randomized_response: float
+    relative_mollifier: float
+    paper_bound: float
+
+
+@dataclass(frozen=True)
+class Card:
+    """The public facts about a sampler; nothing in it depends on private data."""
+
+    group: str
+    sampler: str
+    epsilon: float
+    categories: int
+    smallest_probability: float
+    rarest_category: Category
+    linear: bool
+    keeps_prior: bool
+    prior_digest: str
+    worst_cases: tuple[WorstCase, ...]
+
+
+def card(sampler: Sampler, *, group: str = "all") -> Card:
+    """Collect the worst case for every divergence against randomized response, mollifier and bound.
+
+    >>> from sottovoce import Prior, kernel_clip
+    >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
+    >>> facts.rarest_category, round(facts.worst_cases[0].this, 3)
+    ('A', 0.931)
+    """
+    prior, epsilon = sampler.prior, sampler.epsilon
+    response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
+    return Card(
+        group=group,
+        sampler=label(sampler),
+        epsilon=epsilon,
+        categories=len(prior),
+        smallest_probability=prior.smallest,
+        rarest_category=prior.categories[int(prior.probabilities.argmin())],
+        linear=sampler.linear,
+        keeps_prior=sampler.keeps_prior,
+        prior_digest=prior.digest,
+        worst_cases=tuple(
+            WorstCase(
+                divergence=name,
+                this=sampler.worst_case(f),
+                randomized_response=response.worst_case(f),
+                relative_mollifier=mollifier.worst_case(f),
+                paper_bound=optimal_utility(prior, epsilon, f),
+            )
+            for name, f in DIVERGENCES.items()
+        ),
+    )

@@ -1,0 +1,124 @@
+"""A small invented data set: a film club's public survey and its members' private histories.
+
+Nothing here is real. The same seed always gives the same data, so every number that the documents
+quote from it can be printed again.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from ._validate import FloatArray
+from .catalogue import SAMPLERS
+from .comparison import Comparison, compare
+from .divergences import TV
+from .prior import Prior
+
+SEED = 20250503
+GENRES = (
+    "Drama", "Comedy", "Action", "Thriller", "Romance", "Adventure", "Crime", "Science fiction",
+    "Family", "Horror", "Animation", "Fantasy", "Mystery", "Musical", "War", "History",
+    "Documentary", "Western",
+)  # fmt: skip
+GROUPS = ("under 25", "25 to 44", "45 and over")
+EPSILONS = (1.0, 2.0, 4.0, 6.0)
+
+_POPULARITY = np.array([22, 18, 13, 10, 8.5, 7, 6, 5.5, 4, 3.6, 3, 2.6, 2.2, 1.6, 1.5, 1.1, 0.8, 0.6])
+_TASTE = {
+    "under 25": {"Animation": 2.0, "Horror": 1.8, "Fantasy": 1.6, "Western": 0.5, "History": 0.6},
+    "25 to 44": {"Family": 1.5, "Science fiction": 1.3, "Musical": 0.8},
+    "45 and over": {"Western": 2.2, "War": 1.8, "History": 1.7, "Horror": 0.5, "Animation": 0.6},
+}
+_MEMBERS = {"under 25": 700, "25 to 44": 900, "45 and over": 400}
+_SURVEYED = 300
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DemoData:
+    """Per group: the public survey's counts, the prior they give, and the members' record counts."""
+
+    survey: dict[str, FloatArray]
+    priors: dict[str, Prior]
+    members: dict[str, FloatArray]
+
+    def users(self, group: str) -> sparse.csr_array[np.float64]:
+        """The members' private distributions."""
+        counts = self.members[group]
+        return sparse.csr_array(counts / counts.sum(axis=1, keepdims=True))
+
+
+def demo_data(seed: int = SEED) -> DemoData:
+    """Invent the survey and 2,000 members over 18 genres in 3 groups.
+
+    >>> data = demo_data()
+    >>> sum(len(counts) for counts in data.members.values()), len(data.priors["under 25"])
+    (2000, 18)
+    """
+    rng = np.random.default_rng(seed)
+    survey, priors, members = {}, {}, {}
+    for group in GROUPS:
+        taste = _POPULARITY * [_TASTE[group].get(genre, 1.0) for genre in GENRES]
+        survey[group] = _histories(rng, taste, _SURVEYED).sum(axis=0)
+        priors[group] = Prior.from_counts(survey[group], GENRES)
+        members[group] = _histories(rng, taste, _MEMBERS[group])
+    return DemoData(survey, priors, members)
+
+
+def _histories(rng: np.random.Generator, taste: FloatArray, people: int) -> FloatArray:
+    """Counts of films per genre: most people near the common taste, some far from it."""
+    closeness = rng.choice([4.0, 20.0, 80.0], size=people, p=[0.25, 0.45, 0.30])
+    own = rng.gamma(closeness[:, None] * taste / taste.sum()) + 1e-9
+    films = np.clip(np.exp(rng.normal(np.log(60), 0.8, size=people)), 12, 600).astype(int)
+    counts = rng.multinomial(films, own / own.sum(axis=1, keepdims=True))
+    return counts.astype(np.float64)
+
+
+def demo_comparison(data: DemoData, epsilons: tuple[float, ...] = EPSILONS) -> Comparison:
+    """Every sampler on every group at every epsilon, in total variation."""
+    parts = [
+        compare(data.users(group), [make(prior, epsilon) for make in SAMPLERS.values()], TV, group=group)
+        for group, prior in data.priors.items()
+        for epsilon in epsilons
+    ]
+    return Comparison(tuple(row for part in parts for row in part))
+
+
+def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
+    """Per sampler: "mean/maximum" at every epsilon, averaged over groups, and whether q is kept."""
+    lines = []
+    for name in dict.fromkeys(row.sampler.split("(")[0] for row in table):
+        mine = [row for row in table if row.sampler.split("(")[0] == name]
+        cells = []
+        for epsilon in dict.fromkeys(row.epsilon for row in mine):
+            rows = [row for row in mine if row.epsilon == epsilon]
+            mean = sum(row.mean for row in rows) / len(rows)
+            largest = sum(row.maximum for row in rows) / len(rows)
+            cells.append(f"{mean:.3f}/{largest:.3f}")
+        lines.append((name, cells, all(row.keeps_prior for row in mine)))
+    return lines
+
+
+def write_tables(data: DemoData, folder: Path) -> tuple[Path, Path]:
+    """Write the survey and the histories as CSV files that `sottovoce compare --by group` reads."""
+    prior_path, users_path = folder / "survey.csv", folder / "members.csv"
+    with prior_path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["group", "item", "count"])
+        for group, counts in data.survey.items():
+            out.writerows([group, genre, int(n)] for genre, n in zip(GENRES, counts, strict=True))
+    with users_path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["user", "group", "item", "weight"])
+        member = 0
+        for group, histories in data.members.items():
+            for counts in histories:
+                member += 1
+                out.writerows(
+                    [f"member-{member:04d}", group, GENRES[i], int(counts[i])] for i in np.flatnonzero(counts)
+                )
+    return prior_path, users_path

@@ -1,0 +1,38 @@
+"""The errors a caller can meet, and what each one asks of them.
+
+    SottovoceError (ValueError)
+    ├── ParameterError   an option is out of range: change the option
+    ├── PriorError       the public data cannot serve as a prior: fix, smooth or merge it
+    ├── UserDataError    a user's data are not a distribution: fix the data (values are never shown)
+    ├── NotLinearError   the operation needs a kernel and this sampler has none: pick another sampler
+    └── TableError       a file or table cannot be read as asked: fix the file or the column names
+
+Messages name the parameter, the condition and, for public inputs, the value. A message about
+private data says how many rows are wrong, never which rows and never what they hold.
+"""
+
+from __future__ import annotations
+
+
+class SottovoceError(ValueError):
+    """Base of every error this library raises on purpose."""
+
+
+class ParameterError(SottovoceError):
+    """An option such as epsilon, gamma or weight is out of range."""
+
+
+class PriorError(SottovoceError):
+    """The public data cannot serve as a prior."""
+
+
+class UserDataError(SottovoceError):
+    """Private data are malformed; the message never repeats them."""
+
+
+class NotLinearError(SottovoceError):
+    """The operation needs a linear sampler."""
+
+
+class TableError(SottovoceError):
+    """A file or table cannot be read as asked."""

@@ -1,0 +1,167 @@
+"""The paper's kernel in closed form: O(n log n) to build, O(n) to apply, to invert and to store.
+
+Zamanlooy, Diaz, Asoodeh (2025) build the optimal linear sampler by a recursion over matrices, in
+O(n³) time and O(n²) memory, for a prior that must already be sorted. Unrolled, the recursion is two
+vectors. With q ascending, a = e^ε, S_i = Σ_{j≥i} q_j and D_i = (a−1)q_i + S_i,
+
+    M_1 = 1,  M_{i+1} = M_i (1 − q_i/D_i),  c_i = M_i q_i/D_i
+
+    K_ij = c_j (j < i),   K_ii = a·c_i,   K_ij = (c_i/q_i)·q_j (j > i).
+
+Sorting happens inside; every public method speaks the caller's order.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from ._validate import FloatArray, IntArray
+from .errors import ParameterError
+from .support import Block
+
+LARGEST_MATRIX = 20_000
+"""Beyond this an n × n matrix needs more than 3 GiB, and the vectors say the same."""
+
+
+class MinimaxKernel:
+    """The ε-private kernel K with qK = q and the largest possible smallest diagonal.
+
+    Guarantees
+        c_j ≤ K_ij ≤ a·c_j in every column, hence ε-local privacy; qK = q; q_i K_ij = q_j K_ji
+        (reversible); the diagonal is non-decreasing in q. All up to rounding: certified integers are
+        the mechanism's business, not this file's.
+
+    ``floor`` is c. It is the minimum of every column but that of the largest category n, where every
+    entry is above c_n = K_nn/a: as a floor, c spans the larger box and so serves users better.
+
+    >>> kernel = MinimaxKernel(np.array([0.25, 0.75]), epsilon=math.log(3))
+    >>> kernel.matrix().round(4).tolist()
+    [[0.5, 0.5], [0.1667, 0.8333]]
+    """
+
+    def __init__(self, q: FloatArray, epsilon: float) -> None:
+        self.epsilon = epsilon
+        self._order = np.argsort(q, kind="stable")
+        self._q = q[self._order]
+        share = np.multiply(self._q, math.expm1(epsilon))
+        share += _sum_from(self._q)
+        np.divide(self._q, share, out=share)  # q_i / D_i
+        log_m = np.empty_like(share)
+        log_m[0] = 0.0
+        np.cumsum(np.log1p(-share[:-1]), out=log_m[1:])
+        share *= np.exp(log_m, out=log_m)
+        self._c = share
+
+    def __len__(self) -> int:
+        return len(self._q)
+
+    @cached_property
+    def _rank(self) -> IntArray:
+        rank = np.empty_like(self._order)
+        rank[self._order] = np.arange(len(self))
+        return rank
+
+    def _unsort(self, values: FloatArray) -> FloatArray:
+        out = np.empty_like(values)
+        out[..., self._order] = values
+        return out
+
+    @cached_property
+    def floor(self) -> FloatArray:
+        """The floor c of the box that holds every pK, read-only."""
+        c = self._unsort(self._c)
+        c.setflags(write=False)
+        return c
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """K_ii = a·c_i: how often each category is released as it is."""
+        return np.minimum(math.exp(self.epsilon) * self.floor, 1.0)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK along the last axis, with two cumulative sums."""
+        p = p[..., self._order]
+        boosted = _sum_after(p) + math.exp(self.epsilon) * p
+        return self._unsort(self._c * boosted + self._q * _sum_before(p * (self._c / self._q)))
+
+    def on_support(self, block: Block) -> FloatArray:
+        """(pK)_j for the categories j the users have, at the cost of those alone."""
+        last = len(self)
+        rank = np.where(block.p > 0, self._rank[block.columns], last)
+        order = np.argsort(rank, axis=1)
+        p = np.take_along_axis(block.p, order, axis=1)
+        where = np.minimum(np.take_along_axis(rank, order, axis=1), last - 1)
+        c, q = self._c[where], self._q[where]
+        boosted = _sum_after(p) + math.exp(self.epsilon) * p
+        x = np.where(p > 0, c * boosted + q * _sum_before(p * (c / q)), 0.0)
+        out = np.empty_like(x)
+        np.put_along_axis(out, order, x, axis=1)
+        return out
+
+    def row(self, i: int) -> FloatArray:
+        """Row i of K: the law released by a user who holds only category i."""
+        r = int(self._rank[i])
+        k = self._q * (self._c[r] / self._q[r])
+        k[:r] = self._c[:r]
+        k[r] = min(math.exp(self.epsilon) * self._c[r], 1.0)
+        return self._unsort(k)
+
+    def matrix(self) -> FloatArray:
+        """All of K as an n × n array."""
+        refuse_large_matrix(len(self))
+        k = np.where(np.tri(len(self), k=-1, dtype=bool), self._c, np.outer(self._c / self._q, self._q))
+        np.fill_diagonal(k, np.minimum(math.exp(self.epsilon) * self._c, 1.0))
+        out = np.empty_like(k)
+        out[np.ix_(self._order, self._order)] = k
+        return out
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹ along the last axis: the p with pK = y, in O(n).
+
+        In the eigenvectors of K, with λ_i = (a−1)c_i and S_i = Σ_{j≥i} q_j,
+        β_i = (y_i S_{i+1} − q_i Σ_{j>i} y_j)/(λ_i q_i S_i S_{i+1}) for i < n, β_n = 0 and
+        p_j = q_j (Σy + β_j S_{j+1} − Σ_{i<j} β_i q_i).
+        """
+        y = np.asarray(y, dtype=np.float64)[..., self._order]
+        total = _sum_from(self._q)
+        after = np.append(total[1:], 0.0)
+        scale = math.expm1(self.epsilon) * self._c * self._q * total * after
+        beta = np.divide(y * after - self._q * _sum_after(y), scale, out=np.zeros_like(y), where=after > 0)
+        p = y.sum(axis=-1, keepdims=True) + beta * after - _sum_before(beta * self._q)
+        return self._unsort(self._q * p)
+
+    def spectrum(self) -> FloatArray:
+        """The eigenvalues of K, largest first: 1, and (a−1)c_i for all but the largest q_i."""
+        rest = math.expm1(self.epsilon) * self._c[:-1]
+        return np.concatenate([[1.0], np.sort(rest)[::-1]])
+
+
+def refuse_large_matrix(n: int) -> None:
+    """Refuse an n × n array that would not fit a usual machine."""
+    if n > LARGEST_MATRIX:
+        raise ParameterError(
+            f"matrix is limited to {LARGEST_MATRIX} categories, this sampler has {n}; "
+            f"use distribution(p), or row(i) of its kernel"
+        )
+
+
+def _sum_from(values: FloatArray) -> FloatArray:
+    """Σ_{j≥i} along the last axis, added up from the far end so that small tails stay accurate."""
+    return np.cumsum(values[..., ::-1], axis=-1)[..., ::-1]
+
+
+def _sum_after(values: FloatArray) -> FloatArray:
+    """Σ_{j>i} along the last axis."""
+    out = np.zeros_like(values)
+    out[..., :-1] = _sum_from(values[..., 1:])
+    return out
+
+
+def _sum_before(values: FloatArray) -> FloatArray:
+    """Σ_{j<i} along the last axis."""
+    out = np.zeros_like(values)
+    np.cumsum(values[..., :-1], axis=-1, out=out[..., 1:])
+    return out

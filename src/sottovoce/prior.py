@@ -1,0 +1,256 @@
+"""Public data: a strictly positive distribution over named categories."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _validate
+from ._validate import FloatArray, IntArray
+from .errors import PriorError, UserDataError
+
+Category: TypeAlias = str | int
+
+ROUNDING = 1e-12
+"""A sum this close to one is one already; dividing again would only make bits depend on the order."""
+
+SMALLEST_PROBABILITY = 1e-100
+"""Below this a floor times e^-epsilon could leave double precision."""
+
+
+class Prior:
+    """A public distribution q over n named categories, q_i > 0 and Σq = 1.
+
+    The order of the categories is the caller's and stays so: every law, floor and user vector of the
+    library uses it. A prior is a frozen value; compare two with ``==``.
+
+    Guarantees
+        ``probabilities`` is strictly positive, read-only and sums to one up to rounding.
+        A category with probability zero could never be released privately (Zamanlooy et al. 2025:
+        qK = q forces its column to zero), so zeros are refused, never dropped in silence. Remove the
+        category, merge it, or smooth with ``Prior.from_counts(..., smoothing=0.5)``.
+
+    Parameters
+        categories: distinct names, all strings or all integers; a ``range`` is kept as it is, so
+            that ten million anonymous categories cost nothing.
+        probabilities: one number per category; must sum to one within 1e-9 (then normalised).
+
+    Raises
+        PriorError: zero, negative or non-finite probability, duplicate category, wrong length.
+
+    >>> prior = Prior(["Drama", "War", "Comedy"], [0.6, 0.1, 0.3])
+    >>> len(prior), prior.smallest, prior.categories[1]
+    (3, 0.1, 'War')
+    """
+
+    _categories: Sequence[Category]
+    _probabilities: FloatArray
+
+    def __init__(
+        self, categories: Iterable[Category], probabilities: npt.ArrayLike | Iterable[float]
+    ) -> None:
+        names = _names(categories)
+        q = _weights(probabilities, "probabilities")
+        _check_against(names, q, "probabilities")
+        total = float(q.sum())
+        if abs(total - 1) > _validate.SUM_TOLERANCE:
+            raise PriorError(
+                f"probabilities must sum to 1, they sum to {total:.12g}; "
+                f"use Prior.from_counts to normalise counts"
+            )
+        if abs(total - 1) > ROUNDING:
+            q /= total
+        if q.min() < SMALLEST_PROBABILITY:
+            i = int(q.argmin())
+            raise PriorError(
+                f"probabilities must be at least {SMALLEST_PROBABILITY:g}: category {names[i]!r} has {q[i]:g}"
+            )
+        q.setflags(write=False)
+        object.__setattr__(self, "_categories", names)
+        object.__setattr__(self, "_probabilities", q)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[Category, float] | Iterable[float],
+        categories: Iterable[Category] | None = None,
+        *,
+        smoothing: float = 0.0,
+    ) -> Prior:
+        """Normalise public counts, adding `smoothing` to each first: q_i ∝ count_i + smoothing.
+
+        `counts` is a mapping from category to count, or a sequence beside `categories`.
+
+        >>> Prior.from_counts({"Drama": 30, "War": 0}, smoothing=5).probabilities.tolist()
+        [0.875, 0.125]
+        """
+        extra = _validate.at_least(0, smoothing=smoothing)
+        if isinstance(counts, Mapping):
+            if categories is not None:
+                raise PriorError("categories must be left out when counts is a mapping")
+            names, weights = _names(counts.keys()), _weights(counts.values(), "counts")
+        else:
+            weights = _weights(counts, "counts")
+            names = range(len(weights)) if categories is None else _names(categories)
+        if np.any(weights < 0):
+            _check_against(names, weights, "counts")
+        weights += extra
+        _check_against(names, weights, "counts", hint="drop it, merge it or pass smoothing=")
+        return cls(names, weights / weights.sum())
+
+    @classmethod
+    def uniform(cls, categories: Iterable[Category]) -> Prior:
+        """The prior that favours nothing: q_i = 1/n.
+
+        >>> Prior.uniform(["a", "b"]).smallest
+        0.5
+        """
+        names = _names(categories)
+        if len(names) == 0:
+            raise PriorError("categories must not be empty")
+        return cls(names, np.full(len(names), 1 / len(names)))
+
+    @property
+    def categories(self) -> Sequence[Category]:
+        """The names, in the caller's order."""
+        return self._categories
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """The probabilities q, in the caller's order, read-only."""
+        return self._probabilities
+
+    @property
+    def smallest(self) -> float:
+        """q_min, the only feature of the prior that the paper's optimal utility depends on."""
+        return float(self._probabilities.min())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the categories with their probabilities, whatever their order.
+
+        Equal digests mean the same public data. (Two priors are equal, ``==``, when their order is
+        the same too.)
+        """
+        order = sorted(range(len(self)), key=self._categories.__getitem__)
+        names = [str(self._categories[i]).encode("utf-8", "surrogatepass") for i in order]
+        kind = type(self._categories[0]).__name__
+        state = hashlib.sha256(f"sottovoce prior 1 {kind} {len(names)}\n".encode())
+        state.update(np.array([len(name) for name in names], dtype="<u8").tobytes())
+        state.update(b"".join(names))
+        state.update(self._probabilities[order].astype("<f8").tobytes())
+        return state.hexdigest()
+
+    @cached_property
+    def index(self) -> Mapping[Category, int]:
+        """Where each category stands: its position in every vector of the library."""
+        return MappingProxyType({name: i for i, name in enumerate(self._categories)})
+
+    def positions(self, records: Iterable[Category]) -> IntArray:
+        """Where each of a user's records stands among the categories.
+
+        Raises
+            UserDataError: a record is in no category (how many, never which), or there is none.
+        """
+        known = self.index
+        found = [known.get(record, -1) for record in records]
+        if not found:
+            raise UserDataError("records must not be empty")
+        where = np.asarray(found, dtype=np.intp)
+        unknown = int(np.count_nonzero(where < 0))
+        if unknown:
+            raise UserDataError(
+                f"records must be categories of the prior: {unknown} of {len(found)} are not; "
+                f"drop them, or add the category to the prior"
+            )
+        return where
+
+    def frequencies(self, records: Iterable[Category]) -> FloatArray:
+        """One user's p: the share of their records in each category.
+
+        >>> Prior.uniform(["Drama", "War"]).frequencies(["War", "Drama", "War", "War"]).tolist()
+        [0.25, 0.75]
+        """
+        where = self.positions(records)
+        return np.bincount(where, minlength=len(self)) / len(where)
+
+    def __len__(self) -> int:
+        return len(self._probabilities)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prior):
+            return NotImplemented
+        return self is other or (
+            len(self) == len(other)
+            and bool(np.array_equal(self._probabilities, other._probabilities))
+            and tuple(self._categories) == tuple(other._categories)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Prior is frozen, {name} cannot be set")
+
+    def __repr__(self) -> str:
+        return f"Prior({len(self)} categories, smallest {self.smallest:.3g})"
+
+
+def _names(categories: Iterable[Category]) -> Sequence[Category]:
+    """Category names as a tuple of plain str or int (or the range given), all distinct."""
+    if isinstance(categories, range):
+        if len(categories) == 0:
+            raise PriorError("categories must not be empty")
+        return categories
+    if isinstance(categories, str | bytes):
+        raise PriorError(f"categories must be a sequence of names, got {categories!r}")
+    listed = categories.tolist() if isinstance(categories, np.ndarray) else list(categories)
+    if not listed:
+        raise PriorError("categories must not be empty")
+    kinds = {type(name) for name in listed}
+    if kinds != {str} and kinds != {int}:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise PriorError(f"categories must be all strings or all integers, got {found}")
+    if len(set(listed)) != len(listed):
+        seen: set[Category] = set()
+        twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise PriorError(f"categories must be distinct: {twice!r} appears more than once")
+    return tuple(listed)
+
+
+def _weights(values: npt.ArrayLike | Iterable[float], what: str) -> FloatArray:
+    """A fresh one-dimensional array of doubles."""
+    listed: Any = values if isinstance(values, np.ndarray | Sequence) else list(values)  # type: ignore[arg-type]
+    try:
+        weights = np.array(listed, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PriorError(f"{what} must be numbers") from None
+    if weights.ndim != 1:
+        raise PriorError(f"{what} must be one number per category, got {weights.ndim} dimensions")
+    return weights
+
+
+def _check_against(
+    names: Sequence[Category], weights: FloatArray, what: str, hint: str = "drop it or merge it"
+) -> None:
+    """Refuse lengths that differ and weights that are not strictly positive, naming the category."""
+    if len(names) != len(weights):
+        raise PriorError(
+            f"{what} must have one value per category: {len(names)} categories, {len(weights)} {what}"
+        )
+    bad = ~(np.isfinite(weights) & (weights > 0))
+    if bad.any():
+        i = int(np.argmax(bad))
+        more = int(bad.sum()) - 1
+        others = f" (and {more} more)" if more else ""
+        advice = f"; {hint}" if weights[i] == 0 else ""
+        raise PriorError(
+            f"{what} must be finite and greater than 0: category {names[i]!r} has "
+            f"{weights[i]:g}{others}{advice}"
+        )

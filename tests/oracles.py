@@ -1,0 +1,403 @@
+"""Slow, obvious references for the tests, sharing no code with the library.
+
+Everything here follows a definition or a published algorithm as directly as possible, with no
+regard for speed.  Nothing is imported from the package under test, so an agreement between the
+two means something.  Categories stay in the caller's order unless a function says otherwise,
+divergences take the private law first and the released law second, logarithms are natural.
+
+Sources: Zamanlooy, Diaz and Asoodeh 2025 (Locally Private Sampling with Public Data); Husain et
+al. 2020; Park, Asoodeh and Lee 2024; Ghazi et al. 2021; Warner 1965.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from mpmath import mp
+from scipy.optimize import brentq, linprog
+
+Array = npt.NDArray[np.float64]
+
+_TIGHT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+# --- the kernel of the paper -----------------------------------------------------------------
+
+
+def _algorithm_1_step(q: Array, a: float) -> Array:
+    """One call of the recursion of Zamanlooy et al. 2025, Algorithm 1, with Proposition 1 below."""
+    n = len(q)
+    if n == 1:
+        return np.ones((1, 1))
+    if n == 2:
+        alpha = q[0]
+        d = a * alpha + 1 - alpha
+        binary: Array = np.array([[a * alpha, 1 - alpha], [alpha, (a - 1) * alpha + 1 - alpha]]) / d
+        return binary
+    # The recursive call comes before the allocation so that only two matrices are ever alive.
+    inner = _algorithm_1_step(q[1:] / q[1:].sum(), a)
+    d = a * q[0] + 1 - q[0]
+    kernel = np.zeros((n, n))
+    kernel[0, 0] = a * q[0] / d
+    kernel[1:, 0] = q[0] / d
+    kernel[1:, 1:] = (1 - q[0] / d) * inner
+    kernel[0, 1:] = q[1:] / d
+    return kernel
+
+
+def algorithm_1(sorted_prior: Array, epsilon: float) -> Array:
+    """Zamanlooy et al. 2025, Algorithm 1 as printed, trusting the caller to sort (q_min = q[0])."""
+    q = np.asarray(sorted_prior, dtype=np.float64)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 2 * len(q) + 100)
+    try:
+        return _algorithm_1_step(q, math.exp(epsilon))
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def algorithm_1_any_order(prior: Array, epsilon: float) -> Array:
+    """Zamanlooy et al. 2025, Algorithm 1 on the sorted prior, put back in the caller's order."""
+    q = np.asarray(prior, dtype=np.float64)
+    order = np.argsort(q, kind="stable")
+    kernel = np.empty((len(q), len(q)))
+    kernel[np.ix_(order, order)] = algorithm_1(q[order], epsilon)
+    return kernel
+
+
+def kernel_mpmath(prior: Array, epsilon: float) -> Array:
+    """Zamanlooy et al. 2025, Algorithm 1 unrolled into a loop in 50 digits, caller's order."""
+    n = len(prior)
+    order = [int(i) for i in np.argsort(prior, kind="stable")]
+    with mp.workdps(50):
+        a = mp.exp(mp.mpf(float(epsilon)))
+        q = [mp.mpf(float(prior[i])) for i in order]
+        total = mp.fsum(q)
+        q = [value / total for value in q]
+        scale = mp.mpf(1)  # the product of the m of the steps done so far
+        kernel = np.empty((n, n))
+        for step in range(n - 1):
+            d = a * q[0] + 1 - q[0]
+            here = order[step]
+            kernel[here, here] = float(scale * a * q[0] / d)
+            for offset in range(1, len(q)):
+                later = order[step + offset]
+                kernel[later, here] = float(scale * q[0] / d)
+                kernel[here, later] = float(scale * q[offset] / d)
+            scale *= 1 - q[0] / d
+            rest = mp.fsum(q[1:])
+            q = [value / rest for value in q[1:]]
+        kernel[order[-1], order[-1]] = float(scale)
+    return kernel
+
+
+def ldp_epsilon(matrix: Array) -> float:
+    """The true epsilon of a kernel by definition: log of the largest max/min over its columns."""
+    worst = 0.0
+    for column in np.asarray(matrix, dtype=np.float64).T:
+        high, low = float(column.max()), float(column.min())
+        if high > 0:
+            worst = max(worst, math.log(high / low) if low > 0 else math.inf)
+    return worst
+
+
+# --- other kernels ---------------------------------------------------------------------------
+
+
+def randomized_response(n: int, epsilon: float) -> Array:
+    """Warner 1965 for n categories: the truth with weight e^epsilon, any other with weight 1."""
+    a = math.exp(epsilon)
+    kernel = np.full((n, n), 1 / (a + n - 1))
+    np.fill_diagonal(kernel, a / (a + n - 1))
+    return kernel
+
+
+def rr_with_prior(prior: Array, epsilon: float) -> Array:
+    """Ghazi et al. 2021 by trying every k and keeping the likeliest to tell the truth."""
+    q = np.asarray(prior, dtype=np.float64)
+    n = len(q)
+    likeliest_first = np.argsort(-q, kind="stable")
+    best, best_truth = np.empty((n, n)), -math.inf
+    for k in range(1, n + 1):
+        top = likeliest_first[:k]
+        kernel = np.zeros((n, n))
+        kernel[:, top] = 1 / k
+        kernel[np.ix_(top, top)] = randomized_response(k, epsilon)
+        truth = float(q @ np.diag(kernel))
+        if truth >= best_truth - 1e-12:  # ties go to the largest k
+            best, best_truth = kernel, truth
+    return best
+
+
+# --- optimal values by linear programming ----------------------------------------------------
+
+
+def _solve(cost: Array, **problem: Any) -> float:
+    """The optimal value of a linear program by HiGHS, or an error when there is none."""
+    answer = linprog(cost, method="highs", options=_TIGHT, **problem)
+    if answer.status != 0 or answer.fun is None:
+        raise RuntimeError(f"linear program not solved: {answer.message}")
+    return float(answer.fun)
+
+
+def best_linear_tv(prior: Array, epsilon: float) -> float:
+    """Zamanlooy et al. 2025, Lemma 1: least max_i (1 - K_ii) over private K that keep the prior."""
+    n, a = len(prior), math.exp(epsilon)
+    size = n * n + n + 1  # the variables: entries of K, column minima, worst case
+    k, least = np.arange(n * n).reshape(n, n), np.arange(n * n, n * n + n)
+    below: list[tuple[Array, float]] = []
+    equal: list[tuple[Array, float]] = []
+    for i, j in itertools.product(range(n), repeat=2):
+        floor_row, cap_row = np.zeros(size), np.zeros(size)
+        floor_row[[least[j], k[i, j]]] = [1, -1]  # minimum_j <= K_ij
+        cap_row[[k[i, j], least[j]]] = [1, -a]  # K_ij <= a minimum_j
+        below += [(floor_row, 0.0), (cap_row, 0.0)]
+    for i in range(n):
+        worst, stochastic, kept = np.zeros(size), np.zeros(size), np.zeros(size)
+        worst[[k[i, i], size - 1]] = -1  # 1 - K_ii <= worst case
+        stochastic[k[i]] = 1
+        kept[k[:, i]] = prior
+        below.append((worst, -1.0))
+        equal += [(stochastic, 1.0), (kept, float(prior[i]))]
+    cost = np.zeros(size)
+    cost[-1] = 1
+    return _solve(
+        cost,
+        A_ub=np.array([row for row, _ in below]),
+        b_ub=np.array([bound for _, bound in below]),
+        A_eq=np.array([row for row, _ in equal]),
+        b_eq=np.array([bound for _, bound in equal]),
+        bounds=(0, 1),
+    )
+
+
+def projection_tv_lp(p: Array, floor: Array, epsilon: float) -> float:
+    """Husain et al. 2020 as the linear program of Zamanlooy et al. 2025: least TV to the box."""
+    n, a = len(p), math.exp(epsilon)
+    one = np.eye(n)
+    return _solve(
+        np.concatenate([np.zeros(n), np.full(n, 0.5)]),  # x, then |x - p|
+        A_ub=np.block([[one, -one], [-one, -one]]),
+        b_ub=np.concatenate([p, -np.asarray(p)]),
+        A_eq=np.concatenate([np.ones(n), np.zeros(n)])[None, :],
+        b_eq=np.ones(1),
+        bounds=[(c, a * c) for c in floor] + [(0, None)] * n,
+    )
+
+
+def minimax_with_prior_lp(prior: Array, epsilon: float) -> float:
+    """Best worst-case TV of any private sampler that keeps the prior, a program over its floor."""
+    q, n, a = np.asarray(prior, dtype=np.float64), len(prior), math.exp(epsilon)
+    one, m = np.eye(n), np.ones((n, 1))
+    return 1 + _solve(
+        np.append(np.zeros(n), -1.0),  # the floor, then the least t_i
+        A_ub=np.block([[-a * one, m], [np.ones((n, n)) - one, m]]),
+        b_ub=np.concatenate([np.zeros(n), np.ones(n)]),
+        bounds=[(value / a, value) for value in q] + [(None, None)],
+    )
+
+
+def minimax_without_prior(n: int, epsilon: float) -> float:
+    """Park et al. 2024: the best worst-case TV when no prior has to be kept."""
+    return (n - 1) / (math.exp(epsilon) + n - 1)
+
+
+# --- divergences -----------------------------------------------------------------------------
+
+
+def _js_generator(t: Any) -> Any:
+    """The f of the Jensen-Shannon divergence of Lin 1991."""
+    return (t * mp.log(2 * t / (1 + t)) - mp.log((1 + t) / 2)) / 2
+
+
+def divergence_mpmath(
+    p: Array, x: Array, name: str, gamma: float | None = None, alpha: float | None = None
+) -> float:
+    """Csiszar's sum of x f(p/x) in 50 digits, with f(0) and lim f(t)/t taken at the two ends."""
+    with mp.workdps(50):
+        half, inf = mp.mpf(1) / 2, mp.inf
+        f: Callable[[Any], Any]
+        if name == "tv":
+            f, at_zero, slope = (lambda t: abs(t - 1) / 2), half, half
+        elif name == "kl":
+            f, at_zero, slope = (lambda t: t * mp.log(t)), 0, inf
+        elif name == "chi2":
+            f, at_zero, slope = (lambda t: (t - 1) ** 2), 1, inf
+        elif name == "hellinger2":
+            f, at_zero, slope = (lambda t: (mp.sqrt(t) - 1) ** 2), 1, 1
+        elif name == "js":
+            f, at_zero, slope = _js_generator, mp.log(2) / 2, mp.log(2) / 2
+        elif name == "reverse_kl":
+            f, at_zero, slope = (lambda t: -mp.log(t)), inf, 0
+        elif name == "hockey_stick" and gamma is not None and gamma >= 0:
+            level = mp.mpf(float(gamma))
+            f, at_zero, slope = (lambda t: max(t - level, 0)), 0, 1
+        elif name == "alpha" and alpha is not None and alpha not in (0, 1):
+            order = mp.mpf(float(alpha))
+            weight = order * (order - 1)
+            at_zero = -1 / weight if order > 0 else inf
+            f, slope = (lambda t: (t**order - 1) / weight), (inf if order > 1 else 0)
+        else:
+            raise ValueError(f"unknown divergence, or parameter missing: {name}")
+        total = mp.mpf(0)
+        for p_i, x_i in zip(p, x, strict=True):
+            private, released = mp.mpf(float(p_i)), mp.mpf(float(x_i))
+            if released > 0:
+                total += released * (f(private / released) if private > 0 else at_zero)
+            elif private > 0:
+                total += private * slope
+        return float(total)
+
+
+# The summands x f(p/x) and their derivatives in x, for p > 0; at p = 0 the summand is x f(0).
+_SUMMAND: dict[str, Callable[[float, float], float]] = {
+    "kl": lambda p, x: p * math.log(p / x),
+    "chi2": lambda p, x: (p - x) ** 2 / x,
+    "hellinger2": lambda p, x: (math.sqrt(p) - math.sqrt(x)) ** 2,
+    "js": lambda p, x: (p * math.log(2 * p / (p + x)) + x * math.log(2 * x / (p + x))) / 2,
+    "reverse_kl": lambda p, x: x * math.log(x / p),
+}
+_DERIVATIVE: dict[str, Callable[[float, float], float]] = {
+    "kl": lambda p, x: -p / x,
+    "chi2": lambda p, x: 1 - (p / x) ** 2,
+    "hellinger2": lambda p, x: 1 - math.sqrt(p / x),
+    "js": lambda p, x: math.log(2 * x / (p + x)) / 2,
+    "reverse_kl": lambda p, x: math.log(x / p) + 1,
+}
+_AT_ZERO = {"kl": 0.0, "chi2": 1.0, "hellinger2": 1.0, "js": math.log(2) / 2}
+
+
+def projection_convex(p: Array, floor: Array, epsilon: float, divergence_name: str) -> float:
+    """Least D_f(p || x) over the box by Lagrangian duality, certified by its own duality gap."""
+    if divergence_name == "reverse_kl" and np.any(np.asarray(p) == 0):
+        return math.inf
+    a, n = math.exp(epsilon), len(p)
+
+    def summand(i: int, x: float) -> float:
+        return _AT_ZERO[divergence_name] * x if p[i] == 0 else _SUMMAND[divergence_name](p[i], x)
+
+    def slope(i: int, x: float) -> float:
+        return _AT_ZERO[divergence_name] if p[i] == 0 else _DERIVATIVE[divergence_name](p[i], x)
+
+    def best(i: int, price: float) -> float:
+        """The x_i of the box that minimises its summand minus price * x_i."""
+        low, high = float(floor[i]), a * float(floor[i])
+        if slope(i, low) >= price:
+            return low
+        if slope(i, high) <= price:
+            return high
+        return float(brentq(lambda x: slope(i, x) - price, low, high, xtol=1e-300, rtol=1e-15))
+
+    # Bisect on the price of one unit of mass; the two ends bracket a total of one.
+    cheap = min(slope(i, float(floor[i])) for i in range(n)) - 1
+    dear = max(slope(i, a * float(floor[i])) for i in range(n)) + 1
+    for _ in range(200):
+        middle = (cheap + dear) / 2
+        if math.fsum(best(i, middle) for i in range(n)) < 1:
+            cheap = middle
+        else:
+            dear = middle
+    low = np.array([best(i, cheap) for i in range(n)])
+    high = np.array([best(i, dear) for i in range(n)])
+    room = math.fsum(high) - math.fsum(low)
+    share = (1 - math.fsum(low)) / room if room > 0 else 0.0
+    x = low + min(max(share, 0.0), 1.0) * (high - low)
+    if abs(math.fsum(x) - 1) > 1e-9:
+        raise RuntimeError(f"the box holds no law: total {math.fsum(x)}")
+    primal = math.fsum(summand(i, x[i]) for i in range(n))
+    dual = dear + math.fsum(summand(i, high[i]) - dear * high[i] for i in range(n))
+    if abs(primal - dual) > 1e-9 * max(1.0, abs(primal)):
+        raise RuntimeError(f"duality gap: {primal} against {dual}")
+    return primal
+
+
+def clip_by_bisection_mpmath(p: Array, prior: Array, floor: Array, epsilon: float) -> Array:
+    """Park et al. 2024, Proposition 3.4: p/r cut to [c, a c], with r by bisection to 200 bits."""
+    n = len(p)
+    with mp.workprec(400):
+        a = mp.exp(mp.mpf(float(epsilon)))
+        c = [mp.mpf(float(value)) for value in floor]
+        cap = [a * value for value in c]
+
+        def filled(direction: list[Any], members: list[int], mass: Any) -> dict[int, Any]:
+            """Cut scale * direction to the box on the members, the scale fixed by their mass."""
+            low = min(c[i] / direction[i] for i in members)
+            high = max(cap[i] / direction[i] for i in members)
+            for _ in range(200):
+                scale = mp.sqrt(low * high)
+                cut = [min(max(scale * direction[i], c[i]), cap[i]) for i in members]
+                if mp.fsum(cut) < mass:
+                    low = scale
+                else:
+                    high = scale
+            return {i: min(max(high * direction[i], c[i]), cap[i]) for i in members}
+
+        support = [i for i in range(n) if p[i] > 0]
+        zeros = [i for i in range(n) if p[i] <= 0]
+        supported, rest = mp.fsum(cap[i] for i in support), mp.fsum(c[i] for i in zeros)
+        if supported + rest < 1 and zeros:
+            x = {i: cap[i] for i in support}
+            x |= filled([mp.mpf(float(value)) for value in prior], zeros, 1 - supported)
+        else:
+            x = {i: c[i] for i in zeros}
+            x |= filled([mp.mpf(float(value)) for value in p], support, 1 - rest)
+        return np.array([float(x[i]) for i in range(n)])
+
+
+# --- searching ---------------------------------------------------------------------------------
+
+
+def worst_case_dense_search(
+    law: Callable[[Array], Array],
+    n: int,
+    divergence: Callable[[Array, Array], float],
+    rng: np.random.Generator,
+    tries: int,
+) -> float:
+    """Largest divergence found by search, to hold against Lemma 1 of Zamanlooy et al. 2025."""
+    users = [np.eye(n)[i] for i in range(n)]
+    if n <= 10:
+        for size in range(2, n + 1):
+            for subset in itertools.combinations(range(n), size):
+                user = np.zeros(n)
+                user[list(subset)] = 1 / size
+                users.append(user)
+    for _ in range(tries):
+        user = rng.dirichlet(np.full(n, 10 ** rng.uniform(-2.0, 1.5)))
+        users.append(user / user.sum())
+    return max(float(divergence(user, law(user))) for user in users)
+
+
+def random_box_points(floor: Array, epsilon: float, rng: np.random.Generator, count: int) -> Array:
+    """Random laws of the mollifier of Husain et al. 2020, from its vertices to its interior."""
+    low = np.asarray(floor, dtype=np.float64)
+    high = math.exp(epsilon) * low
+    n = len(low)
+
+    def vertex() -> Array:
+        """Raise the categories to their caps in a random order until the mass runs out."""
+        x = low.copy()
+        for i in rng.permutation(n):
+            left = 1 - math.fsum(x)
+            if left >= high[i] - low[i]:
+                x[i] = high[i]
+            else:
+                x[i] = min(max(low[i] + left, low[i]), high[i])
+                break
+        return x
+
+    points = np.empty((count, n))
+    for row in range(count):
+        corners = [1, 2, 3, n + 1][row % 4]  # a vertex, an edge or chord, a triangle, the interior
+        weights = rng.dirichlet(np.ones(corners))
+        mixed = weights @ np.array([vertex() for _ in range(corners)])
+        points[row] = np.clip(mixed, low, high)
+        if abs(math.fsum(points[row]) - 1) > 1e-12:
+            raise RuntimeError("the box holds no law")
+    return points
