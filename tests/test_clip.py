@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import oracles
 import pytest
+import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-import oracles
 import sottovoce as sv
-import strategies
 from sottovoce import floors
 
 FLOORS = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import oracles
 import pytest
+import strategies
+from cases import PRIORS
 from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
-import oracles
 import sottovoce as sv
-import strategies
-from cases import PRIORS
 from sottovoce.kernel import LARGEST_MATRIX, MinimaxKernel
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 6.0, 12.0)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
+import cases
 import numpy as np
+import oracles
 import pytest
+import strategies
 from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
-import cases
-import oracles
 import sottovoce as sv
-import strategies
 
 KEEPS_PRIOR = (
     "minimax_kernel",

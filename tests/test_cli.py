@@ -1,0 +1,165 @@
+"""The command line as a user meets it: a real process, its exit code and what it prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sottovoce as sv
+from sottovoce.demo import GROUPS, demo_comparison, demo_data
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sottovoce", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    done = run("demo", "--output", folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "printed.txt").write_text(done.stdout)
+    return folder
+
+
+def test_demo_prints_a_table_and_saves_a_picture(demo: Path) -> None:
+    printed = (demo / "printed.txt").read_text()
+    assert (demo / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    for name in sv.SAMPLERS:
+        assert name in printed
+    assert "2,000 members, 18 genres, 3 age groups" in printed
+    assert "keeps the prior" in printed
+    assert sorted(path.name for path in demo.iterdir()) == [
+        "comparison.png", "members.csv", "printed.txt", "survey.csv",
+    ]  # fmt: skip
+
+
+def test_compare_from_files_equals_the_library(demo: Path) -> None:
+    done = run(
+        "compare", demo / "survey.csv", demo / "members.csv", "--by", "group", "--weight", "weight",
+        "-e", 2, "-e", 6, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = {(r["group"], r["epsilon"], r["sampler"]): r for r in json.loads(done.stdout)["rows"]}
+    library = demo_comparison(demo_data(), (2.0, 6.0))
+    assert len(rows) == len(library) == 3 * 2 * len(sv.SAMPLERS)
+    for row in library:
+        theirs = rows[row.group, row.epsilon, row.sampler]
+        assert theirs["users"] == row.users
+        assert theirs["keeps_prior"] == row.keeps_prior
+        for statistic in ("mean", "median", "p90", "p99", "maximum", "worst_case"):
+            assert theirs[statistic] == pytest.approx(getattr(row, statistic), rel=1e-9, abs=1e-12)
+
+
+def test_compare_prints_a_table_for_people(demo: Path) -> None:
+    done = run(
+        "compare", demo / "survey.csv", demo / "members.csv", "-e", "2", "--weight", "weight",
+        "-s", "blend:weight=0.25", "-s", "local-minimax:gamma=9", "-d", "kl", "-d", "alpha:order=2",
+        "-d", "hockey-stick:gamma=1.5",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for text in ("blend(weight=0.25)", "local_minimax(gamma=9)", "alpha(2)", "hockey_stick(1.5)", "2,000"):
+        assert text in done.stdout
+    assert "not for publishing" in done.stdout
+    assert "…" not in done.stdout  # no number is cut
+
+
+def test_design_card(demo: Path) -> None:
+    done = run("design", demo / "survey.csv", "-e", 2, "--by", "group", "--json", "-s", "prior-minimax")
+    assert done.returncode == 0, done.stderr
+    cards = {card["group"]: card for card in json.loads(done.stdout)}
+    assert set(cards) == set(GROUPS)
+    prior = demo_data().priors["25 to 44"]
+    card = cards["25 to 44"]
+    assert card["prior_digest"] == prior.digest
+    assert card["smallest_probability"] == prior.smallest
+    assert card["keeps_prior"] is True
+    worst = {row["divergence"]: row for row in card["worst_cases"]}
+    assert worst["kl"]["paper_bound"] == pytest.approx(sv.optimal_utility(prior, 2.0, sv.KL))
+    assert worst["tv"]["this"] == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV))
+    assert worst["reverse_kl"]["this"] is None
+    people = run("design", demo / "survey.csv", "-e", 2)
+    assert people.returncode == 0
+    assert "keeps the prior" in people.stdout
+    assert "paper's bound" in people.stdout
+
+
+def test_help_has_examples_for_every_command() -> None:
+    assert run("--help").returncode == 0
+    for command in ("compare", "design", "demo"):
+        done = run(command, "--help")
+        assert done.returncode == 0
+        assert "Examples" in done.stdout
+        assert f"sottovoce {command}" in done.stdout
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-e", "0"], "epsilon must be greater than 0, got 0.0"),
+        (["-e", "-1"], "epsilon must be greater than 0, got -1.0"),
+        (["-e", "nan"], "epsilon must be finite, got nan"),
+        (["-e", "2", "-s", "magic"], "sampler must be one of minimax-kernel"),
+        (["-e", "2", "-s", "blend:weight"], "sampler options look like blend:name=number"),
+        (["-e", "2", "-s", "blend:wait=1"], "sampler blend takes weight, got 'wait'"),
+        (["-e", "2", "-s", "kernel-clip:weight=1"], "sampler kernel-clip takes no option"),
+        (["-e", "2", "-s", "blend:weight=2"], "weight must lie between 0 and 1, got 2.0"),
+        (["-e", "2", "-d", "l2"], "divergence must be one of tv, kl"),
+        (["-e", "2", "-d", "alpha"], "divergence must be written alpha:order=2"),
+        (["-e", "2", "--by", "age"], "there is no column 'age'"),
+        (["-e", "2", "--user", "who"], "there is no column 'who'; the table has user, item"),
+        (["-e", "2", "--unknown", "guess"], "unknown must be one of error, drop, got 'guess'"),
+    ],
+)
+def test_bad_options_exit_2_with_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    users = write(tmp_path, "users.csv", "user,item\nu,a\nv,b\n")
+    refused(run("compare", prior, users, *arguments), message)
+
+
+@pytest.mark.parametrize(
+    ("prior", "users", "message"),
+    [
+        ("item,count\na,0\nb,1\n", "user,item\nu,a\n", "category 'a' has 0; drop it, merge it"),
+        ("item,count\na,-2\nb,1\n", "user,item\nu,a\n", "finite numbers of at least 0: 1 of 2"),
+        ("item,count\na,x\nb,1\n", "user,item\nu,a\n", "column 'count' must hold numbers"),
+        ("item,count\na,1\nb,1\n", "user,item\nu,secret\n", "1 of 1 rows do not"),
+        ("item,count\na,1\nb,1\n", "user,item\nu,\n", "column 'item' has 1 missing values"),
+        ("item,count\na,1\nb,1\n", "user,item\n", "has a header and no rows"),
+        ("item,count\na,1\nb,1\n", "", "is empty"),
+        ("", "user,item\nu,a\n", "is empty"),
+        ("wrong,columns\n1,2\n", "user,item\nu,a\n", "no column 'item'; the table has wrong, columns"),
+    ],
+)
+def test_bad_files_exit_2_with_one_line(tmp_path: Path, prior: str, users: str, message: str) -> None:
+    done = run("compare", write(tmp_path, "prior.csv", prior), write(tmp_path, "users.csv", users), "-e", 1)
+    refused(done, message)
+    assert "secret" not in done.stderr + done.stdout
+
+
+def test_missing_and_unwritable_paths(tmp_path: Path) -> None:
+    refused(run("design", tmp_path / "none.csv", "-e", 1), "there is no such file")
+    refused(run("design", tmp_path, "-e", 1), "there is no such file")
+    refused(run("demo", "-o", write(tmp_path, "a-file", "x")), "File exists")
+    pl.DataFrame({"item": ["a"], "count": [1]}).write_csv(tmp_path / "p.csv")
+    assert run("design", tmp_path / "p.csv", "-e", "many").returncode == 2
+
+
+def refused(done: subprocess.CompletedProcess[str], message: str) -> None:
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert message in done.stderr
+    assert done.stderr.startswith("error:")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,106 @@
+"""Priors: public, frozen, strictly positive, in the caller's order."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+
+
+def test_order_is_the_callers() -> None:
+    prior = sv.Prior(["Drama", "War", "Comedy"], [0.6, 0.1, 0.3])
+    assert prior.categories == ("Drama", "War", "Comedy")
+    assert prior.probabilities.tolist() == [0.6, 0.1, 0.3]
+    assert prior.smallest == 0.1
+    assert len(prior) == 3
+    assert prior.index["Comedy"] == 2
+
+
+def test_counts_are_normalised_and_smoothed() -> None:
+    assert sv.Prior.from_counts({"a": 1, "b": 3}).probabilities.tolist() == [0.25, 0.75]
+    assert sv.Prior.from_counts({"a": 0, "b": 3}, smoothing=0.5).probabilities.tolist() == [0.125, 0.875]
+    assert sv.Prior.from_counts([1, 3], ["a", "b"]) == sv.Prior.from_counts({"a": 1, "b": 3})
+    assert sv.Prior.from_counts(np.array([1, 3])).categories == range(2)
+
+
+def test_a_prior_is_frozen() -> None:
+    prior = sv.Prior.uniform(["a", "b"])
+    with pytest.raises(ValueError, match="read-only"):
+        prior.probabilities[0] = 1
+    with pytest.raises(AttributeError, match="frozen"):
+        prior.smallest = 0.1  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        prior.index["a"] = 1  # type: ignore[index]
+
+
+def test_the_callers_array_is_not_shared() -> None:
+    q = np.array([0.5, 0.5])
+    prior = sv.Prior(["a", "b"], q)
+    q[0] = 0.9
+    assert prior.probabilities.tolist() == [0.5, 0.5]
+
+
+def test_digest_names_the_public_data() -> None:
+    prior = sv.Prior.from_counts({"a": 2, "b": 3, "c": 6})
+    same = sv.Prior.from_counts({"c": 6, "a": 2, "b": 3})
+    assert prior.digest == same.digest
+    assert prior != same  # the order differs
+    assert prior == pickle.loads(pickle.dumps(prior))  # noqa: S301
+    others = [
+        sv.Prior.from_counts({"a": 2, "b": 3, "d": 6}),
+        sv.Prior.from_counts({"a": 3, "b": 2, "c": 6}),
+        sv.Prior.from_counts({"a": 2, "bc": 3, "": 6}),
+        sv.Prior.from_counts({1: 2, 2: 3, 3: 6}),
+        sv.Prior.from_counts({"1": 2, "2": 3, "3": 6}),
+    ]
+    assert len({prior.digest, *(other.digest for other in others)}) == 6
+
+
+def test_ten_million_anonymous_categories_cost_no_names() -> None:
+    prior = sv.Prior.uniform(range(10_000_000))
+    assert isinstance(prior.categories, range)
+    assert prior.smallest == pytest.approx(1e-7)
+
+
+def test_frequencies_of_records() -> None:
+    prior = sv.Prior.uniform(["a", "b", "c"])
+    assert prior.frequencies(["c", "a", "c", "c"]).tolist() == [0.25, 0.0, 0.75]
+    assert prior.positions(iter(["b"])).tolist() == [1]
+
+
+def test_repr_is_short() -> None:
+    assert repr(sv.Prior.uniform(range(1000))) == "Prior(1000 categories, smallest 0.001)"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: sv.Prior(["a", "b"], [0.0, 1.0]), r"'a' has 0; drop it or merge it"),
+        (lambda: sv.Prior(["a", "b"], [-0.5, 1.5]), r"'a' has -0.5"),
+        (lambda: sv.Prior(["a", "b"], [float("nan"), 1.0]), r"'a' has nan"),
+        (lambda: sv.Prior(["a", "b"], [float("inf"), 1.0]), r"'a' has inf"),
+        (lambda: sv.Prior(["a", "a"], [0.5, 0.5]), "'a' appears more than once"),
+        (lambda: sv.Prior(["a", "b"], [0.5]), "2 categories, 1 probabilities"),
+        (lambda: sv.Prior(["a", "b"], [0.5, 0.6]), "they sum to 1.1; use Prior.from_counts"),
+        (lambda: sv.Prior([], []), "categories must not be empty"),
+        (lambda: sv.Prior(range(0), []), "categories must not be empty"),
+        (lambda: sv.Prior.uniform([]), "categories must not be empty"),
+        (lambda: sv.Prior("ab", [0.5, 0.5]), "sequence of names, got 'ab'"),
+        (lambda: sv.Prior(["a", 1], [0.5, 0.5]), "all strings or all integers, got int, str"),
+        (lambda: sv.Prior([1.5, 2.5], [0.5, 0.5]), "all strings or all integers, got float"),
+        (lambda: sv.Prior(["a", "b"], [[0.5, 0.5]]), "2 dimensions"),
+        (lambda: sv.Prior(["a", "b"], ["x", "y"]), "probabilities must be numbers"),
+        (lambda: sv.Prior(["a", "b"], [1e-120, 1.0]), "at least 1e-100: category 'a'"),
+        (lambda: sv.Prior.from_counts({"a": 0, "b": 1, "c": 0}), r"'a' has 0 \(and 1 more\).*smoothing"),
+        (lambda: sv.Prior.from_counts({"a": -1, "b": 1}, smoothing=5), "'a' has -1"),
+        (lambda: sv.Prior.from_counts({"a": 1}, smoothing=-1), "smoothing must be at least 0, got -1"),
+        (lambda: sv.Prior.from_counts({}), "categories must not be empty"),
+        (lambda: sv.Prior.from_counts({"a": 1}, ["a"]), "categories must be left out"),
+    ],
+)
+def test_what_cannot_be_a_prior_is_refused_by_name(build: object, message: str) -> None:
+    with pytest.raises(sv.SottovoceError, match=message):
+        build()  # type: ignore[operator]
