@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
 import sottovoce as sv
-from sottovoce.kernel import LARGEST_MATRIX, MinimaxKernel
+from sottovoce.kernel import LARGEST_MATRIX, MinimaxKernel, ascending
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 6.0, 12.0)
 
@@ -86,6 +86,23 @@ def test_spectrum_and_inverse_against_dense_linear_algebra(name: str) -> None:
     assert_allclose(np.sort(np.linalg.eigvals(k).real)[::-1], kernel.spectrum(), atol=1e-12)
     inverse = np.linalg.inv(k)
     assert_allclose(kernel.inverse(np.eye(len(q))), inverse, atol=1e-12 * np.abs(inverse).max())
+
+
+@pytest.mark.parametrize("kind", ["random", "uniform", "near ties", "few values", "heavy tail"])
+def test_ascending_is_the_stable_argsort(kind: str) -> None:
+    n = 200_000
+    rng = np.random.default_rng(8)
+    q = {
+        "random": rng.random(n) + 1e-12,
+        "uniform": np.ones(n),
+        "near ties": 1 + rng.integers(0, 1 << 20, n) * 2.0**-50,
+        "few values": rng.integers(1, 5, n).astype(float),
+        "heavy tail": 10 ** rng.uniform(-90, 0, n),
+    }[kind]
+    q /= q.sum()
+    order, values = ascending(q)
+    assert np.array_equal(order, np.argsort(q, kind="stable"))
+    assert np.array_equal(values, np.sort(q))
 
 
 def test_unsorted_prior_keeps_its_epsilon_where_the_recursion_breaks_it() -> None:

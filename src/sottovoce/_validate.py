@@ -8,13 +8,15 @@ that could be a coordinate of somebody's data.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from .errors import ParameterError, UserDataError
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.intp]
@@ -122,6 +124,8 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
 
 def _as_rows(p: object) -> sparse.csr_array[np.float64]:
     """Copy `p` into a canonical csr_array of doubles."""
+    from scipy import sparse  # here, because it is half the time of importing the library
+
     if sparse.issparse(p):
         given: Any = p
         if given.ndim != 2:

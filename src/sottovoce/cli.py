@@ -152,6 +152,8 @@ def demo(
       sottovoce demo
       sottovoce demo --output /tmp/demo --json
     """
+    from . import plots
+
     data = demo_data()
     table = demo_comparison(data)
     if as_json:
@@ -159,7 +161,7 @@ def demo(
         return
     output.mkdir(parents=True, exist_ok=True)
     prior_path, users_path = write_tables(data, output)
-    picture = _demo_picture(data, table, output / "comparison.png")
+    picture = plots.demo_picture(data, table, output / "comparison.png")
     members = sum(map(len, data.members.values()))
     console.print(
         f"\n[bold]A film club[/bold]: {members:,} members, {len(GENRES)} genres, {len(GROUPS)} age groups. "
@@ -238,22 +240,3 @@ def _parse_divergence(text: str) -> FDivergence:
         return DIVERGENCES[name]
     made: FDivergence = getattr(divergences, name)(*options.values())
     return made
-
-
-def _demo_picture(data: Any, table: Comparison, path: Path) -> Path:
-    from . import plots
-
-    prior = data.priors["25 to 44"]
-    member = data.users("25 to 44").toarray()[3]
-    figure = plots.new_figure(15, 5.2)
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1.5, 1, 1])
-    names = ("kernel_clip", "minimax_kernel", "relative_mollifier")
-    plots.plot_box([catalogue.SAMPLERS[name](prior, 2.0) for name in names], member, left)
-    left.set_title("one member at ε = 2: what may be released, and what is")
-    left.legend(fontsize=8)
-    plots.plot_comparison(table, middle, statistic="mean")
-    middle.set_title("the typical member")
-    plots.plot_comparison(table, right, statistic="maximum")
-    right.set_title("the worst-served member")
-    right.legend(fontsize=8)
-    return plots.save_figure(figure, path)

@@ -12,11 +12,15 @@ proportions.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy import sparse
 
 from ._validate import FloatArray
 from .support import BLOCK_ENTRIES, Block, blocks
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def multipliers(p: FloatArray, low: FloatArray, a: float, target: FloatArray) -> FloatArray:

@@ -44,8 +44,7 @@ class MinimaxKernel:
 
     def __init__(self, q: FloatArray, epsilon: float) -> None:
         self.epsilon = epsilon
-        self._order = np.argsort(q, kind="stable")
-        self._q = q[self._order]
+        self._order, self._q = ascending(q)
         share = np.multiply(self._q, math.expm1(epsilon))
         share += _sum_from(self._q)
         np.divide(self._q, share, out=share)  # q_i / D_i
@@ -137,6 +136,35 @@ class MinimaxKernel:
         """The eigenvalues of K, largest first: 1, and (a−1)c_i for all but the largest q_i."""
         rest = math.expm1(self.epsilon) * self._c[:-1]
         return np.concatenate([[1.0], np.sort(rest)[::-1]])
+
+
+def ascending(q: FloatArray) -> tuple[IntArray, FloatArray]:
+    """numpy.argsort(q, kind="stable") and q in that order, about twice as fast for millions.
+
+    The bits of a positive double sort like the double. Its upper 40 bits and the position share one
+    integer, integers sort fast and alone, and the few neighbours that differ only in the lower 24 bits
+    are put right afterwards.
+    """
+    bits = 24
+    if not 1 << 15 < len(q) <= 1 << bits:
+        order = np.argsort(q, kind="stable")
+        return order, q[order]
+    position = np.uint64((1 << bits) - 1)
+    keys = np.ascontiguousarray(q).view(np.uint64) & ~position
+    keys |= np.arange(len(q), dtype=np.uint64)
+    keys.sort()
+    order = (keys & position).astype(np.intp)
+    values = q[order]
+    wrong = np.flatnonzero(values[1:] < values[:-1])
+    if len(wrong):
+        keys >>= np.uint64(bits)
+        first = np.unique(np.searchsorted(keys, keys[wrong], side="left"))
+        last = np.searchsorted(keys, keys[first], side="right")
+        for begin, end in zip(first, last, strict=True):
+            run = order[begin:end]
+            order[begin:end] = run[np.argsort(q[run], kind="stable")]
+            values[begin:end] = q[order[begin:end]]
+    return order, values
 
 
 def refuse_large_matrix(n: int) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from .catalogue import SAMPLERS
 from .comparison import Comparison
+from .demo import DemoData
 from .samplers import ClipSampler, Sampler, label
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes) -> Axes:
         look = {**style(sampler.name), "linestyle": "none", "markersize": 5}
         axes.plot(place + shift, sampler.distribution(p)[order], label=label(sampler), **look)
     axes.set_yscale("log")
-    axes.set_ylim(bottom=float(floor.min()) / 2, top=1.2)
+    axes.set_ylim(bottom=float(floor.min()) / 3, top=2)
     axes.set_xticks(place, [str(prior.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("probability of release")
     return axes
@@ -95,3 +97,21 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     finally:
         beside.unlink(missing_ok=True)
     return path
+
+
+def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:
+    """The demo's picture: one member's box, then the typical and the worst-served member."""
+    prior = data.priors["25 to 44"]
+    member = data.users("25 to 44").toarray()[3]
+    figure = new_figure(15, 5.2)
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1.5, 1, 1])
+    names = ("kernel_clip", "minimax_kernel", "relative_mollifier")
+    plot_box([SAMPLERS[name](prior, 2.0) for name in names], member, left)
+    left.set_title("one member at ε = 2: what may be released, and what is")
+    left.legend(fontsize=8)
+    plot_comparison(table, middle, statistic="mean")
+    middle.set_title("the typical member")
+    plot_comparison(table, right, statistic="maximum")
+    right.set_title("the worst-served member")
+    right.legend(fontsize=8)
+    return save_figure(figure, path)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from ._validate import FloatArray, IntArray
 from .divergences import FDivergence
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 BLOCK_ENTRIES = 1 << 17
 """Entries in one block: about a megabyte an array, so that a block stays in the processor's cache."""

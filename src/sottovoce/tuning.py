@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from . import _validate
 from .catalogue import blend
@@ -65,6 +64,8 @@ class PublicUsers:
         taste = np.maximum(taste, np.finfo(np.float64).tiny)
         taste /= taste.sum(axis=1, keepdims=True)
         counts = generator.multinomial(records, taste)
+        from scipy import sparse
+
         source = f"simulated: {users} users of {records} records, concentration {concentration:g}"
         return cls(sparse.csr_array(counts / records), source)
 

@@ -1,0 +1,1 @@
+"""Rerunnable measurements: ratios inside one run, since absolute times depend on the machine."""

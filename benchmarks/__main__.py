@@ -1,0 +1,43 @@
+"""`make bench`: measure everything and write docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy
+import scipy
+
+from . import core
+from .measure import table
+
+OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def main() -> int:
+    """Run every section, write the page, and fail when a required ratio is missed."""
+    parts = [
+        "# Benchmarks",
+        "",
+        f"Written by `make bench` on {date.today().isoformat()}: {os.cpu_count()} cores, "
+        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, "
+        f"numpy {numpy.__version__}, scipy {scipy.__version__}. Every line compares two measurements "
+        f"of the same run (best of several); absolute times say little on another machine.",
+    ]
+    holds = True
+    for title, measure in core.SECTIONS.items():
+        print(f"{title} …", flush=True)
+        lines = measure()
+        holds &= all(line.holds for line in lines)
+        parts += ["", f"## {title}", "", table(lines)]
+        print(table(lines), flush=True)
+    OUT.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    print(f"written to {OUT.relative_to(Path.cwd()) if OUT.is_relative_to(Path.cwd()) else OUT}")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

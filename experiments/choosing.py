@@ -1,0 +1,59 @@
+"""Which sampler for which users: four invented situations, every sampler, measured.
+
+The situations differ in one thing that decides: how far users are from the public data. They are
+generated with fixed seeds, so the table of docs/choosing.md can be printed again at any time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import sottovoce as sv
+
+SITUATIONS = {
+    "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
+    "mixed": ("18 genres, ε = 3; 50 records each, users of their own taste", 18, 3.0, 50, 8.0),
+    "far": ("18 genres, ε = 3; 3 records each, most categories missing", 18, 3.0, 3, 2.0),
+    "large": ("2,000 sites, ε = 8; 20 records each", 2000, 8.0, 20, 20.0),
+}
+USERS = 2000
+
+
+def measure() -> dict[str, sv.Comparison]:
+    """Total variation of every sampler in every situation."""
+    out = {}
+    for seed, (key, (_, n, epsilon, records, closeness)) in enumerate(SITUATIONS.items()):
+        weights = 1 / np.arange(1, n + 1) ** 0.8
+        prior = sv.Prior(range(n), weights / weights.sum())
+        users = sv.PublicUsers.simulated(
+            prior,
+            users=USERS,
+            records=records,
+            concentration=closeness,
+            rng=np.random.default_rng(seed),
+        )
+        samplers = [make(prior, epsilon) for make in sv.SAMPLERS.values()]
+        out[key] = sv.compare(users.p, samplers, sv.TV, group=key)
+    return out
+
+
+def table() -> str:
+    """Mean, 99th percentile and maximum TV as Markdown, the best that keeps the prior in bold."""
+    measured = measure()
+    head = ["sampler", *(f"{key}: mean / p99 / max" for key in measured), "keeps q"]
+    lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * len(measured)}|:---:|"]
+    for i, name in enumerate(sv.SAMPLERS):
+        cells = []
+        for comparison in measured.values():
+            row = comparison.rows[i]
+            keeping = [other for other in comparison if other.keeps_prior]
+            values = []
+            for statistic in ("mean", "p99", "maximum"):
+                value = f"{getattr(row, statistic):.3f}"
+                best = f"{min(getattr(other, statistic) for other in keeping):.3f}"
+                values.append(f"**{value}**" if row.keeps_prior and value == best else value)
+            cells.append(" / ".join(values))
+        keeps = "yes" if all(c.rows[i].keeps_prior for c in measured.values()) else "no"
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {keeps} |")
+    notes = "\n".join(f"- **{key}**: {words}" for key, (words, *_) in SITUATIONS.items())
+    return f"{notes}\n\n" + "\n".join(lines)
