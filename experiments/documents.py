@@ -33,10 +33,10 @@ def rendered(name: str) -> tuple[Path, str, str]:
     file, make = BLOCKS[name]
     path = ROOT / file
     text = path.read_text(encoding="utf-8")
-    pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(\n<!-- end {name} -->)", re.DOTALL)
+    pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     if not pattern.search(text):
         raise SystemExit(f"{file} has no block named {name}")
-    return path, text, pattern.sub(lambda match: match[1] + make() + match[2], text)
+    return path, text, pattern.sub(lambda match: f"{match[1]}{make()}\n{match[2]}", text)
 
 
 def update() -> list[str]:

@@ -1,0 +1,71 @@
+"""The documents run: the README's example, its tables, its commands and its links."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments.documents import BLOCKS, rendered
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+def test_the_readme_example_runs_and_prints_what_the_readme_says() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {})  # noqa: S102
+    printed = out.getvalue()
+    (law,) = re.findall(r"prints the law `(\[.*?\])`", readme)
+    assert printed.splitlines()[0] == law
+    ours, paper, worst = map(float, printed.splitlines()[1].split())
+    assert ours < paper <= worst
+    assert "kernel_clip" in printed
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_tables_in_documents_are_what_the_code_prints(name: str) -> None:
+    path, now, anew = rendered(name)
+    assert now == anew, f"{path.name} is stale: run make figures"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        assert "://" in target or (path.parent / target).exists(), target
+
+
+def test_every_make_target_in_documents_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for path in DOCUMENTS:
+        for target in re.findall(r"`make ([a-z-]+)`", path.read_text(encoding="utf-8")):
+            assert target in targets, f"{path.name}: make {target}"
+
+
+def test_every_command_in_documents_exists() -> None:
+    from typer.main import get_command
+
+    from sottovoce.cli import app
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for path in DOCUMENTS:
+        for line in re.findall(r"sottovoce ([a-z]+ [^`\n]*)", path.read_text(encoding="utf-8")):
+            name, *rest = line.split()
+            if name in commands:
+                known = {option for parameter in commands[name].params for option in parameter.opts}
+                for word in rest:
+                    assert not word.startswith("-") or word in known, f"{path.name}: {line}"
+
+
+def test_the_numbers_choosing_quotes_are_in_its_table() -> None:
+    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    table, prose = text.split("<!-- end choosing -->")
+    for number in re.findall(r"\b0\.\d{3}\b", prose):
+        assert number in table, number
