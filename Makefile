@@ -28,7 +28,7 @@ test: $(READY) ## the whole test suite at its everyday size
 	$(BIN)/python -m pytest -n 2 -m "not full"
 
 test-full: $(READY) ## the same with every promise at its stated size
-	$(BIN)/python -m pytest -n 2
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
