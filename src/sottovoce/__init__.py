@@ -18,6 +18,7 @@ from .catalogue import (
     relative_mollifier,
     rr_with_prior,
 )
+from .certify import certify
 from .comparison import Comparison, ComparisonRow, compare
 from .divergences import (
     CHI2,
@@ -32,13 +33,18 @@ from .divergences import (
     hockey_stick,
 )
 from .errors import (
+    CertificateError,
+    MechanismFileError,
     NotLinearError,
     ParameterError,
     PriorError,
+    RandomnessError,
     SottovoceError,
     TableError,
     UserDataError,
 )
+from .mechanism import Mechanism
+from .mechanism_file import Policy, load
 from .prior import Prior
 from .samplers import ClipSampler, KernelSampler, Sampler
 from .tuning import PublicUsers, tuned
@@ -58,16 +64,21 @@ __all__ = [
     "REVERSE_KL",
     "SAMPLERS",
     "TV",
+    "CertificateError",
     "ClipSampler",
     "Comparison",
     "ComparisonRow",
     "FDivergence",
     "KernelSampler",
+    "Mechanism",
+    "MechanismFileError",
     "NotLinearError",
     "ParameterError",
+    "Policy",
     "Prior",
     "PriorError",
     "PublicUsers",
+    "RandomnessError",
     "Sampler",
     "SottovoceError",
     "TableError",
@@ -76,10 +87,12 @@ __all__ = [
     "alpha",
     "blend",
     "build_prior",
+    "certify",
     "compare",
     "global_minimax",
     "hockey_stick",
     "kernel_clip",
+    "load",
     "local_minimax",
     "minimax_kernel",
     "optimal_utility",

@@ -27,6 +27,9 @@ LARGEST_EPSILON = 100.0
 SUM_TOLERANCE = 1e-9
 """How far a distribution's sum may be from one: far above rounding, far below a real mistake."""
 
+LARGEST_COUNT = 1 << 53
+"""Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
+
 NEGLIGIBLE = 1e-250
 """A private probability below this counts as zero, so that no ratio c/p can overflow."""
 
@@ -96,12 +99,8 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are
     never changed.
     """
-    rows = _as_rows(p)
-    if rows.shape[1] != categories:
-        raise UserDataError(
-            f"p must have one value per category: the prior has {categories} categories, "
-            f"p has {rows.shape[1]}"
-        )
+    rows = _as_rows(p, np.float64)
+    _same_categories(rows, categories)
     _refuse(rows, ~np.isfinite(rows.data), "values that are not finite numbers")
     _refuse(rows, rows.data < 0, "negative values")
     rows.data[rows.data < NEGLIGIBLE] = 0.0
@@ -122,8 +121,31 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     return rows
 
 
-def _as_rows(p: object) -> sparse.csr_array[np.float64]:
-    """Copy `p` into a canonical csr_array of doubles."""
+def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
+    """Return private users' counts as sparse rows of 64-bit integers, or refuse without quoting them."""
+    rows: sparse.csr_array[Any] = _as_rows(p, np.int64)
+    _same_categories(rows, categories)
+    _refuse(rows, rows.data < 0, "negative counts")
+    _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
+    totals = np.asarray(rows.sum(axis=1)).ravel()
+    empty = int(np.count_nonzero(totals == 0))
+    if empty:
+        raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no records")
+    if np.any(totals >= LARGEST_COUNT):
+        raise UserDataError("p must hold counts whose sum is below 2^53")
+    return rows
+
+
+def _same_categories(rows: sparse.csr_array[Any], categories: int) -> None:
+    if rows.shape[1] != categories:
+        raise UserDataError(
+            f"p must have one value per category: the prior has {categories} categories, "
+            f"p has {rows.shape[1]}"
+        )
+
+
+def _as_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[Any]:
+    """Copy `p` into a canonical csr_array of doubles or of integers."""
     from scipy import sparse  # here, because it is half the time of importing the library
 
     if sparse.issparse(p):
@@ -132,7 +154,7 @@ def _as_rows(p: object) -> sparse.csr_array[np.float64]:
             raise UserDataError("p as a sparse array must have two dimensions, users by categories")
         if not _is_real(given.dtype):
             raise UserDataError(f"p must hold real numbers, got dtype {given.dtype}")
-        rows: sparse.csr_array[np.float64] = sparse.csr_array(given, dtype=np.float64, copy=True)
+        rows: sparse.csr_array[Any] = sparse.csr_array(given, dtype=kind, copy=True)
         rows.sum_duplicates()
         return rows
     try:
@@ -143,7 +165,7 @@ def _as_rows(p: object) -> sparse.csr_array[np.float64]:
         raise UserDataError("p must be a vector, an (m, n) array of numbers or a sparse matrix")
     if dense.ndim not in (1, 2):
         raise UserDataError(f"p must have one or two dimensions, got {dense.ndim}")
-    return sparse.csr_array(np.atleast_2d(dense).astype(np.float64))
+    return sparse.csr_array(np.atleast_2d(dense).astype(kind))
 
 
 def _is_real(dtype: np.dtype[Any]) -> bool:

@@ -5,7 +5,10 @@
     ├── PriorError       the public data cannot serve as a prior: fix, smooth or merge it
     ├── UserDataError    a user's data are not a distribution: fix the data (values are never shown)
     ├── NotLinearError   the operation needs a kernel and this sampler has none: pick another sampler
-    └── TableError       a file or table cannot be read as asked: fix the file or the column names
+    ├── TableError       a file or table cannot be read as asked: fix the file or the column names
+    ├── CertificateError the integers do not prove what is claimed: nothing can be released
+    ├── MechanismFileError  a mechanism file is unreadable, changed, or against the client's policy
+    └── RandomnessError  the operating system gave no randomness: nothing was released
 
 Messages name the parameter, the condition and, for public inputs, the value. A message about
 private data says how many rows are wrong, never which rows and never what they hold.
@@ -36,3 +39,15 @@ class NotLinearError(SottovoceError):
 
 class TableError(SottovoceError):
     """A file or table cannot be read as asked."""
+
+
+class CertificateError(SottovoceError):
+    """Integers that do not certify the privacy they claim."""
+
+
+class MechanismFileError(SottovoceError):
+    """A mechanism file that is unreadable, changed, or refused by the client's policy."""
+
+
+class RandomnessError(SottovoceError):
+    """The operating system gave no or too little randomness; nothing was released."""

@@ -29,22 +29,22 @@ class ResponseKernel:
 
     def __init__(self, kept: np.typing.NDArray[np.bool_], epsilon: float) -> None:
         self.epsilon = epsilon
-        self._kept = kept
+        self.kept = kept
         self._k = int(kept.sum())
         self._other = 1 / (math.expm1(epsilon) + self._k)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.kept)
 
     @property
     def floor(self) -> FloatArray:
         """The column minima: 1/(a+k−1) in the set, 0 outside."""
-        return np.where(self._kept, self._other, 0.0)
+        return np.where(self.kept, self._other, 0.0)
 
     @property
     def diagonal(self) -> FloatArray:
         """How often each category is released as it is: never, outside the set."""
-        return np.where(self._kept, math.exp(self.epsilon) * self._other, 0.0)
+        return np.where(self.kept, math.exp(self.epsilon) * self._other, 0.0)
 
     def _law(self, p: FloatArray, kept: np.typing.NDArray[np.bool_], outside: FloatArray) -> FloatArray:
         """x_j = (a−1)p_j/(a+k−1) + (1 − outside)/(a+k−1) + outside/k on the set.
@@ -58,11 +58,11 @@ class ResponseKernel:
 
     def apply(self, p: FloatArray) -> FloatArray:
         """pK along the last axis."""
-        return self._law(p, self._kept, np.where(self._kept, 0.0, p).sum(axis=-1))
+        return self._law(p, self.kept, np.where(self.kept, 0.0, p).sum(axis=-1))
 
     def on_support(self, block: Block) -> FloatArray:
         """(pK)_j for the categories j the users have."""
-        kept = self._kept[block.columns] & (block.p > 0)
+        kept = self.kept[block.columns] & (block.p > 0)
         return self._law(block.p, kept, np.where(kept, 0.0, block.p).sum(axis=1))
 
     def row(self, i: int) -> FloatArray:

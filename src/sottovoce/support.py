@@ -60,7 +60,7 @@ def _block(
     return Block(
         rows=chosen,
         columns=np.where(inside, rows.indices[entry], 0),
-        p=np.where(inside, rows.data[entry], 0.0),
+        p=np.where(inside, rows.data[entry], rows.data.dtype.type(0)),
     )
 
 

@@ -1,0 +1,184 @@
+"""A mechanism: certified integers that release one category per user, and the file that carries them.
+
+There is no float in this file. A mechanism exists only after its certificate has been checked, whether it was
+made from a sampler or read from a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from . import randomness, weights
+from .document import FORMAT, VERSION, digest_of, fraction_text, write_whole
+from .draws import BoxEngine, Engine
+from .errors import CertificateError, ParameterError
+from .exact import BITS, certified_box, check_kernel, check_response, exp_below
+from .linear_draws import KernelEngine, ResponseEngine
+from .prior import Category
+
+BATCH = 1 << 18
+"""Users per batch of release_many: bounds memory, and the randomness in flight."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """An ε-locally private release in exact integer arithmetic.
+
+    Guarantees
+        For every two users and every category, Pr[release] differs by a factor of at most A ≤ e^ε, as an
+        inequality between integers that was checked when the mechanism was made or loaded. Randomness comes
+        from the operating system only; a release draws the same number of random bytes whatever the data are.
+
+    Make one with `certify(sampler)` or `load(path)`.
+    """
+
+    sampler: str
+    options: Mapping[str, str]
+    categories: tuple[Category, ...] | range
+    epsilon: Fraction
+    ratio: Fraction
+    engine: Engine
+    keeps_prior: bool
+    prior_digest: str
+    bits: int = BITS
+
+    def __post_init__(self) -> None:
+        recheck(self)
+
+    @property
+    def linear(self) -> bool:
+        """Whether one random record of the user is all that is looked at."""
+        return not isinstance(self.engine, BoxEngine)
+
+    @cached_property
+    def index(self) -> Mapping[Category, int]:
+        """Where each category stands."""
+        return MappingProxyType({name: i for i, name in enumerate(self.categories)})
+
+    @cached_property
+    def _names(self) -> Any:
+        names = np.empty(len(self.categories), dtype=object)
+        names[:] = list(self.categories)
+        return names
+
+    def release(self, records: Iterable[Category] | None = None, *, p: object = None) -> Category:
+        """Release one category for one user, from their records or their distribution p.
+
+        Draws the same number of bytes from the operating system whatever the data are. Calling it twice
+        for the same data spends ε twice: use a ledger to stop that.
+
+        Raises
+            UserDataError: no record, an unknown record, or p is not a distribution. Nothing is released.
+            RandomnessError: the operating system failed. Nothing is released.
+        """
+        if (records is None) == (p is None):
+            raise ParameterError("release takes either records or p=, one of them")
+        held = (
+            weights.from_law(p, len(self.categories))
+            if records is None
+            else weights.from_records(records, self.index)
+        )
+        words = randomness.words(self.engine.words, self.bits)
+        return self.categories[self.engine.position(held, words)]
+
+    def release_many(self, p: object) -> Any:
+        """Release one category per row of p, dense or sparse.
+
+        Rows of floats are distributions, rows of integers are counts. The randomness of a batch is drawn
+        before anything is looked at, and nothing is returned unless every row was released.
+        """
+        rows = weights.from_rows(p, len(self.categories))
+        positions = np.empty(rows.shape[0], dtype=np.int64)
+        for begin in range(0, len(positions), BATCH):
+            part = slice(begin, min(begin + BATCH, len(positions)))
+            words = randomness.word_arrays(self.engine.words, part.stop - begin, self.bits)
+            batch = rows if len(positions) <= BATCH else rows[part]
+            positions[part] = self.engine.positions(batch, words)
+        return self._names[positions]
+
+    def law(self, p: object = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
+        """The exact law of what a user releases, as fractions in the order of the categories."""
+        if (records is None) == (p is None):
+            raise ParameterError("law takes either p or records=, one of them")
+        if records is None:
+            return self.engine.law(weights.from_law(p, len(self.categories)))
+        return self.engine.law(weights.from_records(records, self.index))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the whole mechanism: equal digests, equal behaviour."""
+        return digest_of(self.document())
+
+    def save(self, path: str | Path) -> None:
+        """Write the mechanism as one JSON file, whole or not at all."""
+        plain = {**self.document(), "digest": self.digest}
+        write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", Path(path))
+
+    def document(self) -> dict[str, Any]:
+        """Everything a client in any language needs, as plain values, without the digest."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "sampler": self.sampler,
+            "options": dict(self.options),
+            "categories": list(self.categories),
+            "epsilon": fraction_text(self.epsilon),
+            "ratio": fraction_text(self.ratio),
+            "bits": self.bits,
+            "keeps_prior": self.keeps_prior,
+            "prior_digest": self.prior_digest,
+            **self.engine.fields(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Mechanism) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}>"
+
+
+def recheck(mechanism: Mechanism) -> None:
+    """Check the whole certificate again, in exact arithmetic; raise if anything is off."""
+    total = 1 << mechanism.bits
+    engine, size = mechanism.engine, len(mechanism.categories)
+    if mechanism.ratio != exp_below(mechanism.epsilon):
+        raise CertificateError("the ratio A is not the certified lower bound of e^ε")
+    if len(set(mechanism.categories)) != size:
+        raise CertificateError("categories must be distinct")
+    if isinstance(engine, BoxEngine):
+        box = certified_box(engine.box.low, mechanism.ratio, total)
+        if box != engine.box or len(box.low) != size or len(engine.prior) != size:
+            raise CertificateError("the box is not the one above its floor")
+        if sum(engine.prior) != total or min(engine.prior) < 1:
+            raise CertificateError("the prior weights must be positive and add up to N")
+        inside = all(a <= w <= b for a, w, b in zip(box.low, engine.prior, box.high, strict=True))
+        if mechanism.keeps_prior != inside:
+            raise CertificateError("the claim about keeping the prior is wrong")
+    elif isinstance(engine, KernelEngine):
+        kernel = engine.kernel
+        if kernel.total != total or engine.bits != mechanism.bits or len(kernel.prior) != size:
+            raise CertificateError("the kernel does not fit the categories")
+        if sorted(engine.order) != list(range(size)):
+            raise CertificateError("the order of the categories is not a permutation")
+        check_kernel(kernel, mechanism.ratio)
+    elif isinstance(engine, ResponseEngine):
+        kept = engine.kept
+        if engine.bits != mechanism.bits or engine.categories != size or not kept:
+            raise CertificateError("the response does not fit the categories")
+        if len(set(kept)) != len(kept) or not all(0 <= place < size for place in kept):
+            raise CertificateError("the kept categories are not distinct categories")
+        check_response(engine.own, engine.other, len(kept), mechanism.ratio, total)
+    else:
+        raise CertificateError("this kind of mechanism is unknown")

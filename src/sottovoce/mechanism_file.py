@@ -1,0 +1,175 @@
+"""Reading a mechanism file: everything in it is doubted, and the certificate is checked again in full."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from .document import FORMAT, VERSION, digest_of
+from .draws import BoxEngine
+from .errors import CertificateError, MechanismFileError
+from .exact import BITS, IntegerKernel, certified_box
+from .linear_draws import KernelEngine, ResponseEngine
+from .mechanism import Mechanism
+from .prior import Category
+
+_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+_RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
+_BYTES_PER_CATEGORY = 4096
+_FIELDS = {
+    "box": {"prior", "low"},
+    "kernel": {"prior", "low", "own", "order"},
+    "response": {"kept", "own", "other"},
+}
+_COMMON = {
+    "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
+    "keeps_prior", "prior_digest", "digest",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a client accepts, whatever a file says.
+
+    Parameters
+        max_epsilon: the largest ε, or None for any.
+        max_categories: the most categories.
+        digest: the one mechanism that is expected, or None for any.
+    """
+
+    max_epsilon: Fraction | int | float | str | None = None
+    max_categories: int = 10_000_000
+    digest: str | None = None
+
+
+def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
+    """Read a mechanism, check its certificate in full, and hold it against the client's policy.
+
+    Raises
+        MechanismFileError: unreadable, not a mechanism, wrong digest, or refused by the policy.
+        CertificateError: the integers do not certify what the file claims.
+    """
+    rules = Policy() if policy is None else policy
+    path = Path(path)
+    try:
+        if path.stat().st_size > (rules.max_categories + 1) * _BYTES_PER_CATEGORY:
+            raise MechanismFileError(f"{path} is too large for {rules.max_categories} categories")
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise MechanismFileError(f"{path} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise MechanismFileError(f"{path} cannot be read: it is not UTF-8") from None
+    return parse(text, str(path), rules)
+
+
+def parse(text: str, source: str, rules: Policy) -> Mechanism:
+    """Build the mechanism that a document describes, or refuse it."""
+    try:
+        plain = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise MechanismFileError(f"{source} is not a mechanism file: it is not valid JSON") from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise MechanismFileError(f"{source} is not a mechanism file: its format is not {FORMAT!r}")
+    if plain.get("version") != VERSION or plain.get("bits") != BITS:
+        raise MechanismFileError(f"{source} has an unknown version: this library reads version {VERSION}")
+    kind = plain.get("kind")
+    if not isinstance(kind, str) or kind not in _FIELDS or set(plain) != _COMMON | _FIELDS[kind]:
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    names, epsilon = _names(plain["categories"], source, rules), _ratio(plain["epsilon"], source)
+    limit = rules.max_epsilon
+    if not 0 < epsilon <= 100 or (limit is not None and epsilon > Fraction(limit)):
+        raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {limit or 100}")
+    stated = plain.pop("digest")
+    found = digest_of(plain)
+    if stated != found:
+        raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
+    if rules.digest is not None and rules.digest != found:
+        raise MechanismFileError(f"{source} is not the expected mechanism: its digest is {found[:16]}…")
+    if not isinstance(plain["keeps_prior"], bool) or not _is_text_map(plain["options"]):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    if not isinstance(plain["sampler"], str) or not isinstance(plain["prior_digest"], str):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    ratio = _ratio(plain["ratio"], source)
+    return Mechanism(
+        sampler=plain["sampler"],
+        options=plain["options"],
+        categories=names,
+        epsilon=epsilon,
+        ratio=ratio,
+        engine=_engine(plain, ratio, len(names), source),
+        keeps_prior=plain["keeps_prior"],
+        prior_digest=plain["prior_digest"],
+    )
+
+
+def _engine(plain: dict[str, Any], ratio: Fraction, size: int, source: str) -> Any:
+    if plain["kind"] == "response":
+        kept = _places(plain["kept"], size, source)
+        units = _wholes([plain["own"], plain["other"]], 2, source)
+        return ResponseEngine(kept, units[0], units[1], size, BITS)
+    prior, low = _wholes(plain["prior"], size, source), _wholes(plain["low"], size, source)
+    if plain["kind"] == "box":
+        if ratio < 1:
+            raise CertificateError("the ratio A must be at least 1")
+        return BoxEngine(certified_box(low, ratio, 1 << BITS), prior)
+    own = _wholes(plain["own"], size, source)
+    return KernelEngine(
+        IntegerKernel(prior, low, own, 1 << BITS), _places(plain["order"], size, source), BITS
+    )
+
+
+def _ratio(value: object, source: str) -> Fraction:
+    match = _RATIO.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[2]) == 0:
+        raise MechanismFileError(f"{source} does not state epsilon and the ratio as whole fractions")
+    return Fraction(int(match[1]), int(match[2]))
+
+
+def _wholes(values: object, size: int, source: str) -> tuple[int, ...]:
+    if not isinstance(values, list) or len(values) != size:
+        raise MechanismFileError(f"{source} does not have one weight per category")
+    if not all(isinstance(value, str) and _WHOLE.fullmatch(value) for value in values):
+        raise MechanismFileError(f"{source} has a weight that is not a whole number of at most 20 digits")
+    wholes = tuple(map(int, values))
+    if max(wholes) > 1 << BITS:
+        raise MechanismFileError(f"{source} has a weight above 2^{BITS}")
+    return wholes
+
+
+def _places(values: object, size: int, source: str) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < size for v in values):
+        raise MechanismFileError(f"{source} names a category that is not there")
+    return tuple(values)
+
+
+def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
+    if not isinstance(values, list) or not values:
+        raise MechanismFileError(f"{source} has no categories")
+    if len(values) > rules.max_categories:
+        raise MechanismFileError(
+            f"{source} has {len(values)} categories, the policy allows {rules.max_categories}"
+        )
+    if {type(value) for value in values} not in ({str}, {int}):
+        raise MechanismFileError(f"{source} must name its categories by strings or by integers")
+    if len(set(values)) != len(values):
+        raise MechanismFileError(f"{source} names a category twice")
+    return tuple(values)
+
+
+def _is_text_map(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError
+    return out
+
+
+def _no_constant(_: str) -> Any:
+    raise ValueError
