@@ -24,8 +24,9 @@ def main() -> int:
         "",
         f"Written by `make bench` on {date.today().isoformat()}: {os.cpu_count()} cores, "
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, "
-        f"numpy {numpy.__version__}, scipy {scipy.__version__}. Every line compares two measurements "
-        f"of the same run (best of several); absolute times say little on another machine.",
+        f"numpy {numpy.__version__}, scipy {scipy.__version__}. Times are the best of several runs and are "
+        f"compared with another time of the same run; only memory and the import are held against a fixed "
+        f"limit. Absolute times say little on another machine.",
     ]
     holds = True
     for title, measure in core.SECTIONS.items():

@@ -22,11 +22,12 @@ PRIORS: dict[str, np.ndarray] = {
     "ties": _normal([3, 1, 3, 1, 1, 2]),
     "one dominant": _normal([1e-3, 1e-3, 1, 1e-3]),
     "smallest 1e-12": _normal([0.4, 1e-12, 0.35, 0.25]),
+    "smallest 1e-90": _normal([1e-90, 0.5, 1e-30, 0.5]),
     "unsorted": np.array([0.5, 0.3, 0.2]),
     "random 25": _rng.dirichlet(np.ones(25)),
     "zipf 40": _normal(1 / np.arange(1, 41) ** 1.2),
 }
-EPSILONS = (1e-3, 0.5, 2.0, 8.0, 30.0)
+EPSILONS = (1e-9, 1e-3, 0.5, 2.0, 8.0, 30.0, 100.0)
 DIVERGENCES = (*sv.DIVERGENCES.values(), sv.hockey_stick(2.0), sv.alpha(0.5), sv.alpha(3.0))
 
 

@@ -66,7 +66,7 @@ def test_compare_prints_a_table_for_people(demo: Path) -> None:
     assert done.returncode == 0, done.stderr
     for text in ("blend(weight=0.25)", "local_minimax(gamma=9)", "alpha(2)", "hockey_stick(1.5)", "2,000"):
         assert text in done.stdout
-    assert "not for publishing" in done.stdout
+    assert "not for publishing" in done.stderr
     assert "…" not in done.stdout  # no number is cut
 
 
@@ -118,7 +118,8 @@ def write(folder: Path, name: str, text: str) -> Path:
         (["-e", "2", "-d", "l2"], "divergence must be one of tv, kl"),
         (["-e", "2", "-d", "alpha"], "divergence must be written alpha:order=2"),
         (["-e", "2", "--by", "age"], "there is no column 'age'"),
-        (["-e", "2", "--user", "who"], "there is no column 'who'; the table has user, item"),
+        (["-e", "2", "--user", "who"], "users.csv: there is no column 'who'; the table has user, item"),
+        (["-e", "2", "-s", "blend:weight=1,weight=0"], "each once"),
         (["-e", "2", "--unknown", "guess"], "unknown must be one of error, drop, got 'guess'"),
     ],
 )
@@ -135,8 +136,11 @@ def test_bad_options_exit_2_with_one_line(tmp_path: Path, arguments: list[str], 
         ("item,count\na,-2\nb,1\n", "user,item\nu,a\n", "finite numbers of at least 0: 1 of 2"),
         ("item,count\na,x\nb,1\n", "user,item\nu,a\n", "column 'count' must hold numbers"),
         ("item,count\na,1\nb,1\n", "user,item\nu,secret\n", "1 of 1 rows do not"),
+        ("item,count\na,1\nb,1\n", "secret,a\nu,b\n", "is the first line of the table a header?"),
+        ("item,count\na,1\nb,1\n", "user,item,weight\nu,a,secret\n", "column 'weight' must hold numbers"),
+        ("item,probability\na,0.4\nb,0.5\n", "user,item\nu,a\n", "sums to 0.9, not to 1"),
         ("item,count\na,1\nb,1\n", "user,item\nu,\n", "column 'item' has 1 missing values"),
-        ("item,count\na,1\nb,1\n", "user,item\n", "has a header and no rows"),
+        ("item,count\na,1\nb,1\n", "user,item\n", "is empty: it has no rows"),
         ("item,count\na,1\nb,1\n", "", "is empty"),
         ("", "user,item\nu,a\n", "is empty"),
         ("wrong,columns\n1,2\n", "user,item\nu,a\n", "no column 'item'; the table has wrong, columns"),
@@ -150,7 +154,7 @@ def test_bad_files_exit_2_with_one_line(tmp_path: Path, prior: str, users: str, 
 
 def test_missing_and_unwritable_paths(tmp_path: Path) -> None:
     refused(run("design", tmp_path / "none.csv", "-e", 1), "there is no such file")
-    refused(run("design", tmp_path, "-e", 1), "there is no such file")
+    refused(run("design", tmp_path, "-e", 1), "it is a folder")
     refused(run("demo", "-o", write(tmp_path, "a-file", "x")), "File exists")
     pl.DataFrame({"item": ["a"], "count": [1]}).write_csv(tmp_path / "p.csv")
     assert run("design", tmp_path / "p.csv", "-e", "many").returncode == 2

@@ -169,6 +169,32 @@ def test_dense_sparse_and_single_users_agree_in_every_block() -> None:
             assert_allclose([s.divergence(row, f) for row in p[:40]], values[:40], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("q", "epsilon"),
+    [
+        ([1e-21, 1.0], 4.0),
+        ([1e-16, 1e-21, 0.9999999999999999], 6.0),
+        ([7e-8, 1 - 7e-8], 1.0),
+        ([1e-90, 1], 30),
+    ],
+)
+def test_the_prior_is_kept_in_its_rarest_category_too(q: list[float], epsilon: float) -> None:
+    # A cap one ulp below q leaves 1e-16 of mass; put on a category of 1e-21 it would release it too often.
+    prior = sv.Prior(range(len(q)), q)
+    for name in ("kernel_clip", "prior_minimax", "blend", "relative_mollifier", "minimax_kernel"):
+        s = sv.SAMPLERS[name](prior, epsilon)
+        assert s.keeps_prior
+        assert_allclose(s.distribution(prior.probabilities), prior.probabilities, rtol=1e-12)
+
+
+def test_a_sum_within_tolerance_is_divided_out() -> None:
+    s = sv.kernel_clip(sv.Prior(range(3), [0.2, 0.3, 0.5]), 1.0)
+    p = np.array([0.7, 0.2, 0.1])
+    for f in (sv.TV, sv.KL):
+        assert s.divergence(p * (1 + 9e-10), f) == pytest.approx(float(s.divergence(p, f)), rel=1e-14)
+    assert_allclose(s.distribution(np.float32([0.7, 0.2, 0.1])), s.distribution(p), rtol=1e-6)
+
+
 def test_the_callers_data_are_not_changed() -> None:
     p = sparse.csr_array(np.array([[0.5, 0.0, 0.5], [0.2, 0.3, 0.5]]))
     p.data[0] = 0.5000000001  # within tolerance, so it is normalised inside

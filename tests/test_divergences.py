@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import oracles
@@ -56,7 +57,9 @@ def test_limits_are_the_limits_of_f(f: sv.FDivergence) -> None:
 def test_point_mass_formula(f: sv.FDivergence) -> None:
     for t in (0.0, 1e-6, 0.3, 0.9999, 1.0):
         direct = float(f([1.0, 0.0], [t, 1 - t]))
-        assert float(f.of_point_mass(t)) == pytest.approx(direct, rel=1e-12, abs=1e-15)
+        assert f.of_point_mass(t, 1 - t) == pytest.approx(direct, rel=1e-12, abs=1e-15)
+    # Where 1 − t is below the doubles' resolution it is the second argument that counts.
+    assert f.of_point_mass(1.0, 1e-30) == (math.inf if math.isinf(f.at_zero) else f.at_zero * 1e-30)
 
 
 def test_known_values() -> None:
@@ -108,6 +111,9 @@ def test_a_user_defined_divergence_works_everywhere() -> None:
         (lambda t: np.sin(t - 1), -0.8, 0.0, "convex"),
         (lambda t: (t - 1) ** 2, 0.2, math.inf, "at_zero"),
         (lambda t: (t - 1) ** 2, 1.0, 7.0, "at_infinity"),
+        (lambda t: (t - 1) ** 2, 5.0, math.inf, "at_zero"),
+        (lambda t: abs(t - 1) / 2, 0.5, math.inf, "at_infinity"),
+        (lambda t: abs(t - 1) / 2, "0.5", 0.5, "at_zero"),
         (lambda t: (t - 1) ** 2, math.nan, math.inf, "at_zero"),
         (lambda t: np.where(t < 0.5, np.nan, t - 1), 0.0, 1.0, "finite"),
         (lambda _: 0.0, 0.0, 0.0, "same shape"),
@@ -118,10 +124,33 @@ def test_a_bad_generator_is_refused(f: object, at_zero: float, at_infinity: floa
         sv.FDivergence("mine", f, at_zero, at_infinity)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("order", [1e-4, 1 - 1e-5, 50.0, math.nan])
+@pytest.mark.parametrize("order", [1e-4, 1 - 1e-5, 0.049, 1.04, 50.0, math.nan])
 def test_orders_that_lose_digits_are_refused(order: float) -> None:
     with pytest.raises(sv.ParameterError, match="order"):
         sv.alpha(order)
+
+
+def test_the_nearest_orders_are_accepted_and_right() -> None:
+    p, x = np.array([0.2, 0.8, 0.0]), np.array([0.5, 0.25, 0.25])
+    for order in (0.05, -0.05, 0.95, 1.05, 40.0):
+        exact = oracles.divergence_mpmath(p, x, "alpha", alpha=order)
+        assert float(sv.alpha(order)(p, x)) == pytest.approx(exact, rel=1e-11)
+
+
+def test_divergences_travel_to_other_processes() -> None:
+    for f, _ in NAMED:
+        assert pickle.loads(pickle.dumps(f)) == f  # noqa: S301
+
+
+def test_a_name_is_not_a_divergence() -> None:
+    s = sv.kernel_clip(sv.Prior.uniform(["a", "b"]), 1.0)
+    for call in (
+        lambda: s.divergence([1, 0], "tv"),
+        lambda: s.worst_case("tv"),
+        lambda: sv.compare(s, s, "tv"),
+    ):
+        with pytest.raises(sv.ParameterError, match=r"f must be a divergence such as sottovoce\.TV, got str"):
+            call()
 
 
 def test_hockey_stick_below_one_is_refused() -> None:

@@ -7,8 +7,10 @@ import io
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import sottovoce as sv
 from experiments.documents import BLOCKS, rendered
 
 ROOT = Path(__file__).parent.parent
@@ -17,17 +19,22 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 def test_the_readme_example_runs_and_prints_what_the_readme_says() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    code, tables = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     out = io.StringIO()
+    names: dict[str, object] = {}
     with contextlib.redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), {})  # noqa: S102
+        exec(compile(code, "README.md", "exec"), names)  # noqa: S102
     printed = out.getvalue()
     (law,) = re.findall(r"prints the law `(\[.*?\])`", readme)
     assert printed.splitlines()[0] == law
-    ours, paper, worst = map(float, printed.splitlines()[1].split())
-    assert ours < paper <= worst
+    ours, paper, worst = (f"{float(value):.3f}" for value in printed.splitlines()[1].split())
+    assert f"{ours} against the paper's {paper} (at worst {worst} for both)" in readme
     assert "kernel_clip" in printed
+    names["survey"] = pl.DataFrame({"genre": ["War", "Drama", "Noir"], "count": [5, 30, 2]})
+    names["histories"] = pl.DataFrame({"member": ["a", "a", "b"], "genre": ["War", "Drama", "Noir"]})
+    exec(compile(tables, "README.md", "exec"), names)  # noqa: S102
+    assert len(names["table"]) == 2 * len(sv.SAMPLERS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -56,12 +63,14 @@ def test_every_command_in_documents_exists() -> None:
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
     for path in DOCUMENTS:
-        for line in re.findall(r"sottovoce ([a-z]+ [^`\n]*)", path.read_text(encoding="utf-8")):
+        for line in re.findall(
+            r"(?:`|bin/)sottovoce ([a-z]+ [^`\n]*)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             name, *rest = line.split()
-            if name in commands:
-                known = {option for parameter in commands[name].params for option in parameter.opts}
-                for word in rest:
-                    assert not word.startswith("-") or word in known, f"{path.name}: {line}"
+            assert name in commands, f"{path.name}: sottovoce {name}"
+            known = {option for parameter in commands[name].params for option in parameter.opts}
+            for word in rest:
+                assert not word.startswith("-") or word in known, f"{path.name}: {line}"
 
 
 def test_the_numbers_choosing_quotes_are_in_its_table() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sottovoce as sv
-from sottovoce import frames
+from sottovoce import files
 
 LONG = {
     "who": ["ann", "ann", "bob", "bob", "bob", "cy"],
@@ -94,9 +94,24 @@ def test_files_of_every_kind_read_alike(tmp_path: Path) -> None:
     table.write_json(tmp_path / "t.json")
     table.write_csv(tmp_path / "t.tsv", separator="\t")
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    table.write_ndjson(tmp_path / "t.jsonl")
+    (tmp_path / "spaces.csv").write_text("item, Count \n007,4\n1e10,2\n")
     (tmp_path / "o.json").write_text('{"007": 4, "1e10": 2}')
-    for name in ("t.csv", "t.parquet", "t.json", "t.tsv", "t.csv.gz", "o.json"):
-        (prior,) = frames.read_priors(tmp_path / name, item="item", count=None, by=None).values()
+    (tmp_path / "o.json.gz").write_bytes(gzip.compress((tmp_path / "o.json").read_bytes()))
+    for name in (
+        "t.csv",
+        "t.parquet",
+        "t.json",
+        "t.tsv",
+        "t.csv.gz",
+        "t.jsonl",
+        "spaces.csv",
+        "o.json",
+        "o.json.gz",
+    ):
+        priors, how = files.read_priors(tmp_path / name, item="item", count=None, by=None)
+        (prior,) = priors.values()
+        assert "amounts from" in how
         assert prior.categories == ("007", "1e10")
         assert prior.probabilities.tolist() == pytest.approx([4 / 6, 2 / 6])
 
@@ -106,7 +121,7 @@ def test_files_of_every_kind_read_alike(tmp_path: Path) -> None:
     [
         ("missing.csv", None, "there is no such file"),
         ("empty.csv", b"", "is empty"),
-        ("header.csv", b"item,count\n", "has a header and no rows"),
+        ("header.csv", b"item,count\n", "it has no rows"),
         ("table.xlsx", b"x", "must end in one of .csv"),
         ("broken.parquet", b"not parquet", "cannot be read as parquet"),
         ("broken.json", b"{", "cannot be read as json"),
@@ -120,7 +135,60 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes | None, mess
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(sv.TableError, match=message):
-        frames.read_priors(path, item="item", count=None, by=None)
+        files.read_priors(path, item="item", count=None, by=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "by", "message"),
+    [
+        ("twice.json", '{"a": 1, "a": 2}', None, "'a' appears more than once"),
+        ("groups.json", '{"x": {"a": 1}}', None, "holds groups: say --by"),
+        ("flat.json", '{"a": 1}', "g", "must be {group: {category: amount}}"),
+        ("none.json", "{}", "g", "the object is empty"),
+        ("huge.json", '{"a": 1' + "0" * 400 + "}", None, "counts must be numbers"),
+        ("deep.json", "[" * 100_000, None, "cannot be read as json: RecursionError"),
+        ("lists.json", '[{"item": ["a"]}]', None, "must hold text or whole numbers, it holds List"),
+        ("halves.json", '[{"item": 0.5}]', None, "must hold text or whole numbers, it holds Float64"),
+        ("big.csv", "item,count\na,1e308\nb,1e308\n", None, "counts must have a finite sum"),
+        ("bool.json", '[{"item": "a", "count": true}]', None, "must hold numbers, it holds Boolean"),
+    ],
+)
+def test_odd_prior_files(tmp_path: Path, name: str, text: str, by: str | None, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(sv.SottovoceError, match=message) as caught:
+        files.read_priors(tmp_path / name, item="item", count=None, by=by)
+    assert name in str(caught.value)
+
+
+def test_grouped_json_shares_categories(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text('{"x": {"a": 1, "b": 1}, "y": {"b": 3}}')
+    priors, _ = files.read_priors(tmp_path / "g.json", item="item", count=None, by="g", smoothing=1)
+    assert priors["y"].categories == priors["x"].categories == ("a", "b")
+    assert priors["y"].probabilities.tolist() == [0.2, 0.8]
+
+
+def test_whole_floats_in_parquet_are_the_same_categories_as_text(tmp_path: Path) -> None:
+    pl.DataFrame({"item": [1.0, 2.0]}).write_parquet(tmp_path / "p.parquet")
+    priors, _ = files.read_priors(tmp_path / "p.parquet", item="item", count=None, by=None)
+    assert priors["all"].categories == ("1", "2")
+
+
+def test_users_remember_their_categories_and_feed_compare() -> None:
+    users = sv.read_users(pl.DataFrame(LONG), user="who", item="genre", prior=PRIOR)
+    table = sv.compare(users, sv.kernel_clip(PRIOR, 1.0))
+    assert table == sv.compare(users.p, sv.kernel_clip(PRIOR, 1.0))
+    other = sv.Prior(["Drama", "War", "Noir"], [0.3, 0.5, 0.2])
+    with pytest.raises(sv.UserDataError, match="read against other categories"):
+        sv.compare(users, sv.kernel_clip(other, 1.0))
+
+
+def test_no_private_value_hides_behind_an_error() -> None:
+    frame = pl.DataFrame({**LONG, "stars": ["1", "SECRET", "2", "2", "1", "5"]})
+    with pytest.raises(sv.TableError) as caught:
+        sv.read_users(frame, user="who", item="genre", weight="stars", prior=PRIOR)
+    assert str(caught.value) == "column 'stars' must hold numbers"
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
 
 
 def test_groups_without_prior_and_without_names(tmp_path: Path) -> None:
@@ -128,6 +196,7 @@ def test_groups_without_prior_and_without_names(tmp_path: Path) -> None:
     pl.DataFrame({"user": ["u", "v"], "item": ["a", "b"], "age": ["old", "young"]}).write_csv(
         tmp_path / "u.csv"
     )
-    priors = frames.read_priors(tmp_path / "p.csv", item="item", count=None, by="age")
-    with pytest.raises(sv.TableError, match=r"no prior for group 'young' \(1 of 2 groups\)"):
-        frames.read_user_groups(tmp_path / "u.csv", priors, user="user", item="item", weight=None, by="age")
+    priors, how = files.read_priors(tmp_path / "p.csv", item="item", count=None, by="age")
+    assert how == "no column of amounts: every row counts once"
+    with pytest.raises(sv.TableError, match="1 of 2 groups have no prior; there are priors for 'old'"):
+        files.read_user_groups(tmp_path / "u.csv", priors, user="user", item="item", weight=None, by="age")

@@ -76,6 +76,7 @@ def test_apply_row_and_inverse_agree_with_the_matrix(name: str, epsilon: float) 
     # Inverting loses what the smallest eigenvalue gains: 1e-16 over (a−1)·min c.
     lost = 1e-14 / min(1.0, float(kernel.spectrum().min()))
     assert_allclose(kernel.inverse(p @ k), p, atol=lost)
+    assert_allclose(kernel.inverse(3 * p @ k), 3 * p, atol=3 * lost)  # counts need not sum to one
 
 
 @pytest.mark.parametrize("name", ["two categories", "ties", "random 25", "zipf 40"])
@@ -137,6 +138,23 @@ def test_a_million_categories_in_one_pass() -> None:
     assert np.all(kernel.apply(p) <= math.exp(3) * kernel.floor * (1 + 1e-12))
     top = int(q.argmax())
     assert kernel.floor.sum() - kernel.floor[top] == pytest.approx(1 - kernel.diagonal[top], abs=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "one dominant"])
+@pytest.mark.parametrize("epsilon", [1e-5, 1.0])
+def test_a_million_categories_keep_epsilon_between_rows(kind: str, epsilon: float) -> None:
+    n = 1_000_000
+    q = np.full(n, 1e-12 if kind == "one dominant" else 1 / n)
+    q[-1] = 1 - q[:-1].sum()
+    prior = sv.Prior(range(n), q)
+    kernel = sv.minimax_kernel(prior, epsilon).kernel
+    rows = [kernel.row(i) for i in (0, n // 2, n - 2, n - 1)]
+    for a in rows:
+        for b in rows:
+            # Sums in blocks: a million terms cost about √n·1e-16 = 1e-13.
+            assert np.log(a / b).max() <= epsilon + 2e-12
+    assert sv.minimax_kernel(prior, epsilon).keeps_prior
+    assert sv.kernel_clip(prior, epsilon).keeps_prior
 
 
 def test_a_matrix_too_large_is_refused() -> None:

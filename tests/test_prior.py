@@ -48,7 +48,13 @@ def test_digest_names_the_public_data() -> None:
     same = sv.Prior.from_counts({"c": 6, "a": 2, "b": 3})
     assert prior.digest == same.digest
     assert prior != same  # the order differs
+    assert prior.index["b"] == 1
     assert prior == pickle.loads(pickle.dumps(prior))  # noqa: S301
+    shuffled = np.random.default_rng(0).permutation(50)
+    weights = np.random.default_rng(1).random(50)
+    one = sv.Prior.from_counts(weights, [f"c{i}" for i in range(50)])
+    two = sv.Prior.from_counts(weights[shuffled], [f"c{i}" for i in shuffled])
+    assert one.digest == two.digest  # to the last bit, whatever the order of summation
     others = [
         sv.Prior.from_counts({"a": 2, "b": 3, "d": 6}),
         sv.Prior.from_counts({"a": 3, "b": 2, "c": 6}),
@@ -93,6 +99,15 @@ def test_repr_is_short() -> None:
         (lambda: sv.Prior([1.5, 2.5], [0.5, 0.5]), "all strings or all integers, got float"),
         (lambda: sv.Prior(["a", "b"], [[0.5, 0.5]]), "2 dimensions"),
         (lambda: sv.Prior(["a", "b"], ["x", "y"]), "probabilities must be numbers"),
+        (lambda: sv.Prior(["a", "b"], ["0.5", "0.5"]), "probabilities must be numbers"),
+        (lambda: sv.Prior(["a"], 1.0), "probabilities must be numbers"),
+        (lambda: sv.Prior(["a"], [1 + 0j]), "probabilities must be numbers"),
+        (lambda: sv.Prior(5, [1.0]), "sequence of names, got 5"),
+        (lambda: sv.Prior.from_counts(5), "counts must be numbers"),
+        (lambda: sv.Prior.from_counts([10**400, 1]), "counts must be numbers"),
+        (lambda: sv.Prior(["a", "b"], np.ma.array([0.5, 0.5], mask=[1, 0])), "masked"),
+        (lambda: sv.Prior.uniform(["a", "b"]).positions("ab"), "got a single string"),
+        (lambda: sv.Prior.uniform(["a", "b"]).positions([["a"]]), "not even names"),
         (lambda: sv.Prior(["a", "b"], [1e-120, 1.0]), "at least 1e-100: category 'a'"),
         (lambda: sv.Prior.from_counts({"a": 0, "b": 1, "c": 0}), r"'a' has 0 \(and 1 more\).*smoothing"),
         (lambda: sv.Prior.from_counts({"a": -1, "b": 1}, smoothing=5), "'a' has -1"),

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import sottovoce as sv
 
 PACKAGE = Path(sv.__file__).parent
@@ -16,10 +18,10 @@ ROOT = Path(__file__).parent.parent
 # Who may import whom: each room only those before it.
 FLOW = [
     "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
-    "samplers", "catalogue", "weights", "exact", "randomness", "draws", "linear_draws",
+    "samplers", "catalogue", "users", "weights", "exact", "randomness", "draws", "linear_draws",
     "document", "mechanism", "mechanism_file",
-    "certify", "comparison", "tuning", "cards", "frames", "demo", "plots", "_terminal",
-    "cli", "__main__",
+    "certify", "comparison", "tuning", "cards", "frames", "files", "demo", "plots", "_terminal",
+    "_parsing", "cli", "__main__",
 ]  # fmt: skip
 
 
@@ -60,7 +62,7 @@ def test_imports_flow_in_one_direction() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.level:
                 rooms = [node.module] if node.module else [alias.name for alias in node.names]
-                for room in rooms:
+                for room in set(rooms) - {"__version__"}:
                     assert FLOW.index(room) < FLOW.index(path.stem), f"{path.stem} imports {room}"
 
 
@@ -73,7 +75,7 @@ def test_files_stay_readable() -> None:
 
 def test_only_frames_and_plots_know_heavy_libraries() -> None:
     allowed = {
-        "polars": {"frames", "comparison"},
+        "polars": {"files", "comparison"},
         "narwhals": {"frames"},
         "matplotlib": {"plots"},
         "typer": {"cli"},
@@ -92,7 +94,9 @@ def test_only_frames_and_plots_know_heavy_libraries() -> None:
 
 def test_no_file_names_a_package_registry() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    names = tracked.stdout.split("\n") if tracked.returncode == 0 else []
+    if tracked.returncode != 0:
+        pytest.skip("not a git checkout")
+    names = tracked.stdout.split("\n")
     pattern = re.compile("index" + "-url|py" + r"pi\.org|/sim" + "ple/")
     for name in filter(None, names):
         path = ROOT / name

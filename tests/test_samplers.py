@@ -75,12 +75,13 @@ def test_permuting_the_categories_permutes_everything(name: str, case: str) -> N
 
 @every_sampler
 @pytest.mark.parametrize("case", ["two categories", "ties", "one dominant", "unsorted"])
-@pytest.mark.parametrize("f", [sv.TV, sv.KL, sv.CHI2, sv.HELLINGER2, sv.JS], ids=lambda f: f.name)
-def test_worst_case_is_found_by_search(name: str, case: str, f: sv.FDivergence) -> None:
+@pytest.mark.parametrize("f", cases.DIVERGENCES, ids=lambda f: f.name)
+@pytest.mark.parametrize("epsilon", [0.1, 1.2, 40.0])
+def test_worst_case_is_found_by_search(name: str, case: str, f: sv.FDivergence, epsilon: float) -> None:
     q = cases.PRIORS[case]
-    s = sv.SAMPLERS[name](cases.prior(q), 1.2)
+    s = sv.SAMPLERS[name](cases.prior(q), epsilon)
     found = oracles.worst_case_dense_search(
-        s.distribution, len(q), lambda p, x: float(f(p, x)), np.random.default_rng(0), tries=100
+        s.distribution, len(q), lambda p, x: float(f(p, x)), np.random.default_rng(0), tries=30
     )
     assert s.worst_case(f) == pytest.approx(found, rel=1e-9, abs=1e-12)
 
@@ -197,6 +198,26 @@ def test_synthetic_numbers_of_the_paper() -> None:
             prior = sv.Prior(range(100), q / q.sum())
             rounds.append(sv.SAMPLERS[name](prior, 8.0).divergence(users, sv.TV))
         assert_allclose(np.mean(rounds, axis=0), values, atol=5e-5)
+
+
+def test_the_papers_bound_keeps_its_digits_at_a_large_epsilon() -> None:
+    prior = sv.Prior(["a", "b"], [0.3, 0.7])
+    exact = 0.7 / (math.exp(40) * 0.3 + 0.7)
+    assert sv.optimal_utility(prior, 40, sv.TV) == pytest.approx(exact, rel=1e-12)
+    assert sv.minimax_kernel(prior, 40).worst_case(sv.TV) == pytest.approx(exact, rel=1e-12)
+    assert math.isinf(sv.kernel_clip(prior, 40).worst_case(sv.REVERSE_KL))
+
+
+@pytest.mark.parametrize("floor", [[0.9, 0.9, 0.9], [0.1, 0.1], [0.0, 0.5, 0.4], [0.01, 0.01, 0.01]])
+def test_a_floor_without_room_is_refused(floor: list[float]) -> None:
+    with pytest.raises(sv.ParameterError, match="floor must hold one positive number per category"):
+        sv.ClipSampler("mine", sv.Prior(range(3), [0.2, 0.3, 0.5]), 1.0, np.array(floor))
+
+
+def test_rr_with_prior_takes_the_larger_set_when_two_are_equally_good() -> None:
+    # With a = 2 and q = (1/2, 1/4, 1/4) every k tells the truth half the time.
+    s = sv.rr_with_prior(sv.Prior(range(3), [0.5, 0.25, 0.25]), math.log(2))
+    assert np.count_nonzero(s.floor) == 3
 
 
 def test_nothing_but_a_clip_lacks_a_matrix() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sottovoce as sv
 
@@ -37,9 +38,12 @@ def test_far_users_want_the_kernel_and_near_users_the_mollifier() -> None:
 
 
 def test_private_users_cannot_be_used_by_accident() -> None:
-    for private in (np.eye(5), [[0.2] * 5], sv.Users(("u",), np.eye(5)[:1])):
+    users = sv.Users(("u",), sparse.csr_array(np.eye(5)[:1]), PRIOR.categories)
+    for private in (np.eye(5), [[0.2] * 5], users):
         with pytest.raises(sv.ParameterError, match="a weight chosen on private users leaks"):
             sv.tuned(PRIOR, 1.0, private)  # type: ignore[arg-type]
+    with pytest.raises(sv.ParameterError, match="p must not come from read_users"):
+        sv.PublicUsers(users, source="a table")
 
 
 def test_simulated_users_scatter_around_the_prior() -> None:
@@ -55,5 +59,5 @@ def test_unknown_objective_and_bad_sizes() -> None:
     crowd = sv.PublicUsers(np.eye(5), source="invented")
     with pytest.raises(sv.ParameterError, match="objective must be one of mean, median"):
         sv.tuned(PRIOR, 1.0, crowd, objective="best")
-    with pytest.raises(sv.ParameterError, match="users and records must be at least 1, got 0 and 5"):
+    with pytest.raises(sv.ParameterError, match="users and records must be whole numbers ≥ 1, got 0 and 5"):
         sv.PublicUsers.simulated(PRIOR, users=0, records=5)

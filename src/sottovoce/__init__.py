@@ -48,9 +48,10 @@ from .mechanism_file import Policy, load
 from .prior import Prior
 from .samplers import ClipSampler, KernelSampler, Sampler
 from .tuning import PublicUsers, tuned
+from .users import Users
 
 if TYPE_CHECKING:
-    from .frames import Users, build_prior, read_users
+    from .frames import build_prior, read_users
     from .plots import plot_box, plot_comparison
 
 __version__ = "0.1.0"
@@ -108,7 +109,6 @@ __all__ = [
 
 # Names whose rooms need dataframes or matplotlib: loaded when first asked for.
 _LATER = {
-    "Users": "frames",
     "build_prior": "frames",
     "read_users": "frames",
     "plot_box": "plots",
@@ -125,3 +125,7 @@ def __getattr__(name: str) -> Any:
         raise ImportError(
             f"sottovoce.{name} needs {missing.name}; install it with: pip install 'sottovoce[cli]'"
         ) from missing
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,64 +16,81 @@ from .comparison import Comparison
 from .demo import averages
 
 console = Console()
-if console.width < 100 or not console.is_terminal:
-    console.width = 120  # a wrapped line is readable, a number cut in half is not
+errors = Console(stderr=True)
+if not console.is_terminal:
+    console.width = 250  # into a file or a pipe nothing is cut
 NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
+
+
+def print_note(text: str) -> None:
+    """A remark beside the result, on standard error, out of the way of programs."""
+    errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def shown_text(value: object) -> str:
+    """A name as it can be printed anywhere: markup and control characters made harmless."""
+    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value)))
 
 
 def print_card(card: Card) -> None:
     """The card of one sampler."""
-    kept = "yes: a user like the public data is released undistorted" if card.keeps_prior else "no"
+    kept = "yes: data equal to the public data are released undistorted" if card.keeps_prior else "no"
     one = "yes: the sampler is linear" if card.linear else "no: the clip needs the user's whole p"
     facts = Table.grid(padding=(0, 2))
-    facts.add_row("sampler", f"[bold]{escape(card.sampler)}[/bold] for {escape(card.group)}")
+    facts.add_row("sampler", f"[bold]{shown_text(card.sampler)}[/bold] for {shown_text(card.group)}")
     facts.add_row("epsilon", f"{card.epsilon:g}")
     facts.add_row("categories", f"{card.categories:,}")
-    rarest = escape(str(card.rarest_category))
-    facts.add_row("smallest prior probability", f"{card.smallest_probability:.4g} ({rarest})")
+    rarest = shown_text(card.rarest_category)
+    facts.add_row("smallest probability", f"{card.smallest_probability:.4g} ({rarest})")
     facts.add_row("keeps the prior", kept)
     facts.add_row("one record is enough", one)
     facts.add_row("prior digest", card.prior_digest[:16])
     console.print(facts)
     table = Table(box=None, header_style="bold")
-    for column in ("worst case", "this sampler", "rand. response", "rel. mollifier", "paper's bound"):
+    columns = ("worst case", "this", "rand. resp.", "mollifier", "paper's bound", "best keeping q")
+    for column in columns:
         table.add_column(column, justify="left" if column == "worst case" else "right", no_wrap=True)
     for row in card.worst_cases:
-        values = (row.this, row.randomized_response, row.relative_mollifier, row.paper_bound)
-        table.add_row(row.divergence, *map(number, values))
+        rivals = (row.randomized_response, row.relative_mollifier, row.paper_bound, row.prior_minimax)
+        table.add_row(row.divergence, *map(number, (row.this, *rivals)))
     console.print(table)
     console.print()
 
 
 def print_comparison(table: Comparison) -> None:
-    """One line per row of the comparison; the group only where there are several."""
-    columns = ("mean", "median", "p90", "p99", "maximum", "worst_case")
+    """One line per row; on a narrow terminal fewer statistics, so that no number is cut."""
+    wide = console.width >= 110
+    columns = (
+        ("mean", "median", "p90", "p99", "maximum", "worst_case") if wide else ("mean", "p99", "maximum")
+    )
     grouped = any(row.group != "all" for row in table)
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    names = [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns, "keeps q"]
-    for column in names:
-        side = "left" if column in ("group", "sampler", "f") else "right"
-        shown.add_column(column.replace("_", " "), justify="left" if side == "left" else "right")
+    for column in [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns, "keeps q"]:
+        side = column in ("group", "sampler", "f")
+        shown.add_column(column.replace("_", " "), justify="left" if side else "right", no_wrap=not side)
     for row in table:
         shown.add_row(
-            *([escape(row.group)] if grouped else []),
+            *([shown_text(row.group)] if grouped else []),
             f"{row.epsilon:g}",
-            escape(row.sampler),
-            escape(row.divergence),
+            shown_text(row.sampler),
+            shown_text(row.divergence),
             f"{row.users:,}",
             *(number(getattr(row, column)) for column in columns),
             "yes" if row.keeps_prior else "no",
         )
     console.print(shown)
+    if not wide:
+        print_note("More columns in a wider window, or with --json.")
 
 
 def print_averages(table: Comparison) -> None:
     """Mean and maximum TV per sampler and epsilon, averaged over groups."""
-    shown = Table(title="TV to the member's own taste, mean/maximum", box=None, header_style="bold")
+    title = "TV to the member's own taste, mean/maximum"
+    shown = Table(title=title, box=None, header_style="bold", padding=(0, 1, 0, 0))
     shown.add_column("sampler", no_wrap=True)
     for epsilon in dict.fromkeys(row.epsilon for row in table):
         shown.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
-    shown.add_column("keeps q", justify="right", no_wrap=True)
+    shown.add_column("q kept", justify="right", no_wrap=True)
     for name, cells, keeps in averages(table):
         shown.add_row(name, *cells, "yes" if keeps else "no")
     console.print(shown)
@@ -88,7 +105,7 @@ def number(value: float) -> str:
 
 def print_json(value: Any) -> None:
     """JSON on standard output; null stands for infinity, which JSON does not have."""
-    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=True) + "\n")
 
 
 def _finite(value: Any) -> Any:

@@ -22,10 +22,13 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.intp]
 
 LARGEST_EPSILON = 100.0
-"""Above this e^epsilon times a floor leaves double precision, and nobody would call it privacy."""
+"""Above this a floor q·e^-epsilon could fall below the doubles' range, and nobody would call it privacy."""
 
 SUM_TOLERANCE = 1e-9
 """How far a distribution's sum may be from one: far above rounding, far below a real mistake."""
+
+FLOAT32_TOLERANCE = 1e-5
+"""The same for users given in single precision, whose own rounding is 1e-7 a term."""
 
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
@@ -101,6 +104,7 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     """
     rows = _as_rows(p, np.float64)
     _same_categories(rows, categories)
+    single = getattr(p, "dtype", None) in (np.float32, np.float16)
     _refuse(rows, ~np.isfinite(rows.data), "values that are not finite numbers")
     _refuse(rows, rows.data < 0, "negative values")
     rows.data[rows.data < NEGLIGIBLE] = 0.0
@@ -110,7 +114,7 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     if empty:
         raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no mass")
     off = np.abs(totals - 1)
-    wrong = int(np.count_nonzero(off > SUM_TOLERANCE))
+    wrong = int(np.count_nonzero(off > (FLOAT32_TOLERANCE if single else SUM_TOLERANCE)))
     if wrong:
         worst = float(totals[np.argmax(off)] - 1)
         raise UserDataError(
@@ -137,6 +141,8 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
 
 
 def _same_categories(rows: sparse.csr_array[Any], categories: int) -> None:
+    if rows.shape[0] == 0:
+        raise UserDataError("p must hold at least one user, it has no rows")
     if rows.shape[1] != categories:
         raise UserDataError(
             f"p must have one value per category: the prior has {categories} categories, "
@@ -154,12 +160,14 @@ def _as_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[A
             raise UserDataError("p as a sparse array must have two dimensions, users by categories")
         if not _is_real(given.dtype):
             raise UserDataError(f"p must hold real numbers, got dtype {given.dtype}")
-        rows: sparse.csr_array[Any] = sparse.csr_array(given, dtype=kind, copy=True)
+        rows: sparse.csr_array[Any] = sparse.csr_array(given.astype(kind), copy=True)
         rows.sum_duplicates()
         return rows
+    if isinstance(p, np.ma.MaskedArray):
+        raise UserDataError("p must not be a masked array: fill or drop what is masked")
     try:
         dense = np.asarray(p)
-    except ValueError:
+    except Exception:  # whatever a foreign array type raises may quote its data
         dense = np.empty(0, dtype=object)
     if not _is_real(dense.dtype):
         raise UserDataError("p must be a vector, an (m, n) array of numbers or a sparse matrix")
@@ -186,5 +194,8 @@ def _row_sums(rows: sparse.csr_array[np.float64]) -> FloatArray:
 
 def _short(value: object) -> str:
     """A public value for a message, cut so that a wrong argument cannot flood the screen."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .catalogue import optimal_utility, randomized_response, relative_mollifier
+from .catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
 from .divergences import DIVERGENCES
 from .prior import Category
 from .samplers import Sampler, label
@@ -12,13 +12,18 @@ from .samplers import Sampler, label
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The largest possible divergence of one user, for a sampler and its rivals."""
+    """The largest possible divergence of one user, for a sampler and its rivals.
+
+    `paper_bound` is the best of any linear sampler that keeps the prior, `prior_minimax` the best of any
+    sampler at all that keeps it.
+    """
 
     divergence: str
     this: float
     randomized_response: float
     relative_mollifier: float
     paper_bound: float
+    prior_minimax: float
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Card:
 
 
 def card(sampler: Sampler, *, group: str = "all") -> Card:
-    """Collect the worst case for every divergence against randomized response, mollifier and bound.
+    """Collect the worst case for every divergence against its rivals.
 
     >>> from sottovoce import Prior, kernel_clip
     >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
@@ -47,6 +52,7 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
     """
     prior, epsilon = sampler.prior, sampler.epsilon
     response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
+    best = prior_minimax(prior, epsilon)
     return Card(
         group=group,
         sampler=label(sampler),
@@ -64,6 +70,7 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
                 randomized_response=response.worst_case(f),
                 relative_mollifier=mollifier.worst_case(f),
                 paper_bound=optimal_utility(prior, epsilon, f),
+                prior_minimax=best.worst_case(f),
             )
             for name, f in DIVERGENCES.items()
         ),

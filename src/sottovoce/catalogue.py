@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from . import _validate, floors
-from .divergences import FDivergence
+from .divergences import FDivergence, checked
 from .errors import ParameterError
 from .kernel import MinimaxKernel
 from .prior import Prior
@@ -110,7 +110,7 @@ def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -
     Parameters
         gamma: at least 1; by default 2·e^(ε/2), twice as far as the relative mollifier can follow.
 
-    Reference: Ghoukasian, Lee, Asoodeh (2025).
+    Reference: Ghoukasian, Lee, Asoodeh (2025), Locally Optimal Private Sampling.
 
     >>> local_minimax(Prior.uniform(["a", "b"]), 2.0, gamma=2.0) # doctest: +ELLIPSIS
     <local_minimax(gamma=2) on 2 categories, epsilon=2>
@@ -118,7 +118,7 @@ def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -
     epsilon = _validate.privacy(epsilon)
     g = 2 * math.exp(epsilon / 2) if gamma is None else _validate.at_least(1, gamma=gamma)
     floor = floors.local(_checked(prior).probabilities, epsilon, g)
-    return ClipSampler("local_minimax", prior, epsilon, floor, {"gamma": g})
+    return ClipSampler("local_minimax", prior, epsilon, floor, {} if gamma is None else {"gamma": g})
 
 
 def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
@@ -160,7 +160,7 @@ def randomized_response(prior: Prior, epsilon: float) -> KernelSampler:
     """The classic: the truth with probability e^ε/(e^ε+n−1), else any other category alike.
 
     Guarantees
-        ε-locally private; keeps only the uniform prior.
+        ε-locally private; keeps only the uniform prior (and at a huge ε any prior, to rounding).
 
     Reference: Warner (1965); Kairouz, Oh, Viswanath (2016) for n categories.
 
@@ -203,9 +203,9 @@ def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
     >>> round(optimal_utility(Prior(["A", "B"], [0.5, 0.5]), 2.0, TV), 3)
     0.119
     """
-    smallest = _checked(prior).smallest
+    smallest, others = _checked(prior).smallest_and_rest
     boosted = math.exp(_validate.privacy(epsilon)) * smallest
-    return float(f.of_point_mass(boosted / (boosted + 1 - smallest)))
+    return checked(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
 
 
 SAMPLERS: dict[str, Callable[..., Sampler]] = {

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 
-from . import catalogue, divergences, frames
-from ._terminal import NOT_PRIVATE, console, print_averages, print_card, print_comparison, print_json
+from . import __version__, catalogue, files
+from ._parsing import parse_divergence, parse_sampler
+from ._terminal import (
+    NOT_PRIVATE,
+    console,
+    errors,
+    print_averages,
+    print_card,
+    print_comparison,
+    print_json,
+    print_note,
+)
 from .cards import card
 from .comparison import Comparison, compare
 from .demo import GENRES, GROUPS, demo_comparison, demo_data, write_tables
-from .divergences import DIVERGENCES, FDivergence
-from .errors import ParameterError, SottovoceError
+from .errors import SottovoceError
 
 app = typer.Typer(
     help="Locally private sampling with public data.",
@@ -31,21 +40,40 @@ app = typer.Typer(
 PriorFile = Annotated[
     Path,
     typer.Argument(
-        help="Public data: CSV, Parquet or JSON with an item column and an optional count column.",
+        help="Public data (CSV, gzip, Parquet, JSON): a column of items and one of counts. Rows of the same "
+        "item add up. JSON may also be {item: count}.",
         show_default=False,
     ),
 ]
 Epsilons = Annotated[
     list[float], typer.Option("--epsilon", "-e", help="Privacy parameter; repeat for several.")
 ]
-Item = Annotated[str, typer.Option(help="Column of the category, in both files.")]
+Item = Annotated[str, typer.Option(help="Column of the category.")]
 Count = Annotated[
     str | None,
     typer.Option(help="Column of public amounts; default count, weight or probability if there."),
 ]
-By = Annotated[str | None, typer.Option(help="Group column, in both files: one prior per group.")]
+By = Annotated[
+    str | None,
+    typer.Option(help="Group column: one prior per group. A user in two groups counts once in each."),
+]
 Smoothing = Annotated[float, typer.Option(help="Added to every public count, so that none is zero.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs; null stands for infinity.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"sottovoce {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Locally private sampling with public data."""
 
 
 @app.command("compare")
@@ -53,7 +81,10 @@ def compare_command(
     prior_file: PriorFile,
     users_file: Annotated[
         Path,
-        typer.Argument(help="Private histories: a row per user and item.", show_default=False),
+        typer.Argument(
+            help="Private histories: a row per user and item, a weight or count column if there is one.",
+            show_default=False,
+        ),
     ],
     epsilon: Epsilons,
     sampler: Annotated[
@@ -69,13 +100,14 @@ def compare_command(
     user: Annotated[str, typer.Option(help="Column of the user.")] = "user",
     item: Item = "item",
     weight: Annotated[
-        str | None, typer.Option(help="Column of weights in the users file; default: a row is one.")
+        str | None,
+        typer.Option(help="Column of weights in the users file; default weight or count if there."),
     ] = None,
     count: Count = None,
     by: By = None,
     smoothing: Smoothing = 0.0,
     unknown: Annotated[
-        str, typer.Option(help="Items that the prior does not know: error or drop.")
+        str, typer.Option(help="Items that the prior does not know: error, or drop their rows.")
     ] = "error",
     as_json: AsJson = False,
 ) -> None:
@@ -84,34 +116,37 @@ def compare_command(
     \b
     Examples:
       sottovoce compare survey.csv members.csv -e 1 -e 4
-      sottovoce compare survey.csv members.csv -e 2 -s kernel-clip -s blend:weight=0.3 --by group
-      sottovoce compare survey.csv members.csv -e 2 -d tv -d kl --weight weight --json
+      sottovoce compare survey.csv members.csv -e 2 --by group \\
+          -s kernel-clip -s blend:weight=0.3
+      sottovoce compare survey.csv members.csv -e 2 -d tv -d kl --json
     """
-    makers = [_parse_sampler(text) for text in sampler or list(catalogue.SAMPLERS)]
-    measures = [_parse_divergence(text) for text in divergence or ["tv"]]
-    priors = frames.read_priors(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    makers = [parse_sampler(text) for text in sampler or list(catalogue.SAMPLERS)]
+    measures = [parse_divergence(text) for text in divergence or ["tv"]]
+    priors, public = files.read_priors(prior_file, item=item, count=count, by=by, smoothing=smoothing)
     samplers = {
         group: [make(prior, e, **options) for e in epsilon for make, options in makers]
         for group, prior in priors.items()
     }
-    groups = frames.read_user_groups(
+    groups, private = files.read_user_groups(
         users_file, priors, user=user, item=item, weight=weight, by=by, unknown=unknown
     )
+    print_note(f"{prior_file.name}: {public}. {users_file.name}: {private}.")
     work = [(group, users.p, one) for group, users in groups.items() for one in samplers[group]]
-    shown = track(work, "comparing", console=Console(stderr=True), transient=True, disable=as_json)
+    quiet = as_json or not errors.is_terminal
+    shown = track(work, "comparing", console=errors, transient=True, disable=quiet)
     rows = [row for group, p, one in shown for row in compare(p, one, measures, group=group)]
     table = Comparison(tuple(rows))
     if as_json:
         print_json({"rows": table.to_dicts(), "note": NOT_PRIVATE})
     else:
         print_comparison(table)
-        console.print(f"[dim]{NOT_PRIVATE}[/dim]")
+        print_note(NOT_PRIVATE)
 
 
 @app.command()
 def design(
     prior_file: PriorFile,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy parameter.")],
+    epsilon: Epsilons,
     sampler: Annotated[
         str, typer.Option("--sampler", "-s", help="Such as kernel-clip or blend:weight=0.3.")
     ] = "kernel-clip",
@@ -126,11 +161,14 @@ def design(
     \b
     Examples:
       sottovoce design survey.csv --epsilon 2
-      sottovoce design survey.csv -e 4 -s prior-minimax --by group
+      sottovoce design survey.csv -e 2 -e 4 -s prior-minimax --by group
     """
-    make, options = _parse_sampler(sampler)
-    priors = frames.read_priors(prior_file, item=item, count=count, by=by, smoothing=smoothing)
-    made = [card(make(prior, epsilon, **options), group=group) for group, prior in priors.items()]
+    make, options = parse_sampler(sampler)
+    priors, public = files.read_priors(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    made = [
+        card(make(prior, one, **options), group=group) for group, prior in priors.items() for one in epsilon
+    ]
+    print_note(f"{prior_file.name}: {public}.")
     if as_json:
         print_json([asdict(one) for one in made])
         return
@@ -143,14 +181,16 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the tables and the picture.")
     ] = Path("sottovoce-demo"),
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON and write no file.")
+    ] = False,
 ) -> None:
     """Two thousand invented film lovers: a prior, a comparison, a card and a picture.
 
     \b
     Examples:
       sottovoce demo
-      sottovoce demo --output /tmp/demo --json
+      sottovoce demo --output my-demo
     """
     from . import plots
 
@@ -171,20 +211,22 @@ def demo(
     print_averages(table)
     console.print(
         "\nTV is the least chance that the released genre differs from an honest draw of\n"
-        "the member's own. Each figure is the average over the three groups.\n"
+        "the member's own. Mean and maximum over a group's members, averaged over the\n"
+        "three groups.\n"
     )
-    prior = data.priors["25 to 44"]
-    print_card(card(catalogue.kernel_clip(prior, 2.0), group="25 to 44"))
-    console.print(f"Tables   {prior_path}, {users_path}\nPicture  {picture}\n")
+    print_card(card(catalogue.kernel_clip(data.priors["25 to 44"], 2.0), group="25 to 44"))
+    console.print(f"Tables   {prior_path}, {users_path}\nPicture  {picture}\n", markup=False)
     console.print("Try it yourself:", style="bold")
-    console.print(
-        f"  sottovoce compare {prior_path} {users_path} --by group --weight weight -e 2 -d tv -d kl",
-        soft_wrap=True,
-    )
+    command = ["sottovoce", "compare", str(prior_path), str(users_path), "--by", "group"]
+    line = f"  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
+    console.print(line, soft_wrap=True, markup=False)
 
 
 def run() -> None:
     """Run the command; a bad input is one line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
     try:
         app(standalone_mode=True)
     except SottovoceError as problem:
@@ -197,46 +239,5 @@ def run() -> None:
 
 
 def _stop(message: str) -> None:
-    Console(stderr=True).print("error:", message, style="red", markup=False, soft_wrap=True)
+    errors.print("error:", message, style="red", markup=False, soft_wrap=True, highlight=False)
     raise SystemExit(2) from None
-
-
-def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float]]:
-    """Split name:key=value,key=value; hyphens and underscores are the same."""
-    head, _, tail = text.partition(":")
-    name = head.strip().replace("-", "_")
-    if name not in known:
-        names = ", ".join(k.replace("_", "-") for k in known)
-        raise ParameterError(f"{what} must be one of {names}, got {head!r}")
-    options = {}
-    for pair in filter(None, tail.split(",")):
-        key, equals, value = pair.partition("=")
-        try:
-            options[key.strip()] = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise ParameterError(f"{what} options look like {head}:name=number, got {pair!r}")
-    return name, options
-
-
-def _parse_sampler(text: str) -> tuple[Any, dict[str, float]]:
-    name, options = _parse(text, "sampler", list(catalogue.SAMPLERS))
-    allowed = {"blend": ["weight"], "local_minimax": ["gamma"]}.get(name, [])
-    for key in options:
-        if key not in allowed:
-            takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
-            raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
-    return catalogue.SAMPLERS[name], options
-
-
-def _parse_divergence(text: str) -> FDivergence:
-    takes = {"alpha": "order", "hockey_stick": "gamma"}
-    name, options = _parse(text, "divergence", [*DIVERGENCES, *takes])
-    if list(options) != ([takes[name]] if name in takes else []):
-        form = f"{name}:{takes[name]}=2" if name in takes else name
-        raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
-    if name in DIVERGENCES:
-        return DIVERGENCES[name]
-    made: FDivergence = getattr(divergences, name)(*options.values())
-    return made

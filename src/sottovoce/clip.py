@@ -32,6 +32,9 @@ def multipliers(p: FloatArray, low: FloatArray, a: float, target: FloatArray) ->
     low = 0: they are padding.
     """
     high = a * low
+    # A few ulps short is a rounding of floor or cap, not mass to be found: chasing it would move rare
+    # categories by orders of magnitude.
+    reached = target * (1 - 4 * np.finfo(np.float64).eps)
     ratio = np.divide(low, p, out=np.full_like(p, np.inf), where=p > 0)
     knots = np.sort(np.concatenate([ratio, a * ratio], axis=1), axis=1)
     count = 2 * np.count_nonzero(p > 0, axis=1)
@@ -41,7 +44,7 @@ def multipliers(p: FloatArray, low: FloatArray, a: float, target: FloatArray) ->
     for _ in range(int(2 * p.shape[1]).bit_length()):
         middle = (first + last) // 2
         u = knots[rows, middle]
-        enough = np.clip(u[:, None] * p, low, high).sum(axis=1) >= target
+        enough = np.clip(u[:, None] * p, low, high).sum(axis=1) >= reached
         last = np.where(enough, middle, last)
         first = np.where(enough, first, np.minimum(middle + 1, last))
 
@@ -54,7 +57,7 @@ def multipliers(p: FloatArray, low: FloatArray, a: float, target: FloatArray) ->
     slope = np.where(between, p, 0.0).sum(axis=1)
     root = np.divide(target - fixed, slope, out=right.copy(), where=slope > 0)
     root = np.clip(root, left, right)
-    return np.where(high.sum(axis=1) < target, np.inf, root)
+    return np.where(high.sum(axis=1) < reached, np.inf, root)
 
 
 def on_support(block: Block, floor: FloatArray, a: float, total: float) -> FloatArray:

@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ._validate import FloatArray
-from .divergences import TV, FDivergence
+from .divergences import TV, FDivergence, checked
 from .errors import ParameterError
 from .samplers import Sampler, label
+from .users import rows_for
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def compare(
 ) -> Comparison:
     """How far each sampler's release is from each user, summarised over the users.
 
-    `users` is a vector, an (m, n) array or scipy.sparse, categories in the samplers' order. Memory
+    `users` come from `read_users`, or are a vector, an (m, n) array or scipy.sparse in the samplers' order.
+    Memory
     is bounded by the non-zeros of the users plus one block.
 
     >>> import sottovoce as sv
@@ -95,13 +97,15 @@ def compare(
     [('tv', 2, True), ('kl', 2, True)]
     """
     chosen = [samplers] if isinstance(samplers, Sampler) else list(samplers)
-    measures = [divergences] if isinstance(divergences, FDivergence) else list(divergences)
+    measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
+    if not all(isinstance(one, Sampler) for one in chosen):
+        raise ParameterError("samplers must be samplers, such as sottovoce.kernel_clip(prior, epsilon)")
     if not chosen or not measures:
         raise ParameterError("samplers and divergences must not be empty")
     rows = []
     for sampler in chosen:
         for measure in measures:
-            values = np.atleast_1d(sampler.divergence(users, measure))
+            values = np.atleast_1d(sampler.divergence(rows_for(users, sampler.prior), measure))
             rows.append(
                 ComparisonRow(
                     group=group,

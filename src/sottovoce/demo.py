@@ -6,7 +6,6 @@ quote from it can be printed again.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from ._validate import FloatArray
 from .catalogue import SAMPLERS
 from .comparison import Comparison, compare
 from .divergences import TV
+from .document import write_whole
 from .prior import Prior
 
 SEED = 20250503
@@ -91,8 +91,8 @@ def demo_comparison(data: DemoData, epsilons: tuple[float, ...] = EPSILONS) -> C
 def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
     """Per sampler: "mean/maximum" at every epsilon, averaged over groups, and whether q is kept."""
     lines = []
-    for name in dict.fromkeys(row.sampler.split("(")[0] for row in table):
-        mine = [row for row in table if row.sampler.split("(")[0] == name]
+    for name in dict.fromkeys(row.sampler for row in table):
+        mine = [row for row in table if row.sampler == name]
         cells = []
         for epsilon in dict.fromkeys(row.epsilon for row in mine):
             rows = [row for row in mine if row.epsilon == epsilon]
@@ -106,19 +106,14 @@ def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
 def write_tables(data: DemoData, folder: Path) -> tuple[Path, Path]:
     """Write the survey and the histories as CSV files that `sottovoce compare --by group` reads."""
     prior_path, users_path = folder / "survey.csv", folder / "members.csv"
-    with prior_path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(["group", "item", "count"])
-        for group, counts in data.survey.items():
-            out.writerows([group, genre, int(n)] for genre, n in zip(GENRES, counts, strict=True))
-    with users_path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(["user", "group", "item", "weight"])
-        member = 0
-        for group, histories in data.members.items():
-            for counts in histories:
-                member += 1
-                out.writerows(
-                    [f"member-{member:04d}", group, GENRES[i], int(counts[i])] for i in np.flatnonzero(counts)
-                )
+    survey = ["group,item,count"]
+    for group, counts in data.survey.items():
+        survey += [f"{group},{genre},{int(n)}" for genre, n in zip(GENRES, counts, strict=True)]
+    histories = ["user,group,item,weight"]
+    everyone = [(group, counts) for group, members in data.members.items() for counts in members]
+    for member, (group, counts) in enumerate(everyone, start=1):
+        who = f"member-{member:04d},{group}"
+        histories += [f"{who},{GENRES[i]},{int(counts[i])}" for i in np.flatnonzero(counts)]
+    write_whole("\n".join(survey) + "\n", prior_path)
+    write_whole("\n".join(histories) + "\n", users_path)
     return prior_path, users_path

@@ -2,14 +2,15 @@
 
 D_f(p‖x) = Σ_i x_i f(p_i/x_i), private law first, released law second, natural logarithms. Every f
 here is written in its non-negative form (a multiple of t − 1 added, which changes no divergence
-between distributions), so that sums never cancel.
+between distributions), so that no sum has terms of both signs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ class FDivergence:
     """
 
     name: str
-    f: Callable[[FloatArray], FloatArray]
+    f: Callable[[FloatArray], FloatArray] = field(compare=False)
     at_zero: float
     at_infinity: float
 
@@ -54,10 +55,13 @@ class FDivergence:
         rounding = 1e-9 * (1 + np.abs(slopes[1:]) + np.abs(values[1:-1]) / grid[1:-1])
         if np.any(np.diff(slopes) < -rounding):
             self._refuse("be convex on t > 0")
-        # Convexity puts f(0) above each tangent and f(t)/t's limit above each slope.
-        if not self.at_zero >= values[0] - slopes[0] * grid[0] - 1e-6:
+        with np.errstate(over="ignore"):
+            ends = np.asarray(self.f(np.array([1e-100, 1e100])), dtype=np.float64)
+        # Convexity puts f(0) above each tangent and the limit of f(t)/t above each slope; a finite limit must
+        # be close to f itself far out (within 2e-3: slow powers have not quite arrived).
+        if not _limit(self.at_zero, values[0] - slopes[0] * grid[0], ends[0]):
             self._refuse(f"have at_zero = lim f(t) as t → 0, got {self.at_zero}")
-        if not self.at_infinity >= slopes[-1] - 1e-6 * (1 + abs(slopes[-1])):
+        if not _limit(self.at_infinity, slopes[-1], ends[1] / 1e100):
             self._refuse(f"have at_infinity = lim f(t)/t as t → ∞, got {self.at_infinity}")
 
     def _refuse(self, condition: str) -> None:
@@ -76,17 +80,19 @@ class FDivergence:
         """D_f from x where p > 0 and the total `rest` of x where p = 0 (x is 0 there)."""
         both = x > 0
         ratio = np.divide(p, x, out=np.ones_like(p), where=both)
-        terms = np.where(both, x * self.f(ratio), 0.0)
+        with np.errstate(over="ignore"):  # beyond 1e308 the answer is infinity
+            terms = np.where(both, x * self.f(ratio), 0.0)
         value = terms.sum(axis=-1) + _times(self.at_zero, rest)
         if not both.all():
             value = value + _times(self.at_infinity, np.where(both, 0.0, p).sum(axis=-1))
         return np.asarray(np.maximum(value, 0.0))  # Jensen: below zero there is only rounding
 
-    def of_point_mass(self, probability: npt.ArrayLike) -> FloatArray:
-        """g(t) = t·f(1/t) + (1−t)·f(0): D_f of a point mass whose own category has probability t."""
-        t = np.clip(np.asarray(probability, dtype=np.float64), 0.0, 1.0)
-        one = np.ones_like(t)[..., None]
-        return self.on_support(one, t[..., None], 1 - t)
+    def of_point_mass(self, own: float, rest: float) -> float:
+        """g(t) = t·f(1/t) + (1−t)·f(0): D_f of a point mass whose own category has probability t = own.
+
+        `rest` is 1 − t, given apart because near t = 1 a subtraction would lose it.
+        """
+        return float(self.on_support(np.ones(1), np.array([min(own, 1.0)]), np.asarray(rest)))
 
     def __repr__(self) -> str:
         return f"FDivergence({self.name!r})"
@@ -97,6 +103,15 @@ def _times(price: float, mass: FloatArray) -> FloatArray:
     if math.isinf(price):
         return np.where(mass > 0, math.inf, 0.0)
     return price * mass
+
+
+def _limit(stated: float, least: float, seen: float) -> bool:
+    """Whether a stated limit is not below what convexity demands and, if finite, close to what is seen."""
+    if not isinstance(stated, int | float) or not stated >= least - 1e-6 * (1 + abs(least)):
+        return False
+    if math.isinf(stated):
+        return seen > 100
+    return abs(stated - seen) <= 2e-3 * (1 + abs(stated))
 
 
 def _half_distance(t: FloatArray) -> FloatArray:
@@ -122,6 +137,14 @@ def _root_square(t: FloatArray) -> FloatArray:
 def _jensen_shannon(t: FloatArray) -> FloatArray:
     middle = (t + 1) / 2
     return (t * np.log(t / middle) - np.log(middle)) / 2
+
+
+def _above(gamma: float, t: FloatArray) -> FloatArray:
+    return np.maximum(t - gamma, 0.0)
+
+
+def _power(order: float, t: FloatArray) -> FloatArray:
+    return np.asarray((t**order - 1 - order * (t - 1)) / (order * (order - 1)))
 
 
 TV = FDivergence("tv", _half_distance, 0.5, 0.5)
@@ -153,11 +176,7 @@ def hockey_stick(gamma: float) -> FDivergence:
     0.5
     """
     g = _validate.at_least(1, gamma=gamma)
-
-    def f(t: FloatArray) -> FloatArray:
-        return np.maximum(t - g, 0.0)
-
-    return FDivergence(f"hockey_stick({g:g})", f, 0.0, 1.0)
+    return FDivergence(f"hockey_stick({g:g})", partial(_above, g), 0.0, 1.0)
 
 
 def alpha(order: float) -> FDivergence:
@@ -165,7 +184,7 @@ def alpha(order: float) -> FDivergence:
 
     Rényi's divergence of order α is log(1 + α(α−1)·D)/(α−1), increasing in D. Orders 1 and 0 are
     KL and reverse KL, order 2 is χ²/2, order ½ is twice the squared Hellinger distance. Orders
-    closer to 0 or 1 than 1e-3, but not equal, are refused: the formula loses its digits there.
+    closer to 0 or 1 than 0.05, but not equal, are refused: the formula loses its digits there.
 
     >>> float(alpha(2)([1.0, 0.0], [0.5, 0.5])), alpha(1) is KL
     (0.5, True)
@@ -173,15 +192,21 @@ def alpha(order: float) -> FDivergence:
     a = _validate.real(order=order)
     if a in (0.0, 1.0):
         return KL if a == 1 else REVERSE_KL
-    if min(abs(a), abs(a - 1)) < 1e-3:
-        raise ParameterError(f"order must be 0, 1 or at least 0.001 away from both, got {a}")
+    if min(abs(a), abs(a - 1)) < 0.05 * (1 - 1e-9):
+        raise ParameterError(f"order must be 0, 1 or at least 0.05 away from both, got {a}")
     if abs(a) > 40:
         raise ParameterError(f"order must lie between -40 and 40, got {a}")
 
-    def f(t: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):  # beyond 1e308 the answer is infinity
-            return np.asarray((t**a - 1 - a * (t - 1)) / (a * (a - 1)))
-
     at_zero = 1 / a if a > 0 else math.inf
     at_infinity = 1 / (1 - a) if a < 1 else math.inf
-    return FDivergence(f"alpha({a:g})", f, at_zero, at_infinity)
+    return FDivergence(f"alpha({a:g})", partial(_power, a), at_zero, at_infinity)
+
+
+def checked(f: FDivergence) -> FDivergence:
+    """Refuse a name or a function where a divergence is meant."""
+    if not isinstance(f, FDivergence):
+        raise ParameterError(
+            f"f must be a divergence such as sottovoce.TV, got {type(f).__name__}; "
+            f"by name: sottovoce.DIVERGENCES['tv']"
+        )
+    return f

@@ -10,8 +10,8 @@
     ├── MechanismFileError  a mechanism file is unreadable, changed, or against the client's policy
     └── RandomnessError  the operating system gave no randomness: nothing was released
 
-Messages name the parameter, the condition and, for public inputs, the value. A message about
-private data says how many rows are wrong, never which rows and never what they hold.
+Messages name the parameter, the condition and, for public inputs, the value. A message about private data
+says how many rows are wrong and by how much a sum is off, never which rows and never what they hold.
 """
 
 from __future__ import annotations

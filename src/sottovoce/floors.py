@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 
-from . import _validate
 from ._validate import FloatArray
 from .kernel import MinimaxKernel
 
@@ -33,10 +32,9 @@ def local(q: FloatArray, epsilon: float, gamma: float) -> FloatArray:
     When γ² ≤ e^ε those users fit into the relative mollifier as they are, and c is its floor; the
     two formulas agree at γ² = e^ε.
     """
-    g = _validate.at_least(1, gamma=gamma)
-    if 2 * math.log(g) <= epsilon:
+    if 2 * math.log(gamma) <= epsilon:
         return relative(q, epsilon)
-    return q * ((g + 1) / (g + math.exp(epsilon)))
+    return q * ((gamma + 1) / (gamma + math.exp(epsilon)))
 
 
 def kernel(q: FloatArray, epsilon: float) -> FloatArray:
@@ -80,6 +78,5 @@ def blend(q: FloatArray, epsilon: float, weight: float) -> FloatArray:
 
     Both factors satisfy q/a ≤ c ≤ q, hence so does their mean: the prior is kept for every weight.
     """
-    w = _validate.fraction(weight=weight)
-    suppressed = (1 - w) * (-epsilon / 2) + w * np.log(kernel(q, epsilon) / q)
+    suppressed = (1 - weight) * (-epsilon / 2) + weight * np.log(kernel(q, epsilon) / q)
     return q * np.exp(suppressed)

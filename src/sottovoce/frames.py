@@ -1,119 +1,20 @@
-"""Tables in, priors and sparse users out: the only file that knows dataframes."""
+"""Dataframes in, priors and sparse users out, whatever library the dataframe comes from."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from . import _validate
 from .errors import TableError, UserDataError
-from .prior import Category, Prior
+from .prior import Prior
+from .users import Users
 
 UNKNOWN = ("error", "drop")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Users:
-    """Private users as sparse rows over a prior's categories. Printing one shows sizes, no data."""
-
-    ids: tuple[Category, ...]
-    p: sparse.csr_array[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __repr__(self) -> str:
-        return f"Users({len(self.ids)} users over {self.p.shape[1]} categories)"
-
-
-def read_table(path: str | Path) -> pl.DataFrame:
-    """Read CSV (also gzip), Parquet or JSON records by extension; CSV columns arrive as text.
-
-    Text, because guessing types would turn a category "007" into 7 and a device "1e10" into a float.
-    """
-    path = Path(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    kind = suffixes[-1] if suffixes else ""
-    readers: dict[str, Any] = {
-        ".csv": lambda: pl.read_csv(path, infer_schema=False),
-        ".tsv": lambda: pl.read_csv(path, infer_schema=False, separator="\t"),
-        ".parquet": lambda: pl.read_parquet(path),
-        ".json": lambda: pl.read_json(path),
-    }
-    if not path.is_file():
-        raise TableError(f"{path} cannot be read: there is no such file")
-    if kind not in readers:
-        known = ", ".join(readers)
-        raise TableError(f"{path} cannot be read: its name must end in one of {known} (or .csv.gz)")
-    if path.stat().st_size == 0:
-        raise TableError(f"{path} is empty")
-    try:
-        table: pl.DataFrame = readers[kind]()
-    except Exception as problem:  # every reader has its own errors; their text may quote data
-        raise TableError(f"{path} cannot be read as {kind[1:]}: {type(problem).__name__}") from None
-    if table.height == 0:
-        raise TableError(f"{path} is empty: it has a header and no rows")
-    return table
-
-
-def read_priors(
-    path: str | Path, *, item: str, count: str | None, by: str | None, smoothing: float = 0.0
-) -> dict[str, Prior]:
-    """Read one prior per group (or one, under "all") from a table or a JSON object of public data.
-
-    The table has the column `item` and, if given or named count, weight or probability, a column of
-    amounts; without one every row counts once. A JSON file may be {category: amount}, or with `by`
-    {group: {category: amount}}.
-    """
-    path = Path(path)
-    if path.suffix.lower() == ".json" and path.is_file():
-        loaded = _json(path)
-        if isinstance(loaded, dict):
-            return _json_priors(loaded, path, by, smoothing)
-    table = read_table(path)
-    if count is None:
-        count = next((c for c in ("count", "weight", "probability") if c in table.columns), None)
-    text = _as_text(table, item, by)
-    built = build_prior(text, item=item, weight=count, by=by, smoothing=smoothing)
-    return built if isinstance(built, dict) else {"all": built}
-
-
-def read_user_groups(
-    path: str | Path,
-    priors: Mapping[str, Prior],
-    *,
-    user: str,
-    item: str,
-    weight: str | None,
-    by: str | None,
-    unknown: str = "error",
-) -> dict[str, Users]:
-    """Read the users of every group from a long table file, against that group's prior."""
-    table = _as_text(read_table(path), user, item, by)
-    if by is None:
-        (prior,) = priors.values()
-        return {"all": read_users(table, user=user, item=item, weight=weight, prior=prior, unknown=unknown)}
-    if table[by].null_count():
-        raise TableError(f"column {by!r} has {table[by].null_count()} missing values")
-    groups = {str(name[0]): part for name, part in table.partition_by(by, as_dict=True).items()}
-    missing = sorted(set(groups) - set(priors))
-    if missing:
-        raise TableError(f"no prior for group {missing[0]!r} ({len(missing)} of {len(groups)} groups)")
-    return {
-        name: read_users(
-            groups[name], user=user, item=item, weight=weight, prior=priors[name], unknown=unknown
-        )
-        for name in priors
-        if name in groups
-    }
 
 
 def build_prior(
@@ -123,14 +24,16 @@ def build_prior(
     weight: str | None = None,
     by: str | None = None,
     smoothing: float = 0.0,
-) -> Any:
+) -> Prior | dict[str, Prior]:
     """Count the public rows of a dataframe into a Prior, or into one Prior per group.
 
     Guarantees
-        The data must be public: building a prior from the users it will serve reveals them. With
-        `by`, all groups share the same categories, those of the whole table.
+        The data must be public: building a prior from the users it will serve reveals them. Categories are
+        sorted by name; with `by`, all groups share the same ones, those of the whole table. Rows of the same
+        item add up.
 
-    >>> frame = pl.DataFrame({"genre": ["War", "Drama", "Drama", "Drama"]})
+    >>> import polars
+    >>> frame = polars.DataFrame({"genre": ["War", "Drama", "Drama", "Drama"]})
     >>> build_prior(frame, item="genre").probabilities.tolist()
     [0.75, 0.25]
     """
@@ -169,7 +72,8 @@ def read_users(
         TableError: a column is missing or malformed.
         UserDataError: unknown items, negative weights, a user without mass. How many, never which.
 
-    >>> frame = pl.DataFrame({"who": ["ann", "ann", "bob"], "genre": ["War", "Drama", "War"]})
+    >>> import polars
+    >>> frame = polars.DataFrame({"who": ["ann", "ann", "bob"], "genre": ["War", "Drama", "War"]})
     >>> prior = Prior(["War", "Drama"], [0.5, 0.5])
     >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
     [[0.5, 0.5], [1.0, 0.0]]
@@ -196,28 +100,7 @@ def read_users(
     if empty:
         raise UserDataError(f"{empty} of {len(ids)} users have no usable record")
     counts.data /= np.repeat(totals, np.diff(counts.indptr))
-    return Users(tuple(ids), counts)
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8") or "null")
-    except (ValueError, OSError) as problem:
-        raise TableError(f"{path} cannot be read as json: {type(problem).__name__}") from None
-
-
-def _json_priors(loaded: dict[str, Any], path: Path, by: str | None, smoothing: float) -> dict[str, Prior]:
-    groups: dict[str, Any] = loaded if by is not None else {"all": loaded}
-    if not all(isinstance(amounts, dict) for amounts in groups.values()):
-        raise TableError(f"{path} must hold {{group: {{category: amount}}}} when --by is given")
-    return {name: Prior.from_counts(amounts, smoothing=smoothing) for name, amounts in groups.items()}
-
-
-def _as_text(table: pl.DataFrame, *columns: str | None) -> pl.DataFrame:
-    """Identifiers as text, so that the same category in CSV and Parquet is the same category."""
-    named = [column for column in columns if column is not None]
-    _require(table.columns, named)
-    return table.with_columns(pl.col(named).cast(pl.String))
+    return Users(tuple(ids), counts, prior.categories, strange)
 
 
 def _columns(frame: Any, *columns: str | None) -> nw.DataFrame[Any]:
@@ -228,26 +111,37 @@ def _columns(frame: Any, *columns: str | None) -> nw.DataFrame[Any]:
             f"frame must be a pandas, polars or pyarrow table, got {type(frame).__name__}"
         ) from None
     named = [column for column in columns if column is not None]
-    _require(table.columns, named)
+    require(table.columns, named)
     if len(table) == 0:
         raise TableError("the table has no rows")
     return table.select(dict.fromkeys(named))
 
 
-def _require(present: Sequence[str], needed: Sequence[str]) -> None:
-    for name in needed:
-        if name not in present:
-            raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}")
+def require(present: Sequence[str], needed: Sequence[str]) -> None:
+    """Refuse a table without a needed column, listing those it has."""
+    missing = [name for name in needed if name not in present]
+    if len(missing) == len(needed) > 1:  # the "names" may be the first row of data
+        raise TableError(
+            f"there is no column {missing[0]!r}, nor any other of {', '.join(map(repr, needed))}: "
+            f"is the first line of the table a header?"
+        )
+    if missing:
+        raise TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}")
 
 
 def _amounts(table: nw.DataFrame[Any], weight: str | None) -> Any:
     """The weight column as finite non-negative doubles, or ones."""
     if weight is None:
         return np.ones(len(table))
+    kind = table[weight].dtype
+    if not (kind.is_numeric() or kind in (nw.String, nw.Categorical, nw.Enum)):
+        raise TableError(f"column {weight!r} must hold numbers, it holds {kind}")
     try:
         amount = table[weight].cast(nw.Float64()).to_numpy().astype(np.float64)
-    except Exception:  # each backend has its own conversion error, which would quote the data
-        raise TableError(f"column {weight!r} must hold numbers") from None
+    except Exception:  # each backend has its own conversion error, which would quote the data …
+        amount = None
+    if amount is None:  # … and would stay attached to an error raised inside the except clause
+        raise TableError(f"column {weight!r} must hold numbers")
     wrong = int(np.count_nonzero(~(np.isfinite(amount) & (amount >= 0))))
     if wrong:
         raise TableError(
@@ -261,5 +155,13 @@ def _codes(column: nw.Series[Any], name: str) -> tuple[list[Any], Any]:
     missing = int(column.null_count())
     if missing:
         raise TableError(f"column {name!r} has {missing} missing values")
-    values, codes = np.unique(column.to_numpy(), return_inverse=True)
+    kind = column.dtype
+    if not (kind.is_integer() or kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)):
+        raise TableError(f"column {name!r} must hold text or whole numbers, it holds {kind}")
+    try:
+        values, codes = np.unique(column.to_numpy(), return_inverse=True)
+    except TypeError:
+        values = None
+    if values is None:
+        raise TableError(f"column {name!r} must hold text or whole numbers, it holds a mixture")
     return values.tolist(), codes

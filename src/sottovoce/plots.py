@@ -13,10 +13,13 @@ from matplotlib.figure import Figure
 from .catalogue import SAMPLERS
 from .comparison import Comparison
 from .demo import DemoData
+from .errors import ParameterError
 from .samplers import ClipSampler, Sampler, label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
 
 # Okabe and Ito's palette; marker and dash differ too, so colour is never the only sign.
 STYLES: dict[str, dict[str, Any]] = {
@@ -44,17 +47,28 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes) -> Axes:
     order = np.argsort(-prior.probabilities, kind="stable")
     place = np.arange(len(order))
     box = next((s for s in samplers if isinstance(s, ClipSampler)), samplers[0])
-    floor = np.maximum(box.floor[order], 1e-300)
+    floor = box.floor[order]
     cap = np.minimum(np.exp(box.epsilon) * floor, 1.0)
+    bottom = float(floor[floor > 0].min()) / 3
+    own = np.asarray(p.toarray() if hasattr(p, "toarray") else p, dtype=np.float64).ravel()
     axes.vlines(place, floor, cap, color="#CCCCCC", linewidth=9, label=f"allowed by {label(box)}")
     axes.plot(place, prior.probabilities[order], "_", color="black", markersize=13, label="public prior")
-    axes.plot(place, np.asarray(p)[order], "*", color="black", markersize=9, label="the user's p")
+    held = own[order] > 0
+    axes.plot(place[held], own[order][held], "*", color="black", markersize=9, label="the user's p")
+    if not held.all():
+        look: dict[str, Any] = {
+            "color": "black",
+            "markersize": 8,
+            "markerfacecolor": "white",
+            "linestyle": "none",
+        }
+        axes.plot(place[~held], np.full((~held).sum(), bottom * 1.25), marker="*", label="p is zero", **look)
     shifts = np.linspace(-0.25, 0.25, len(samplers)) if len(samplers) > 1 else [0.0]
     for shift, sampler in zip(shifts, samplers, strict=True):
-        look = {**style(sampler.name), "linestyle": "none", "markersize": 5}
-        axes.plot(place + shift, sampler.distribution(p)[order], label=label(sampler), **look)
+        shape = {**style(sampler.name), "linestyle": "none", "markersize": 5}
+        axes.plot(place + shift, sampler.distribution(own)[order], label=label(sampler), **shape)
     axes.set_yscale("log")
-    axes.set_ylim(bottom=float(floor.min()) / 3, top=2)
+    axes.set_ylim(bottom=bottom, top=2)
     axes.set_xticks(place, [str(prior.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("probability of release")
     return axes
@@ -65,10 +79,14 @@ def plot_comparison(
 ) -> Axes:
     """One statistic of every sampler against epsilon, averaged over groups."""
     cells: dict[str, dict[float, list[float]]] = {}
+    if statistic not in STATISTICS:
+        raise ParameterError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
+    if divergence not in {row.divergence for row in comparison}:
+        raise ParameterError(f"the comparison has no divergence {divergence!r}")
     for row in comparison:
         if row.divergence == divergence:
             value = getattr(row, statistic)
-            cells.setdefault(row.sampler.split("(")[0], {}).setdefault(row.epsilon, []).append(value)
+            cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
     for name, by_epsilon in cells.items():
         epsilons = sorted(by_epsilon)
         means = [float(np.mean(by_epsilon[epsilon])) for epsilon in epsilons]
@@ -103,15 +121,16 @@ def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:
     """The demo's picture: one member's box, then the typical and the worst-served member."""
     prior = data.priors["25 to 44"]
     member = data.users("25 to 44").toarray()[3]
-    figure = new_figure(15, 5.2)
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1.5, 1, 1])
+    figure = new_figure(10, 8.6)
+    grid = figure.add_gridspec(2, 2)
+    top, left, right = figure.add_subplot(grid[0, :]), *(figure.add_subplot(grid[1, i]) for i in (0, 1))
     names = ("kernel_clip", "minimax_kernel", "relative_mollifier")
-    plot_box([SAMPLERS[name](prior, 2.0) for name in names], member, left)
-    left.set_title("one member at ε = 2: what may be released, and what is")
+    plot_box([SAMPLERS[name](prior, 2.0) for name in names], member, top)
+    top.set_title("one member at ε = 2: what may be released, and what is")
+    top.legend(fontsize=8, ncols=2)
+    plot_comparison(table, left, statistic="mean")
+    left.set_title("the typical member")
     left.legend(fontsize=8)
-    plot_comparison(table, middle, statistic="mean")
-    middle.set_title("the typical member")
     plot_comparison(table, right, statistic="maximum")
-    right.set_title("the worst-served member")
-    right.legend(fontsize=8)
+    right.set_title("the worst-served member of each group")
     return save_figure(figure, path)

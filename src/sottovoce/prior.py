@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -16,9 +17,6 @@ from ._validate import FloatArray, IntArray
 from .errors import PriorError, UserDataError
 
 Category: TypeAlias = str | int
-
-ROUNDING = 1e-12
-"""A sum this close to one is one already; dividing again would only make bits depend on the order."""
 
 SMALLEST_PROBABILITY = 1e-100
 """Below this a floor times e^-epsilon could leave double precision."""
@@ -58,14 +56,13 @@ class Prior:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
-        total = float(q.sum())
-        if abs(total - 1) > _validate.SUM_TOLERANCE:
+        total = math.fsum(q)  # exact, so that the result does not depend on the order
+        if not abs(total - 1) <= _validate.SUM_TOLERANCE:
             raise PriorError(
                 f"probabilities must sum to 1, they sum to {total:.12g}; "
                 f"use Prior.from_counts to normalise counts"
             )
-        if abs(total - 1) > ROUNDING:
-            q /= total
+        q /= total
         if q.min() < SMALLEST_PROBABILITY:
             i = int(q.argmin())
             raise PriorError(
@@ -78,7 +75,7 @@ class Prior:
     @classmethod
     def from_counts(
         cls,
-        counts: Mapping[Category, float] | Iterable[float],
+        counts: Mapping[Any, float] | Iterable[float],
         categories: Iterable[Category] | None = None,
         *,
         smoothing: float = 0.0,
@@ -101,8 +98,14 @@ class Prior:
         if np.any(weights < 0):
             _check_against(names, weights, "counts")
         weights += extra
-        _check_against(names, weights, "counts", hint="drop it, merge it or pass smoothing=")
-        return cls(names, weights / weights.sum())
+        _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
+        try:
+            total = math.fsum(weights)
+        except OverflowError:
+            total = math.inf
+        if total == math.inf:
+            raise PriorError("counts must have a finite sum; divide them by a constant first")
+        return cls(names, weights / total)
 
     @classmethod
     def uniform(cls, categories: Iterable[Category]) -> Prior:
@@ -132,6 +135,13 @@ class Prior:
         return float(self._probabilities.min())
 
     @cached_property
+    def smallest_and_rest(self) -> tuple[float, float]:
+        """q_min and the sum of all the others, added up apart: 1 − q_min would lose it near one."""
+        i = int(self._probabilities.argmin())
+        rest = self._probabilities[:i].sum() + self._probabilities[i + 1 :].sum()
+        return float(self._probabilities[i]), float(rest)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the categories with their probabilities, whatever their order.
 
@@ -159,7 +169,14 @@ class Prior:
             UserDataError: a record is in no category (how many, never which), or there is none.
         """
         known = self.index
-        found = [known.get(record, -1) for record in records]
+        if isinstance(records, str):
+            raise UserDataError("records must be a list of categories, got a single string")
+        try:
+            found = [known.get(record, -1) for record in records]
+        except TypeError:
+            found = None
+        if found is None:
+            raise UserDataError("records must be a list of categories; some are not even names")
         if not found:
             raise UserDataError("records must not be empty")
         where = np.asarray(found, dtype=np.intp)
@@ -198,6 +215,13 @@ class Prior:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Prior is frozen, {name} cannot be set")
 
+    def __getstate__(self) -> dict[str, object]:
+        return {"_categories": self._categories, "_probabilities": self._probabilities}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._probabilities.setflags(write=False)
+
     def __repr__(self) -> str:
         return f"Prior({len(self)} categories, smallest {self.smallest:.3g})"
 
@@ -210,7 +234,11 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         return categories
     if isinstance(categories, str | bytes):
         raise PriorError(f"categories must be a sequence of names, got {categories!r}")
-    listed = categories.tolist() if isinstance(categories, np.ndarray) else list(categories)
+    try:
+        listed = categories.tolist() if isinstance(categories, np.ndarray) else list(categories)
+    except TypeError:
+        raise PriorError(f"categories must be a sequence of names, got {categories!r}") from None
+    listed = [name.item() if isinstance(name, np.generic) else name for name in listed]
     if not listed:
         raise PriorError("categories must not be empty")
     kinds = {type(name) for name in listed}
@@ -226,11 +254,15 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
 
 def _weights(values: npt.ArrayLike | Iterable[float], what: str) -> FloatArray:
     """A fresh one-dimensional array of doubles."""
-    listed: Any = values if isinstance(values, np.ndarray | Sequence) else list(values)  # type: ignore[arg-type]
+    if isinstance(values, np.ma.MaskedArray):
+        raise PriorError(f"{what} must not be a masked array: fill or drop what is masked")
     try:
-        weights = np.array(listed, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise PriorError(f"{what} must be numbers") from None
+        given = np.array(values if isinstance(values, np.ndarray | Sequence) else list(values))  # type: ignore[arg-type]
+        weights = given.astype(np.float64) if given.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError):
+        weights = None
+    if weights is None:
+        raise PriorError(f"{what} must be numbers")
     if weights.ndim != 1:
         raise PriorError(f"{what} must be one number per category, got {weights.ndim} dimensions")
     return weights

@@ -8,6 +8,7 @@ With the whole domain as the set this is k-ary randomized response (Warner 1965)
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -36,15 +37,23 @@ class ResponseKernel:
     def __len__(self) -> int:
         return len(self.kept)
 
-    @property
+    @cached_property
     def floor(self) -> FloatArray:
-        """The column minima: 1/(a+k−1) in the set, 0 outside."""
-        return np.where(self.kept, self._other, 0.0)
+        """The column minima: 1/(a+k−1) in the set, 0 outside; read-only."""
+        c = np.where(self.kept, self._other, 0.0)
+        c.setflags(write=False)
+        return c
 
     @property
     def diagonal(self) -> FloatArray:
         """How often each category is released as it is: never, outside the set."""
         return np.where(self.kept, math.exp(self.epsilon) * self._other, 0.0)
+
+    def least_kept(self) -> tuple[float, float]:
+        """The smallest K_ii, and 1 − K_ii = (k−1)/(a+k−1); zero and one when a category is dropped."""
+        if self._k < len(self):
+            return 0.0, 1.0
+        return math.exp(self.epsilon) * self._other, (self._k - 1) * self._other
 
     def _law(self, p: FloatArray, kept: np.typing.NDArray[np.bool_], outside: FloatArray) -> FloatArray:
         """x_j = (a−1)p_j/(a+k−1) + (1 − outside)/(a+k−1) + outside/k on the set.

@@ -17,10 +17,10 @@ import numpy as np
 
 from . import _validate, clip
 from ._validate import FloatArray
-from .divergences import TV, FDivergence
-from .errors import NotLinearError
+from .divergences import TV, FDivergence, checked
+from .errors import NotLinearError, ParameterError
 from .prior import Prior
-from .support import Block, divergence_on_support
+from .support import BLOCK_ENTRIES, Block, divergence_on_support
 
 KEPT = 1e-12
 """The prior counts as kept when Q(q) is within this relative distance of q: rounding, no more."""
@@ -62,7 +62,10 @@ class Sampler(Protocol):
         """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
 
     def divergence(self, p: object, f: FDivergence) -> FloatArray:
-        """D_f(p‖Q(p)), one number per user (a scalar array for a vector)."""
+        """D_f(p‖Q(p)), one number per user (a scalar array for a vector).
+
+        A private probability below 1e-250 counts as zero.
+        """
 
     def worst_case(self, f: FDivergence) -> float:
         """The supremum of D_f(p‖Q(p)) over all users p."""
@@ -81,6 +84,9 @@ class Kernel(Protocol):
     @property
     def diagonal(self) -> FloatArray:
         """K_ii."""
+
+    def least_kept(self) -> tuple[float, float]:
+        """The smallest K_ii, and 1 − K_ii without cancellation."""
 
     def apply(self, p: FloatArray) -> FloatArray:
         """pK along the last axis."""
@@ -112,7 +118,18 @@ class ClipSampler:
     options: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.floor.setflags(write=False)
+        floor = np.array(self.floor, dtype=np.float64)
+        epsilon, n = _validate.privacy(self.epsilon), len(self.prior)
+        rounding = KEPT + n * np.finfo(np.float64).eps
+        room = floor.shape == (n,) and bool(np.all(floor > 0))
+        if not room or not floor.sum() * (1 - rounding) <= 1 <= math.exp(epsilon) * floor.sum() * (
+            1 + rounding
+        ):
+            raise ParameterError(
+                "floor must hold one positive number per category with Σc ≤ 1 ≤ e^ε·Σc: no law fits above it"
+            )
+        floor.setflags(write=False)
+        object.__setattr__(self, "floor", floor)
 
     @property
     def linear(self) -> bool:
@@ -131,7 +148,8 @@ class ClipSampler:
     def keeps_prior(self) -> bool:
         """Whether q lies in the box, where the clip leaves it alone."""
         q = self.prior.probabilities
-        low, high = self.floor * (1 - KEPT), self._a * self.floor * (1 + KEPT)
+        rounding = KEPT + len(q) * np.finfo(np.float64).eps
+        low, high = self.floor * (1 - rounding), self._a * self.floor * (1 + rounding)
         return bool(np.all((low <= q) & (q <= high)))
 
     def distribution(self, p: object) -> FloatArray:
@@ -146,14 +164,16 @@ class ClipSampler:
     def divergence(self, p: object, f: FDivergence) -> FloatArray:
         """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
         rows = _validate.users(p, len(self.prior))
-        if f is TV:
+        if checked(f) == TV:
             return _like(p, clip.total_variation(rows, self.floor, self._a, self._total))
         return _like(p, divergence_on_support(rows, f, self._on_support, len(self.prior)))
 
     def worst_case(self, f: FDivergence) -> float:
         """g(min_i t_i), t_i = min(a·c_i, 1 − Σc + c_i), at a point mass (the minimum is convex in p)."""
         own = np.minimum(self._a * self.floor, 1 - self._total + self.floor)
-        return float(f.of_point_mass(own.min()))
+        i = int(own.argmin())
+        others = float(self.floor[:i].sum() + self.floor[i + 1 :].sum())
+        return checked(f).of_point_mass(own[i], max(1 - self._a * self.floor[i], others))
 
     def matrix(self) -> FloatArray:
         """Refused: the clip has no matrix."""
@@ -191,6 +211,11 @@ class KernelSampler:
         return self.kernel.floor
 
     @cached_property
+    def _released(self) -> int:
+        """How many categories are ever released."""
+        return int(np.count_nonzero(self.floor))
+
+    @cached_property
     def keeps_prior(self) -> bool:
         """Whether qK = q."""
         q = self.prior.probabilities
@@ -201,17 +226,20 @@ class KernelSampler:
     def distribution(self, p: object) -> FloatArray:
         """pK."""
         rows = _validate.users(p, len(self.prior))
-        return _like(p, self.kernel.apply(rows.toarray()))
+        out = np.empty(rows.shape)
+        step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
+        for begin in range(0, len(out), step):
+            out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
+        return _like(p, out)
 
     def divergence(self, p: object, f: FDivergence) -> FloatArray:
         """D_f(p‖pK), evaluated on the user's own categories."""
         rows = _validate.users(p, len(self.prior))
-        released = int(np.count_nonzero(self.floor))
-        return _like(p, divergence_on_support(rows, f, self.kernel.on_support, released))
+        return _like(p, divergence_on_support(rows, checked(f), self.kernel.on_support, self._released))
 
     def worst_case(self, f: FDivergence) -> float:
         """g(min_i K_ii), attained at a point mass (Zamanlooy et al. 2025, Lemma 1)."""
-        return float(f.of_point_mass(self.kernel.diagonal.min()))
+        return checked(f).of_point_mass(*self.kernel.least_kept())
 
     def matrix(self) -> FloatArray:
         """K as an n × n array, rows and columns in the prior's order."""

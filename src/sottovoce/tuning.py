@@ -17,6 +17,7 @@ from .divergences import TV, FDivergence
 from .errors import ParameterError
 from .prior import Prior
 from .samplers import ClipSampler
+from .users import Users
 
 OBJECTIVES = ("mean", "median", "p90", "p99", "maximum")
 WEIGHTS = np.linspace(0.0, 1.0, 41)
@@ -39,7 +40,12 @@ class PublicUsers:
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source.strip():
-            raise ParameterError("source must say in words where the public users come from, got ''")
+            raise ParameterError(f"source must say in words where the users come from, got {self.source!r}")
+        if isinstance(self.p, Users):
+            raise ParameterError(
+                "p must not come from read_users, which reads private users; if these really are public, "
+                "pass their .p and say so in source"
+            )
 
     @classmethod
     def simulated(
@@ -56,8 +62,8 @@ class PublicUsers:
         A small concentration makes users who differ much from the prior, a large one users like it.
         Memory and time grow with users × categories.
         """
-        if users < 1 or records < 1:
-            raise ParameterError(f"users and records must be at least 1, got {users} and {records}")
+        if not (isinstance(users, int) and isinstance(records, int) and users >= 1 and records >= 1):
+            raise ParameterError(f"users and records must be whole numbers ≥ 1, got {users} and {records}")
         alpha = _validate.positive(concentration=concentration) * prior.probabilities
         generator = np.random.default_rng() if rng is None else rng
         taste = generator.gamma(alpha, size=(users, len(prior)))

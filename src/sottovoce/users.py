@@ -1,0 +1,42 @@
+"""Private users as a value: sparse rows, whose they are, and which categories they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import UserDataError
+from .prior import Category, Prior
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Users:
+    """One distribution per user over the categories of a prior. Printing one shows sizes, no data."""
+
+    ids: tuple[Category, ...]
+    p: sparse.csr_array[np.float64]
+    categories: Sequence[Category]
+    dropped: int = 0  # rows left out because the prior does not know their item
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Users({len(self.ids)} users over {self.p.shape[1]} categories)"
+
+
+def rows_for(users: object, prior: Prior) -> object:
+    """The rows of `users`, refused if they were read against other categories or another order."""
+    if not isinstance(users, Users):
+        return users
+    if tuple(users.categories) != tuple(prior.categories):
+        raise UserDataError(
+            "users were read against other categories than the sampler's prior has; read them again with it"
+        )
+    return users.p
