@@ -19,9 +19,8 @@ ROOT = Path(__file__).parent.parent
 FLOW = [
     "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
     "samplers", "catalogue", "users", "weights", "exact", "randomness", "draws", "linear_draws",
-    "document", "mechanism", "mechanism_file",
-    "certify", "comparison", "tuning", "cards", "frames", "files", "demo", "plots", "_terminal",
-    "_parsing", "cli", "__main__",
+    "document", "mechanism", "mechanism_file", "certify", "ledger", "audit", "comparison", "tuning",
+    "cards", "frames", "files", "demo", "plots", "_terminal", "_parsing", "cli", "__main__",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .audit import AuditReport, audit
 from .catalogue import (
     SAMPLERS,
     blend,
@@ -33,7 +34,9 @@ from .divergences import (
     hockey_stick,
 )
 from .errors import (
+    BudgetError,
     CertificateError,
+    LedgerError,
     MechanismFileError,
     NotLinearError,
     ParameterError,
@@ -43,6 +46,7 @@ from .errors import (
     TableError,
     UserDataError,
 )
+from .ledger import Ledger
 from .mechanism import Mechanism
 from .mechanism_file import Policy, load
 from .prior import Prior
@@ -65,12 +69,16 @@ __all__ = [
     "REVERSE_KL",
     "SAMPLERS",
     "TV",
+    "AuditReport",
+    "BudgetError",
     "CertificateError",
     "ClipSampler",
     "Comparison",
     "ComparisonRow",
     "FDivergence",
     "KernelSampler",
+    "Ledger",
+    "LedgerError",
     "Mechanism",
     "MechanismFileError",
     "NotLinearError",
@@ -86,6 +94,7 @@ __all__ = [
     "UserDataError",
     "Users",
     "alpha",
+    "audit",
     "blend",
     "build_prior",
     "certify",

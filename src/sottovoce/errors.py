@@ -8,7 +8,9 @@
     ├── TableError       a file or table cannot be read as asked: fix the file or the column names
     ├── CertificateError the integers do not prove what is claimed: nothing can be released
     ├── MechanismFileError  a mechanism file is unreadable, changed, or against the client's policy
-    └── RandomnessError  the operating system gave no randomness: nothing was released
+    ├── RandomnessError  the operating system gave no randomness: nothing was released
+    ├── BudgetError      not enough ε is left: wait for the next epoch, or grant more
+    └── LedgerError      the store of the budget is lost, rolled back or damaged: nothing is released
 
 Messages name the parameter, the condition and, for public inputs, the value. A message about private data
 says how many rows are wrong and by how much a sum is off, never which rows and never what they hold.
@@ -51,3 +53,11 @@ class MechanismFileError(SottovoceError):
 
 class RandomnessError(SottovoceError):
     """The operating system gave no or too little randomness; nothing was released."""
+
+
+class BudgetError(SottovoceError):
+    """Not enough ε is left for a release."""
+
+
+class LedgerError(SottovoceError):
+    """The store of the budget is lost, rolled back or damaged."""
