@@ -39,7 +39,8 @@ def sound(name: str, n: int, epsilon: float, draws: int) -> sv.AuditReport:
 def test_promise_6_the_audit_never_exceeds_epsilon(n: int, epsilon: float) -> None:
     report = sound("minimax_kernel", n, epsilon, 60_000)
     if n == 2:
-        assert report.lower_bound > 0.75 * epsilon  # and where the event is common, it comes close
+        # Where the event is common it comes close: 10,000 draws a user at confidence 1 − 10⁻⁶ cost about 0.15.
+        assert report.lower_bound > epsilon - 0.25
 
 
 @pytest.mark.full

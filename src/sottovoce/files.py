@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,8 +12,10 @@ from typing import Any
 
 import polars as pl
 
+from .document import write_whole
 from .errors import PriorError, SottovoceError, TableError
 from .frames import build_prior, read_users, require
+from .mechanism import Mechanism
 from .prior import Prior
 from .users import Users
 
@@ -97,15 +100,19 @@ def read_priors(
 
 def read_user_groups(
     path: str | Path,
-    priors: Mapping[str, Prior],
+    priors: Mapping[str, Prior] | Mapping[str, Mechanism],
     *,
     user: str,
     item: str,
     weight: str | None,
     by: str | None,
     unknown: str = "error",
+    empty: str = "error",
 ) -> tuple[dict[str, Users], str]:
-    """The users of every group from a long table file, against that group's prior, and how counted."""
+    """The users of every group from a long table file, against that group's prior, and how counted.
+
+    A mechanism stands for its prior's categories.
+    """
     path = Path(path)
     with _naming(path):
         table = _as_text(read_table(path), user, item, by)
@@ -114,13 +121,42 @@ def read_user_groups(
         parts = {"all": table} if by is None else _groups(table, by, priors)
         users = {
             name: read_users(
-                parts[name], user=user, item=item, weight=column, prior=priors[name], unknown=unknown
+                parts[name],
+                user=user,
+                item=item,
+                weight=column,
+                prior=priors[name],
+                unknown=unknown,
+                empty=empty,
             )
             for name in priors
             if name in parts
         }
+        if not any(len(group) for group in users.values()):
+            raise TableError("no user has a usable record")
     dropped = sum(group.dropped for group in users.values())
     return users, how + (f"; {dropped} rows with unknown items dropped" if dropped else "")
+
+
+def writer_for(path: Path) -> Callable[[list[dict[str, Any]], Path], None]:
+    """How to write rows by the extension of the file, whole or not at all; refused before any work."""
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".parquet", ".json"):
+        raise TableError(f"{path} cannot be written: its name must end in .csv, .parquet or .json")
+    if not path.parent.is_dir():
+        raise TableError(f"{path} cannot be written: there is no folder {path.parent}")
+    return _write_rows
+
+
+def _write_rows(rows: list[dict[str, Any]], path: Path) -> None:
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        buffer = io.BytesIO()
+        table.write_parquet(buffer)
+        write_whole(buffer.getvalue(), path)
+    else:
+        write_whole(table.write_csv() if kind == ".csv" else json.dumps(rows, indent=1) + "\n", path)
 
 
 @contextmanager
@@ -138,7 +174,7 @@ def _kind(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _groups(table: pl.DataFrame, by: str, priors: Mapping[str, Prior]) -> dict[str, pl.DataFrame]:
+def _groups(table: pl.DataFrame, by: str, priors: Mapping[str, object]) -> dict[str, pl.DataFrame]:
     if table[by].null_count():
         raise TableError(f"column {by!r} has {table[by].null_count()} missing values")
     groups = {str(name[0]): part for name, part in table.partition_by(by, as_dict=True).items()}

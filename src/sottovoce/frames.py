@@ -11,10 +11,9 @@ from scipy import sparse
 
 from . import _validate
 from .errors import TableError, UserDataError
+from .mechanism import Mechanism
 from .prior import Prior
 from .users import Users
-
-UNKNOWN = ("error", "drop")
 
 
 def build_prior(
@@ -58,15 +57,18 @@ def read_users(
     *,
     user: str,
     item: str,
-    prior: Prior,
+    prior: Prior | Mechanism,
     weight: str | None = None,
     unknown: str = "error",
+    empty: str = "error",
 ) -> Users:
     """Turn a long dataframe (a row per user and record) into one distribution per user.
 
     Parameters
         user, item, weight: column names; without a weight every row counts once.
+        prior: whose categories count; a mechanism will do as well.
         unknown: what to do with items the prior does not know, "error" or "drop".
+        empty: what to do with users who have no usable record, "error" or "skip".
 
     Raises
         TableError: a column is missing or malformed.
@@ -78,7 +80,8 @@ def read_users(
     >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    _validate.one_of(UNKNOWN, unknown=unknown)
+    _validate.one_of(("error", "drop"), unknown=unknown)
+    _validate.one_of(("error", "skip"), empty=empty)
     table = _columns(frame, user, item, weight)
     amount = _amounts(table, weight)
     names, item_codes = _codes(table[item], item)
@@ -93,14 +96,17 @@ def read_users(
         )
     keep = position >= 0
     counts = sparse.coo_array(
-        (amount[keep], (user_codes[keep], position[keep])), shape=(len(ids), len(prior))
+        (amount[keep], (user_codes[keep], position[keep])), shape=(len(ids), len(prior.categories))
     ).tocsr()
     totals = np.asarray(counts.sum(axis=1)).ravel()
-    empty = int(np.count_nonzero(totals <= 0))
-    if empty:
-        raise UserDataError(f"{empty} of {len(ids)} users have no usable record")
-    counts.data /= np.repeat(totals, np.diff(counts.indptr))
-    return Users(tuple(ids), counts, prior.categories, strange)
+    usable = totals > 0
+    without = len(ids) - int(np.count_nonzero(usable))
+    if without and empty == "error":
+        raise UserDataError(f"{without} of {len(ids)} users have no usable record")
+    kept = counts[np.flatnonzero(usable)]
+    kept.data /= np.repeat(totals[usable], np.diff(kept.indptr))
+    names_kept = tuple(name for name, good in zip(ids, usable.tolist(), strict=True) if good)
+    return Users(names_kept, kept, prior.categories, strange, without)
 
 
 def _columns(frame: Any, *columns: str | None) -> nw.DataFrame[Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .document import FORMAT, VERSION, digest_of
+from .document import FORMAT, VERSION, digest_of, write_whole
 from .draws import BoxEngine
 from .errors import CertificateError, MechanismFileError
 from .exact import BITS, IntegerKernel, certified_box
@@ -17,6 +18,7 @@ from .linear_draws import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
 from .prior import Category
 
+GROUPS = "sottovoce-mechanisms"
 _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
 _RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
 _BYTES_PER_CATEGORY = 4096
@@ -54,7 +56,41 @@ def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
         CertificateError: the integers do not certify what the file claims.
     """
     rules = Policy() if policy is None else policy
-    path = Path(path)
+    return parse(_read(Path(path), rules), str(path), rules)
+
+
+def save_mechanisms(mechanisms: Mapping[str, Mechanism], by: str | None, path: Path) -> None:
+    """Write one mechanism as its own file, or several as a file of groups named by the column `by`."""
+    if by is None:
+        (mechanism,) = mechanisms.values()
+        mechanism.save(path)
+        return
+    groups = {name: {**one.document(), "digest": one.digest} for name, one in mechanisms.items()}
+    plain = {"format": GROUPS, "version": VERSION, "by": by, "groups": groups}
+    write_whole(json.dumps({**plain, "digest": digest_of(plain)}, ensure_ascii=False, indent=0) + "\n", path)
+
+
+def load_mechanisms(
+    path: str | Path, *, policy: Policy | None = None
+) -> tuple[dict[str, Mechanism], str | None]:
+    """Read a file of one mechanism (under "all") or of groups, and the column the groups are named by."""
+    rules = Policy() if policy is None else policy
+    source = str(path)
+    text = _read(Path(path), rules)
+    plain = _json(text, source)
+    if not isinstance(plain, dict) or plain.get("format") != GROUPS:
+        return {"all": parse(text, source, rules)}, None
+    stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
+    if set(plain) != {"format", "version", "by", "groups"} or plain["version"] != VERSION:
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    if not isinstance(groups, dict) or not groups or not isinstance(by, str):
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    if stated != digest_of(plain):
+        raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
+    return {name: build(one, f"{source}, group {name!r}", rules) for name, one in groups.items()}, by
+
+
+def _read(path: Path, rules: Policy) -> str:
     try:
         if path.stat().st_size > (rules.max_categories + 1) * _BYTES_PER_CATEGORY:
             raise MechanismFileError(f"{path} is too large for {rules.max_categories} categories")
@@ -63,15 +99,23 @@ def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
         raise MechanismFileError(f"{path} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise MechanismFileError(f"{path} cannot be read: it is not UTF-8") from None
-    return parse(text, str(path), rules)
+    return text
 
 
 def parse(text: str, source: str, rules: Policy) -> Mechanism:
-    """Build the mechanism that a document describes, or refuse it."""
+    """Build the mechanism that a text describes, or refuse it."""
+    return build(_json(text, source), source, rules)
+
+
+def _json(text: str, source: str) -> Any:
     try:
-        plain = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise MechanismFileError(f"{source} is not a mechanism file: it is not valid JSON") from None
+
+
+def build(plain: Any, source: str, rules: Policy) -> Mechanism:
+    """Build the mechanism that a document describes, or refuse it."""
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise MechanismFileError(f"{source} is not a mechanism file: its format is not {FORMAT!r}")
     if plain.get("version") != VERSION or plain.get("bits") != BITS:

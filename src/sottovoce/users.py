@@ -23,6 +23,7 @@ class Users:
     p: sparse.csr_array[np.float64]
     categories: Sequence[Category]
     dropped: int = 0  # rows left out because the prior does not know their item
+    refused: int = 0  # users left out because they have no usable record
 
     def __len__(self) -> int:
         return len(self.ids)
