@@ -38,8 +38,8 @@ def sound(name: str, n: int, epsilon: float, draws: int) -> sv.AuditReport:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_promise_6_the_audit_never_exceeds_epsilon(n: int, epsilon: float) -> None:
     report = sound("minimax_kernel", n, epsilon, 60_000)
-    if n == 2:
-        # Where the event is common it comes close: 10,000 draws a user at confidence 1 − 10⁻⁶ cost about 0.15.
+    if n == 2 and epsilon <= 1:
+        # Where the event is common the bound comes close: 10,000 draws a user cost about 0.15 here.
         assert report.lower_bound > epsilon - 0.25
 
 

@@ -17,9 +17,11 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
-def test_the_readme_example_runs_and_prints_what_the_readme_says() -> None:
+def test_the_readme_examples_run_and_print_what_the_readme_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    code, tables = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    code, tables, releasing = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     out = io.StringIO()
     names: dict[str, object] = {}
@@ -35,6 +37,10 @@ def test_the_readme_example_runs_and_prints_what_the_readme_says() -> None:
     names["histories"] = pl.DataFrame({"member": ["a", "a", "b"], "genre": ["War", "Drama", "Noir"]})
     exec(compile(tables, "README.md", "exec"), names)  # noqa: S102
     assert len(names["table"]) == 2 * len(sv.SAMPLERS)  # type: ignore[arg-type]
+    exec(compile(code, "README.md", "exec"), names)  # noqa: S102
+    monkeypatch.chdir(tmp_path)
+    exec(compile(releasing, "README.md", "exec"), names)  # noqa: S102
+    assert names["client"] == names["mechanism"]
 
 
 @pytest.mark.parametrize("name", BLOCKS)

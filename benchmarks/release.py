@@ -1,0 +1,210 @@
+"""Releasing: rates against randomized response in numpy and against the libraries people use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+import sottovoce as sv
+
+from .measure import Line, at_most, fresh, seconds
+
+USERS, N, EPSILON = 1_000_000, 100, 2.0
+
+PEERS = {
+    "multi-freq-ldpy": (
+        ["multi-freq-ldpy"],
+        "numpy's generator (not secure)",
+        "from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client\n"
+        "def draw(x): return GRR_Client(x, 100, 2.0)\n",
+    ),
+    "pure-ldp": (
+        ["pure-ldp", "scikit-learn", "statsmodels"],
+        "random and numpy (not secure)",
+        "from pure_ldp.frequency_oracles.direct_encoding import DEClient\n"
+        "client = DEClient(2.0, 100)\n"
+        "def draw(x): return client.privatise(x + 1)\n",
+    ),
+    "diffprivlib": (
+        ["diffprivlib", "scikit-learn<1.9"],
+        "operating system (secure)",
+        "from diffprivlib.mechanisms import ExponentialCategorical\n"
+        "pairs = [[str(i), str(j), 1.0] for i in range(100) for j in range(i)]\n"
+        "mechanism = ExponentialCategorical(epsilon=2.0, utility_list=pairs)\n"
+        "def draw(x): return mechanism.randomise(str(x))\n",
+    ),
+    "opendp": (
+        ["opendp"],
+        "OpenSSL (secure)",
+        "import math, opendp.prelude as dp\n"
+        "dp.enable_features('contrib')\n"
+        "keep = math.exp(2.0) / (math.exp(2.0) + 99)\n"
+        "mechanism = dp.m.make_randomized_response(list(range(100)), keep)\n"
+        "def draw(x): return mechanism(x)\n",
+    ),
+}
+TIMING = """
+import time
+for x in range(20): draw(x % 100)
+begin, count = time.perf_counter(), 0
+while time.perf_counter() - begin < 2:
+    for x in range(50): draw(x)
+    count += 50
+print((time.perf_counter() - begin) / count)
+"""
+LARGE = """
+import json, resource, time, numpy as np, sottovoce as sv
+n = 1_000_000
+q = 1 / np.arange(1, n + 1)
+sampler = sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), 4.0)
+t = time.perf_counter(); m = sv.certify(sampler); a = time.perf_counter() - t
+m.save("{0}")
+t = time.perf_counter(); m = sv.load("{0}"); b = time.perf_counter() - t
+m.release([5])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([a, b, peak]))
+"""
+
+
+def numpy_response(records: np.ndarray) -> np.ndarray:
+    """k-ary randomized response as one would write it: plain numpy, the operating system's bytes, floats."""
+    u = np.frombuffer(os.urandom(8 * len(records)), dtype=np.uint64)
+    keep = (u >> np.uint64(11)) * 2.0**-53 < np.exp(EPSILON) / (np.exp(EPSILON) + N - 1)
+    other = np.frombuffer(os.urandom(8 * len(records)), dtype=np.uint64) % np.uint64(N - 1)
+    other = other.astype(np.int64)
+    other += other >= records
+    return np.where(keep, records, other)
+
+
+def one_record_users(n: int) -> tuple[np.ndarray, sparse.csr_array]:
+    """A million users with one record each, as categories and as sparse counts."""
+    records = np.random.default_rng(0).integers(0, n, USERS)
+    ones = np.ones(USERS, dtype=np.int64)
+    return records, sparse.csr_array((ones, records, np.arange(USERS + 1)), shape=(USERS, n))
+
+
+def zipf(n: int) -> sv.Prior:
+    """A prior that falls like 1/rank."""
+    q = 1 / np.arange(1, n + 1)
+    return sv.Prior(range(n), q / q.sum())
+
+
+def rates() -> list[Line]:
+    """release_many against numpy and the peers, all with one record per user at n = 100."""
+    records, rows = one_record_users(N)
+    lines = []
+    plain = seconds(lambda: numpy_response(records), 5)
+    ours = {}
+    for name in ("minimax_kernel", "randomized_response"):
+        mechanism = sv.certify(sv.SAMPLERS[name](zipf(N), EPSILON))
+        ours[name] = seconds(lambda m=mechanism: m.release_many(rows), 5)
+        what = f"release_many of 10⁶ users, `{name}`, against randomized response in plain numpy"
+        ratio = plain / ours[name]
+        rate = f"{USERS / ours[name] / 1e6:.1f} M/s"
+        lines.append(
+            Line(what, rate, f"{USERS / plain / 1e6:.1f} M/s", f"{ratio:.2f}×", "≥ 0.3×", ratio >= 0.3)
+        )
+    fastest = None
+    for name, (packages, source, code) in PEERS.items():
+        each = peer_seconds(packages, code)
+        if each is None:
+            lines.append(Line(f"{name}: could not be installed here", "–", "–", "–", "", True))
+            continue
+        fastest = each if fastest is None else min(fastest, each)
+        ratio = each * USERS / ours["minimax_kernel"]
+        what = f"against {name}; its randomness: {source}"
+        rate = f"{USERS / ours['minimax_kernel'] / 1e6:.1f} M/s"
+        lines.append(Line(what, rate, f"{1 / each / 1e3:.1f} k/s", f"{ratio:,.0f}×", "≥ 3×", ratio >= 3))
+    return lines
+
+
+def peer_seconds(packages: list[str], code: str) -> float | None:
+    """Seconds per release of a peer, in an environment of its own that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = Path(folder) / "bin" / "python"
+        steps = [
+            [sys.executable, "-m", "venv", folder],
+            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],
+        ]
+        try:
+            for step in steps:
+                subprocess.run(step, check=True, capture_output=True, timeout=600)
+            done = subprocess.run(
+                [str(python), "-c", code + TIMING], check=True, capture_output=True, text=True, timeout=300
+            )
+            return float(done.stdout.strip().splitlines()[-1])
+        except (subprocess.SubprocessError, ValueError, IndexError) as problem:
+            detail = getattr(problem, "stderr", b"") or b""
+            text = detail if isinstance(detail, str) else detail.decode("utf-8", "replace")
+            print("   ", text.strip().splitlines()[-1:] or problem)
+            return None
+
+
+def per_call(call: Callable[[], object], times: int = 2000) -> float:
+    """Seconds of one call, the best of five averages."""
+    best = float("inf")
+    for _ in range(5):
+        begin = time.perf_counter()
+        for _ in range(times):
+            call()
+        best = min(best, (time.perf_counter() - begin) / times)
+    return best
+
+
+def single() -> list[Line]:
+    """One release on a device, and how it grows with the number of categories."""
+    lines = []
+    prior, mechanism = zipf(N), {}
+    history = [int(i) for i in np.random.default_rng(1).integers(0, N, 20)]
+    for name in sv.SAMPLERS:
+        mechanism[name] = sv.certify(sv.SAMPLERS[name](prior, EPSILON))
+        took = per_call(lambda m=mechanism[name]: m.release(history), 300)
+        what = f"one release at n = 100 from 20 records, `{name}`"
+        lines.append(
+            Line(what, f"{took * 1e6:.1f} µs", "100 µs", f"{took / 1e-4:.2f}×", "≤ 1×", took <= 1e-4)
+        )
+    small = per_call(lambda: mechanism["minimax_kernel"].release([7]))
+    big = sv.certify(sv.minimax_kernel(zipf(10**6), EPSILON))
+    large = per_call(lambda: big.release([7]))
+    lines.append(at_most("one release of `minimax_kernel`, n = 10⁶ against n = 100", large, small, 20))
+    _, rows = one_record_users(N)
+    _, wide = one_record_users(10**6)
+    many = seconds(lambda: mechanism["minimax_kernel"].release_many(rows), 3)
+    many_large = seconds(lambda: big.release_many(wide), 3)
+    lines.append(at_most("release_many of 10⁶ users, n = 10⁶ against n = 100", many_large, many, 20))
+    return lines
+
+
+def large() -> list[Line]:
+    """Certify and load a million categories."""
+    with tempfile.TemporaryDirectory() as folder:
+        certify, load, peak = json.loads(fresh(LARGE.format(Path(folder) / "m.json")))
+    what = "peak memory of both"
+    return [
+        Line(
+            "certify the kernel, n = 10⁶",
+            f"{certify:.1f} s",
+            "60 s",
+            f"{certify / 60:.2f}×",
+            "≤ 1×",
+            certify <= 60,
+        ),
+        Line("load and recertify it", f"{load:.1f} s", "60 s", f"{load / 60:.2f}×", "≤ 1×", load <= 60),
+        Line(what, f"{peak:.2f} GiB", "2 GiB", f"{peak / 2:.2f}×", "≤ 1×", peak <= 2),
+    ]
+
+
+SECTIONS = {
+    "Releasing many": rates,
+    "Releasing one": single,
+    "Certifying a million categories": large,
+}
