@@ -126,11 +126,9 @@ def _columns(frame: Any, *columns: str | None) -> nw.DataFrame[Any]:
 def require(present: Sequence[str], needed: Sequence[str]) -> None:
     """Refuse a table without a needed column, listing those it has."""
     missing = [name for name in needed if name not in present]
-    if len(missing) == len(needed) > 1:  # the "names" may be the first row of data
-        raise TableError(
-            f"there is no column {missing[0]!r}, nor any other of {', '.join(map(repr, needed))}: "
-            f"is the first line of the table a header?"
-        )
+    odd = any(len(name) > 60 or not name.isprintable() for name in present)
+    if missing and (odd or len(missing) == len(needed) > 1):  # the "names" may be somebody's data
+        raise TableError(f"there is no column {missing[0]!r}: is the first line of the table a header?")
     if missing:
         raise TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}")
 
