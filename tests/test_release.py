@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import pickle
 import random
 from collections import Counter
 from fractions import Fraction
@@ -20,6 +21,7 @@ import sottovoce as sv
 from sottovoce import randomness
 from sottovoce.certify import certify_with
 from sottovoce.linear_draws import choose_record, choose_records, record_law
+from sottovoce.mechanism import BATCH
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.3, 0.12, 0.4, 0.18])
 USERS = {
@@ -56,7 +58,7 @@ def enumerate_row(mechanism: sv.Mechanism, category: str, bits: int) -> Counter[
     extra = [np.repeat(u, size), np.tile(u, size)] if mechanism.engine.words == 3 else [u]
     rows = sparse.csr_array((np.ones(1, dtype=np.int64), ([0], [PRIOR.index[category]])), shape=(1, 4))
     drawn: Counter[str] = Counter()
-    step = 1 << 18
+    step = BATCH  # one batch reads its words in one piece
     for begin in range(0, len(extra[0]), step):
         part = [words[begin : begin + step] for words in extra]
         everyone_alike = rows[np.zeros(len(part[0]), dtype=int)]
@@ -255,6 +257,16 @@ def test_promise_9_bad_distributions(p: object, message: str) -> None:
     mechanism = sv.certify(sv.minimax_kernel(PRIOR, 1.0))
     with pytest.raises(sv.UserDataError, match=message):
         mechanism.release(p=p)
+
+
+@pytest.mark.parametrize("name", sv.SAMPLERS)
+def test_a_mechanism_travels_to_other_processes(name: str) -> None:
+    mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 1.0))
+    mechanism.release(["a"])
+    mechanism.release_many(np.eye(4))
+    again = pickle.loads(pickle.dumps(mechanism))  # noqa: S301
+    assert again == mechanism
+    assert again.release(["b"]) in PRIOR.categories
 
 
 def test_release_takes_one_kind_of_data() -> None:

@@ -160,7 +160,7 @@ def _as_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[A
             raise UserDataError("p as a sparse array must have two dimensions, users by categories")
         if not _is_real(given.dtype):
             raise UserDataError(f"p must hold real numbers, got dtype {given.dtype}")
-        rows: sparse.csr_array[Any] = sparse.csr_array(given.astype(kind), copy=True)
+        rows: sparse.csr_array[Any] = sparse.csr_array(given.astype(kind, copy=True))
         rows.sum_duplicates()
         return rows
     if isinstance(p, np.ma.MaskedArray):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -53,6 +53,9 @@ class BoxEngine:
     box: Box
     prior: tuple[int, ...]
     words: int = 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
 
     @cached_property
     def _before(self) -> list[int]:
@@ -114,6 +117,11 @@ class BoxEngine:
     def fields(self) -> dict[str, Any]:
         """Prior and floor, in the order of the categories."""
         return {"kind": "box", "prior": texts(self.prior), "low": texts(self.box.low)}
+
+
+def only_fields(value: Any) -> dict[str, Any]:
+    """The state to pickle: the fields of a frozen value, without what it has cached."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def texts(values: Iterable[int]) -> list[str]:

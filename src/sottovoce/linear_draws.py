@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .draws import IntegerArray, texts
+from .draws import IntegerArray, only_fields, texts
 from .exact import IntegerKernel
 from .support import blocks
 from .weights import Weights
@@ -34,11 +34,10 @@ def choose_record(weights: Weights, word: int, bits: int) -> int:
 
 def choose_records(rows: sparse.csr_array[Any], word: IntegerArray, bits: int) -> IntegerArray:
     """The same for every row."""
+    if rows.nnz == rows.shape[0]:  # no row is empty, so each has one category: nothing to choose
+        return rows.indices.astype(np.int64)
     out = np.empty(rows.shape[0], dtype=np.int64)
     for block in blocks(rows):
-        if block.p.shape[1] == 1:
-            out[block.rows] = block.columns[:, 0]
-            continue
         reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
         number = shifted_product(word[block.rows], reached[:, -1], bits)
         at = np.count_nonzero(reached <= number[:, None], axis=1)
@@ -75,6 +74,9 @@ class KernelEngine:
     order: tuple[int, ...]
     bits: int
     words: int = 3
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
@@ -158,6 +160,9 @@ class ResponseEngine:
     categories: int
     bits: int
     words: int = 2
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
 
     @cached_property
     def _slot(self) -> dict[int, int]:

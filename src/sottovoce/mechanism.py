@@ -7,7 +7,9 @@ made from a sampler or read from a file.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,14 +21,14 @@ import numpy as np
 
 from . import randomness, weights
 from .document import FORMAT, VERSION, digest_of, fraction_text, write_whole
-from .draws import BoxEngine, Engine
+from .draws import BoxEngine, Engine, only_fields
 from .errors import CertificateError, ParameterError
 from .exact import BITS, certified_box, check_kernel, check_response, exp_below
 from .linear_draws import KernelEngine, ResponseEngine
 from .prior import Category
 
-BATCH = 1 << 18
-"""Users per batch of release_many: bounds memory, and the randomness in flight."""
+BATCH = 1 << 17
+"""Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +54,11 @@ class Mechanism:
     bits: int = BITS
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "options", dict(self.options))
         recheck(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
 
     @property
     def linear(self) -> bool:
@@ -97,13 +103,20 @@ class Mechanism:
         before anything is looked at, and nothing is returned unless every row was released.
         """
         rows = weights.from_rows(p, len(self.categories))
-        positions = np.empty(rows.shape[0], dtype=np.int64)
-        for begin in range(0, len(positions), BATCH):
-            part = slice(begin, min(begin + BATCH, len(positions)))
-            words = randomness.word_arrays(self.engine.words, part.stop - begin, self.bits)
-            batch = rows if len(positions) <= BATCH else rows[part]
-            positions[part] = self.engine.positions(batch, words)
-        return self._names[positions]
+        starts = range(0, rows.shape[0], BATCH)
+
+        def one_batch(begin: int) -> Any:
+            batch = rows[begin : begin + BATCH] if len(starts) > 1 else rows
+            return self.engine.positions(
+                batch, randomness.word_arrays(self.engine.words, batch.shape[0], self.bits)
+            )
+
+        if self.linear and len(starts) > 1:  # numpy and the system's generator run side by side
+            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+                positions = list(pool.map(one_batch, starts))
+        else:
+            positions = [one_batch(begin) for begin in starts]
+        return self._names[np.concatenate(positions)]
 
     def law(self, p: object = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the categories."""
