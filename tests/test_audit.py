@@ -25,7 +25,7 @@ def zipf(n: int) -> sv.Prior:
     return sv.Prior(range(n), q / q.sum())
 
 
-def sound(name: str, n: int, epsilon: float, draws: int) -> sv.AuditReport:
+def check_sound(name: str, n: int, epsilon: float, draws: int) -> sv.AuditReport:
     mechanism = sv.certify(sv.SAMPLERS[name](zipf(n), epsilon))
     # One in a million per audit, so that a run of all of them cries wolf less than once in ten thousand.
     report = sv.audit(mechanism, draws=draws, confidence=1 - 1e-6)
@@ -37,7 +37,7 @@ def sound(name: str, n: int, epsilon: float, draws: int) -> sv.AuditReport:
 @pytest.mark.parametrize("n", DOMAINS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_promise_6_the_audit_never_exceeds_epsilon(n: int, epsilon: float) -> None:
-    report = sound("minimax_kernel", n, epsilon, 60_000)
+    report = check_sound("minimax_kernel", n, epsilon, 60_000)
     if n == 2 and epsilon <= 1:
         # Where the event is common the bound comes close: 10,000 draws a user cost about 0.15 here.
         assert report.lower_bound > epsilon - 0.25
@@ -49,7 +49,7 @@ def test_promise_6_the_audit_never_exceeds_epsilon(n: int, epsilon: float) -> No
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_promise_6_for_every_sampler(name: str, n: int, epsilon: float) -> None:
     linear = sv.SAMPLERS[name](zipf(n), epsilon).linear
-    sound(name, n, epsilon, 4_000_000 if linear else 60_000)
+    check_sound(name, n, epsilon, 4_000_000 if linear else 60_000)
 
 
 def test_the_report_counts_and_names(capsys: pytest.CaptureFixture[str]) -> None:

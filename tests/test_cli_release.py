@@ -142,7 +142,7 @@ def test_audit_command(made: Path) -> None:
 # --- promise 9: fuzzed tables ------------------------------------------------------------------------
 
 
-def fuzz(folder: Path, count: int) -> None:
+def check_fuzzed(folder: Path, count: int) -> None:
     """Tables broken in every way: only declared errors, no private value in them, no partial output."""
     mechanism = sv.certify(sv.kernel_clip(sv.Prior.from_counts({"a": 5, "b": 3}), 1.0))
     rng = random.Random(9)
@@ -175,12 +175,12 @@ def fuzz(folder: Path, count: int) -> None:
 
 
 def test_promise_9_fuzzed_tables(tmp_path: Path) -> None:
-    fuzz(tmp_path, 1_000)
+    check_fuzzed(tmp_path, 1_000)
 
 
 @pytest.mark.full
 def test_promise_9_a_hundred_thousand_fuzzed_tables(tmp_path: Path) -> None:
-    fuzz(tmp_path, 100_000)
+    check_fuzzed(tmp_path, 100_000)
 
 
 def test_released_frequencies_follow_the_law_through_the_command(made: Path) -> None:

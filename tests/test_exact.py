@@ -87,20 +87,20 @@ def random_sampler(rng: np.random.Generator, most: int) -> sv.Sampler:
     return sv.SAMPLERS[name](prior, float(10 ** rng.uniform(-3, 1.1)))
 
 
-def _all_pairs(count: int, most: int) -> None:
+def check_random_mechanisms(count: int, most: int) -> None:
     rng = np.random.default_rng(77)
     for _ in range(count):
         check_all_pairs(sv.certify(random_sampler(rng, most)))
 
 
 def test_promise_1_every_pair_of_random_mechanisms() -> None:
-    _all_pairs(300, 16)
+    check_random_mechanisms(300, 16)
 
 
 @pytest.mark.full
 def test_promise_1_at_its_stated_size() -> None:
-    _all_pairs(10_000, 24)
-    _all_pairs(300, 64)
+    check_random_mechanisms(10_000, 24)
+    check_random_mechanisms(300, 64)
 
 
 @pytest.mark.parametrize("name", sv.SAMPLERS)

@@ -25,7 +25,7 @@ def mechanism(epsilon: float = 1.0) -> sv.Mechanism:
     return sv.certify(sv.minimax_kernel(PRIOR, epsilon))
 
 
-def sequences(count: int) -> None:
+def check_sequences(count: int) -> None:
     rng = random.Random(11)
     for _ in range(count):
         budget = Fraction(rng.randint(1, 10**8), 10**6)
@@ -43,12 +43,12 @@ def sequences(count: int) -> None:
 
 
 def test_promise_11_charges_are_rounded_up_against_fractions() -> None:
-    sequences(1_000)
+    check_sequences(1_000)
 
 
 @pytest.mark.full
 def test_promise_11_ten_thousand_sequences() -> None:
-    sequences(10_000)
+    check_sequences(10_000)
 
 
 def test_a_budget_is_what_is_written() -> None:
@@ -243,7 +243,7 @@ def _cheap(number: int) -> sv.Mechanism:
     return _Cheap(number)  # type: ignore[return-value]
 
 
-def race(tmp_path: Path, requests: int, budget: int) -> None:
+def check_race(tmp_path: Path, requests: int, budget: int) -> None:
     path = tmp_path / "race.db"
     Ledger.create(path, budget=Fraction(budget, 10**6)).close()
     context = multiprocessing.get_context("fork")
@@ -257,12 +257,12 @@ def race(tmp_path: Path, requests: int, budget: int) -> None:
 
 
 def test_promise_11_racing_processes_grant_exactly_the_budget(tmp_path: Path) -> None:
-    race(tmp_path, requests=25, budget=100)
+    check_race(tmp_path, requests=25, budget=100)
 
 
 @pytest.mark.full
 def test_promise_11_eight_processes_five_hundred_requests(tmp_path: Path) -> None:
-    race(tmp_path, requests=500, budget=1000)
+    check_race(tmp_path, requests=500, budget=1000)
 
 
 def _release_forever(path: Path, log: Path, worker: int) -> None:
@@ -274,7 +274,7 @@ def _release_forever(path: Path, log: Path, worker: int) -> None:
             file.write(f"user {worker} {i}\n")
 
 
-def killing(tmp_path: Path, processes: int) -> None:
+def check_killing(tmp_path: Path, processes: int) -> None:
     path = tmp_path / "kill.db"
     Ledger.create(path, budget=1).close()
     context = multiprocessing.get_context("fork")
@@ -300,9 +300,9 @@ def killing(tmp_path: Path, processes: int) -> None:
 
 
 def test_promise_11_killed_processes_released_only_what_was_charged(tmp_path: Path) -> None:
-    killing(tmp_path, 12)
+    check_killing(tmp_path, 12)
 
 
 @pytest.mark.full
 def test_promise_11_two_hundred_killed_processes(tmp_path: Path) -> None:
-    killing(tmp_path, 200)
+    check_killing(tmp_path, 200)

@@ -166,7 +166,7 @@ def test_promise_10_unreadable_and_too_large_files(tmp_path: Path) -> None:
         sv.load(tmp_path / "huge.json", policy=sv.Policy(max_categories=10))
 
 
-def mutate(count: int) -> None:
+def check_mutations(count: int) -> None:
     rng = random.Random(10)
     texts = [signed(make(name).document()) for name in sv.SAMPLERS]
     for _ in range(count):
@@ -191,9 +191,9 @@ def mutate(count: int) -> None:
 
 
 def test_promise_10_mutated_files() -> None:
-    mutate(1_000)
+    check_mutations(1_000)
 
 
 @pytest.mark.full
 def test_promise_10_mutated_files_at_their_stated_number() -> None:
-    mutate(10_000)
+    check_mutations(10_000)
