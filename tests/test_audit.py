@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sottovoce as sv
 from sottovoce import exact
@@ -100,7 +101,7 @@ def test_promise_7_a_larger_epsilon_is_caught_by_the_audit() -> None:
 def test_promise_7_an_unsorted_prior_is_caught_by_the_certificate() -> None:
     total, ratio = 1 << 62, exact.exp_below(Fraction(1))
     unsorted = [total // 2, total // 10 * 3, total - total // 2 - total // 10 * 3]
-    kernel = exact.integer_kernel(unsorted, ratio, total, margin=2)
+    kernel = exact.integer_kernel(unsorted, ratio, total, Fraction(1, 1 << 44))
     honest = sv.certify(sv.minimax_kernel(sv.Prior(range(3), [0.5, 0.3, 0.2]), 1.0))
     with pytest.raises(sv.CertificateError, match="ascending"):
         tampered(honest, engine=KernelEngine(kernel, (0, 1, 2), 62))
@@ -158,8 +159,8 @@ def test_promise_7_an_eight_bit_threshold_is_caught_by_the_audit() -> None:
     """Randomized response that compares one random byte: at ε = 6.5 the other answer never comes."""
     rng = np.random.default_rng(5)
 
-    def faulty(rows: np.ndarray) -> np.ndarray:
-        truth = rows.argmax(axis=1)
+    def faulty(rows: sparse.csr_array) -> np.ndarray:
+        truth = rows.toarray().argmax(axis=1)
         keep = rng.integers(0, 256, len(truth)) < round(256 * math.exp(6.5) / (math.exp(6.5) + 1))
         return np.where(keep, truth, 1 - truth)
 
@@ -173,9 +174,43 @@ def test_promise_7_a_response_with_a_wrong_weight_is_caught_by_the_certificate()
     honest = sv.certify(sv.randomized_response(zipf(4), 1.0))
     engine = honest.engine
     assert isinstance(engine, ResponseEngine)
-    more = ResponseEngine(engine.kept, engine.own + 3, engine.other - 1, 4, 62)
+    more = ResponseEngine(engine.kept, engine.own + 3, engine.other - 1, 4, engine.prior, 62)
     with pytest.raises(sv.CertificateError, match="breaks the ratio"):
         tampered(honest, engine=more)
+
+
+def test_promise_7_one_leaking_category_of_many_is_caught_by_the_audit() -> None:
+    """A function that releases one record of sixteen in clear: every category's user is looked at."""
+    honest = sv.certify(sv.minimax_kernel(zipf(16), 1.0))
+
+    def leaking(rows: sparse.csr_array) -> np.ndarray:
+        clear = (rows[:, [5]].toarray()[:, 0] == 1) & (np.diff(rows.indptr) == 1)
+        return np.where(clear, 5, honest.release_many(rows))
+
+    report = black_box(leaking, range(16), list(range(16)), epsilon=1.0, draws=400_000, confidence=0.999)
+    assert not report.passed
+
+
+def test_the_audit_of_a_large_domain_stays_small() -> None:
+    mechanism = sv.certify(sv.minimax_kernel(zipf(50_000), 2.0))
+    assert sv.audit(mechanism, draws=50_000).passed
+
+
+def test_promise_7_an_engine_of_ones_own_is_refused() -> None:
+    honest = sv.certify(sv.kernel_clip(zipf(4), 1.0))
+
+    class Evil(BoxEngine):
+        def position(self, weights: object, words: object) -> int:
+            return weights[0][0]  # type: ignore[index]
+
+    with pytest.raises(sv.CertificateError, match="kind of mechanism is unknown"):
+        tampered(honest, engine=Evil(honest.engine.box, honest.engine.prior))
+    for bits in (0, 63, 64, 12.0):
+        with pytest.raises(sv.CertificateError):
+            tampered(honest, bits=bits)
+    floats = BoxEngine(honest.engine.box, tuple(map(float, honest.engine.prior)))
+    with pytest.raises(sv.CertificateError, match="whole numbers"):
+        tampered(honest, engine=floats)
 
 
 def test_promise_7_a_box_with_a_raised_cap_is_caught_by_the_certificate() -> None:

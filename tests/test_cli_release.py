@@ -47,6 +47,7 @@ def test_release_writes_one_category_per_user_that_describes_itself(made: Path, 
     assert set(table["mechanism"].to_list()) == {sv.load(made / "m.json").digest}
     assert {str(value) for value in table["epsilon"].to_list()} == {"3/2"}
     assert "3 users" in done.stderr
+    assert (made / name).stat().st_mode & 0o077 == 0  # what people released is theirs to show
     assert sorted(p.name for p in made.iterdir()) == sorted(["m.json", name, "prior.csv", "users.csv"])
 
 
@@ -64,6 +65,8 @@ def test_release_in_groups_and_with_a_ledger(tmp_path: Path) -> None:
     again = run("release", tmp_path / "m.json", users, "-o", tmp_path / "2.csv", *book)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "1.csv").read_text() == (tmp_path / "2.csv").read_text()  # remembered, not drawn anew
+    other = run("release", tmp_path / "m.json", users, "-o", tmp_path / "4.csv", *book, "--budget", 3)
+    refused_last(other, "has a budget of 2, not 3")
     ledger = sv.Ledger(tmp_path / "b.db")
     assert (ledger.left("ann", "may"), ledger.left("bob", "may")) == (0, 1)
     more = run("design", prior, "-e", 1.5, "--by", "age", "-o", tmp_path / "n.json")
@@ -103,6 +106,9 @@ def test_users_without_a_usable_record_are_refused_and_counted(made: Path) -> No
         (["-o", "{}/x.csv", "--by", "age"], "--by needs a mechanism file made with --by"),
         (["-o", "{}/x.csv", "--max-epsilon", "1"], "has epsilon 1.5, the policy allows 1"),
         (["-o", "{}/x.csv", "--budget", "1"], "--budget needs --ledger"),
+        (["-o", "{}/users.csv"], "must not be one of the inputs"),
+        (["-o", "{}/x.csv", "--item", "mechanism"], "not be named epsilon or mechanism"),
+        (["-o", "{}/x.csv", "--user", "item"], "must differ"),
         (["-o", "{}/x.csv", "--ledger", "{}/none.db"], "there is no ledger"),
         (["-o", "{}/x.csv", "--ledger", "{}/b.db", "--budget", "x"], "budget must be a number"),
     ],
@@ -111,6 +117,12 @@ def test_bad_release_options(made: Path, arguments: list[str], message: str) -> 
     filled = [argument.format(made) for argument in arguments]
     refused(run("release", made / "m.json", made / "users.csv", *filled), message)
     assert not list(made.glob("x.*"))
+
+
+def test_an_epsilon_is_within_itself(made: Path) -> None:
+    run("design", made / "prior.csv", "-e", 0.1, "-o", made / "tenth.json")
+    done = run("release", made / "tenth.json", made / "users.csv", "-o", made / "t.csv", "--max-epsilon", 0.1)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_mechanism_has_one_epsilon(made: Path) -> None:

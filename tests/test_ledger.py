@@ -10,9 +10,11 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from enum import IntEnum
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
@@ -54,7 +56,7 @@ def test_promise_11_ten_thousand_sequences() -> None:
 def test_a_budget_is_what_is_written() -> None:
     assert budget_of(0.3) == 300_000 == charge_of(Fraction(0.3))
     assert budget_of("1/3") == 333_333
-    for bad in (0, -1, "x", float("nan"), float("inf"), None):
+    for bad in (0, -1, "x", float("nan"), float("inf"), None, "1e30", 10**10, "9" * 100):
         with pytest.raises(sv.ParameterError, match="budget must be"):
             budget_of(bad)  # type: ignore[arg-type]
 
@@ -177,6 +179,96 @@ def test_a_lost_store_or_witness_refuses(tmp_path: Path) -> None:
         Ledger(garbage)
 
 
+def test_one_person_has_one_budget_however_the_name_is_typed(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=1)
+    book.release(mechanism(), "7", ["c1"])
+    for same in ("7", 7, np.array(["7"])[0], IntEnum("Number", {"SEVEN": 7}).SEVEN):
+        assert book.left(same) == 0
+    with pytest.raises(sv.ParameterError, match="user must be"):
+        book.left(None)  # type: ignore[arg-type]
+    for epoch in (b"", None, 1, "a\nb"):
+        with pytest.raises(sv.ParameterError, match="epoch must be"):
+            book.left("ann", epoch)  # type: ignore[arg-type]
+
+
+def test_a_store_from_between_charge_and_answer_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    book = Ledger.create(path, budget=1)
+
+    def drawing(new: list[int]) -> list[str]:
+        shutil.copy(path, tmp_path / "snapshot")
+        return ["c1"] * len(new)
+
+    book.release_batch(mechanism(), ["ann"], drawing)
+    book.close()
+    shutil.copy(tmp_path / "snapshot", path)
+    with pytest.raises(sv.LedgerError, match="rolled back"):
+        Ledger(path)
+
+
+def test_a_resumed_charge_is_witnessed_before_it_is_drawn_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "b.db"
+    book = Ledger.create(path, budget=1)
+    shutil.copy(path, tmp_path / "empty")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_testify", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            book.release(mechanism(), "ann", ["c1"])
+    book.close()
+    book = Ledger(path)
+    book.release(mechanism(), "ann", ["c1"])
+    book.close()
+    shutil.copy(tmp_path / "empty", path)
+    with pytest.raises(sv.LedgerError, match="rolled back"):
+        Ledger(path)
+
+
+def test_the_witness_may_stand_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    place = tmp_path / "other" / "witness"
+    book = Ledger.create(tmp_path / "b.db", budget=2, witness=place)
+    book.release(mechanism(), "ann", ["c1"])
+    book.close()
+    assert int(place.read_text()) == 2  # the charge and the answer
+    assert Ledger(tmp_path / "b.db").budget == 2
+    place.unlink()
+    with pytest.raises(sv.LedgerError, match="witness"):
+        Ledger(tmp_path / "b.db")
+
+
+def test_a_busy_store_releases_nothing_and_recovers(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    book = Ledger.create(path, budget=1)
+    book._database.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sv.LedgerError, match="busy"):
+        book.release(mechanism(), "ann", ["c1"])
+    other.execute("ROLLBACK")
+    assert book.left("ann") == 1
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM facts").fetchall()  # a shared lock lets the commit itself fail
+    with pytest.raises(sv.LedgerError, match="busy"):
+        book.release(mechanism(), "ann", ["c1"])
+    reader.execute("ROLLBACK")
+    assert book.left("ann") == 1
+    assert book.release(mechanism(), "ann", ["c1"]) in PRIOR.categories
+
+
+def test_nothing_raw_comes_out_of_a_ledger(tmp_path: Path) -> None:
+    with pytest.raises(sv.LedgerError, match="no ledger could be made"):
+        Ledger.create(tmp_path / "no" / "b.db", budget=1)
+    book = Ledger.create(tmp_path / "b.db", budget=1)
+    book.close()
+    with pytest.raises(sv.LedgerError):
+        book.left("ann")
+    with pytest.raises(sv.LedgerError):
+        book.release(mechanism(), "ann", ["c1"])
+
+
 def test_power_loss_between_charge_and_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "b.db"
     book = Ledger.create(path, budget=1)
@@ -212,6 +304,7 @@ def test_the_charge_is_durable_before_anything_is_drawn(
     monkeypatch.setattr(sv.Mechanism, "release", looking)
     book.release(mechanism(), "ann", ["c1"])
     assert seen == [1_000_000, 1]
+    assert int((tmp_path / "b.db.witness").read_text()) == 2  # the answer is witnessed too
     assert book._database.execute("PRAGMA synchronous").fetchone()[0] == 3  # EXTRA
 
 

@@ -69,7 +69,7 @@ def test_imports_flow_in_one_direction() -> None:
 def test_files_stay_readable() -> None:
     for path in PACKAGE.glob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert text.count("\n") <= 300, path.name
+        assert text.count("\n") <= 350, path.name
         assert "assert " not in re.sub(r'""".*?"""', "", text, flags=re.DOTALL), path.name
 
 

@@ -225,6 +225,9 @@ def test_counts_records_and_distributions_have_one_law() -> None:
         (["a", "secret-site", "secret-site"], "2 of 3 are not"),
         ([None], "1 of 1 are not"),
         ([["a"]], "not even names"),
+        ({"a": -3, "b": 1}, "must be a list of categories"),
+        (Counter({"a": 1, "secret": 2}), "must be a list of categories"),
+        ("ab", "must be a list of categories"),
     ],
 )
 def test_promise_9_bad_records(
@@ -267,6 +270,19 @@ def test_a_mechanism_travels_to_other_processes(name: str) -> None:
     again = pickle.loads(pickle.dumps(mechanism))  # noqa: S301
     assert again == mechanism
     assert again.release(["b"]) in PRIOR.categories
+
+
+def test_a_law_outside_its_box_releases_nothing() -> None:
+    """Even if the whole numbers were wrong: what the clip answers is looked at before it is drawn from."""
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
+        mechanism.engine.position([(0, -3), (1, 1), (2, 1)], [5])
+
+
+def test_counts_that_would_wrap_around_are_refused() -> None:
+    mechanism = sv.certify(sv.minimax_kernel(sv.Prior.uniform(range(2048)), 4.0))
+    with pytest.raises(sv.UserDataError, match="sum is below"):
+        mechanism.release_many(np.full((1, 2048), (1 << 53) - 1))
 
 
 def test_release_takes_one_kind_of_data() -> None:

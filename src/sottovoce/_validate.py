@@ -131,7 +131,7 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     _same_categories(rows, categories)
     _refuse(rows, rows.data < 0, "negative counts")
     _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
-    totals = np.asarray(rows.sum(axis=1)).ravel()
+    totals = _row_sums(rows.astype(np.float64))  # as floats: a sum of integers could wrap around
     empty = int(np.count_nonzero(totals == 0))
     if empty:
         raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no records")

@@ -2,7 +2,9 @@
 
 The black-box test draws from the mechanism for several users, looks at one half of the draws to choose the
 two users and the category whose frequencies differ most, and from the *other* half computes a Clopper–Pearson
-lower bound on ε. A bound above ε proves a violation; a bound below proves nothing, it fails to disprove.
+lower bound on ε. A bound above ε proves a violation; a bound below proves nothing, it fails to disprove: it
+looks at users with one category (all of them up to 64, else a dozen) and one with several, and at single
+categories as events. The proof is the certificate.
 """
 
 from __future__ import annotations
@@ -18,9 +20,14 @@ from .errors import CertificateError, ParameterError
 from .mechanism import Mechanism, recheck
 from .prior import Category
 
-BATCH = 1 << 18
+ENTRIES = 1 << 20
+"""Entries of one batch of users, so that memory does not grow with the domain."""
+
+ALL_ROWS = 64
+"""Up to this many categories a user of each is looked at."""
+
 Draw = Callable[[Any], Any]
-"""Takes an (m, n) array of counts, returns m released categories."""
+"""Takes sparse rows of counts, returns one released category per row."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,10 @@ def audit(
         certificate = "holds"
     except CertificateError as problem:
         certificate = str(problem)
-    weights = getattr(mechanism.engine, "prior", None) or getattr(mechanism.engine, "kernel", None)
-    rarest = _extremes(mechanism, weights)
     return black_box(
         mechanism.release_many,
         mechanism.categories,
-        rarest,
+        _extremes(mechanism),
         epsilon=float(mechanism.epsilon),
         draws=draws,
         confidence=confidence,
@@ -80,17 +85,15 @@ def audit(
     )
 
 
-def _extremes(mechanism: Mechanism, weights: Any) -> list[int]:
-    """Positions worth looking at: the rarest and the likeliest categories, and some between."""
+def _extremes(mechanism: Mechanism) -> list[int]:
+    """All positions of a small domain; of a large one the rarest, the likeliest and some at random."""
     n = len(mechanism.categories)
-    if hasattr(weights, "prior"):
-        order = list(mechanism.engine.order)  # type: ignore[attr-defined]
-    elif weights is not None:
-        order = sorted(range(n), key=weights.__getitem__)
-    else:
-        order = list(range(n))
-    picked = [0, 1, n // 2, n - 2, n - 1]
-    return list(dict.fromkeys(order[min(max(i, 0), n - 1)] for i in picked))
+    if n <= ALL_ROWS:
+        return list(range(n))
+    engine: Any = mechanism.engine
+    order = engine.order if hasattr(engine, "order") else sorted(range(n), key=engine.prior.__getitem__)
+    others = np.random.default_rng().choice(n, size=8, replace=False).tolist()
+    return list(dict.fromkeys([*(order[i] for i in (0, 1, n // 2, n - 2, n - 1)), *others]))
 
 
 def black_box(
@@ -119,9 +122,10 @@ def black_box(
         counts = {}
         for name, user in users.items():
             tally = np.zeros(len(categories), dtype=np.int64)
-            for begin in range(0, each, BATCH):
-                size = min(BATCH, each - begin)
-                drawn = draw(np.repeat(user[None, :], size, axis=0))
+            step = max(1, ENTRIES // len(user))
+            for begin in range(0, each, step):
+                size = min(step, each - begin)
+                drawn = draw(_repeated(user, size, len(categories)))
                 names, times = np.unique(np.asarray(drawn), return_counts=True)
                 for one, many in zip(names.tolist(), times.tolist(), strict=True):
                     tally[index[one]] += many
@@ -147,15 +151,20 @@ def black_box(
     )
 
 
-def _users(places: list[int], n: int) -> dict[str, Any]:
-    """Users who hold one category only, and one who holds everything alike."""
-    out = {}
-    for place in places:
-        row = np.zeros(n, dtype=np.int64)
-        row[place] = 1
-        out[f"only category {place}"] = row
-    out["everything alike"] = np.ones(n, dtype=np.int64)
+def _users(places: list[int], n: int) -> dict[str, list[int]]:
+    """Users who hold one category only, and one who holds up to 64 of them alike."""
+    out = {f"only category {place}": [place] for place in places}
+    out["several categories alike"] = sorted({*places, *range(min(n, ALL_ROWS))})
     return out
+
+
+def _repeated(user: list[int], times: int, n: int) -> Any:
+    """The same user many times, as sparse rows of counts."""
+    from scipy import sparse
+
+    columns = np.tile(np.array(user, dtype=np.int64), times)
+    starts = np.arange(times + 1) * len(user)
+    return sparse.csr_array((np.ones(len(columns), dtype=np.int64), columns, starts), shape=(times, n))
 
 
 def _choose(counts: dict[str, Any], each: int) -> tuple[str, str, int]:

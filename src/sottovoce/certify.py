@@ -54,9 +54,10 @@ def certify_with(sampler: Sampler, bits: int) -> Mechanism:
         keeps = all(a <= w <= b for a, w, b in zip(box.low, prior, box.high, strict=True))
         engine = BoxEngine(box, tuple(prior))
     elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
-        engine = _response(sampler.kernel, ratio, bits)
+        engine = _response(sampler.kernel, prior, ratio, bits)
+        keeps = len(engine.kept) == len(prior) and max(prior) - min(prior) <= 1
     elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, MinimaxKernel):
-        engine = _kernel(prior, ratio, bits, sampler.prior)
+        engine, keeps = _kernel(prior, ratio, bits, sampler.prior), True
     else:
         raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
     return Mechanism(
@@ -114,28 +115,29 @@ def _box(sampler: ClipSampler, prior: list[int], ratio: Fraction, total: int) ->
     return certified_box(low, ratio, total)
 
 
-def _response(kernel: ResponseKernel, ratio: Fraction, bits: int) -> ResponseEngine:
+def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:
     """other = ⌈N/(A+k−1)⌉ and own what is left, at most A·other."""
     total = 1 << bits
     kept = tuple(np.flatnonzero(kernel.kept).tolist())
     whole = ratio + len(kept) - 1
     other = -(-total * whole.denominator // whole.numerator) if len(kept) > 1 else 0
-    return ResponseEngine(kept, total - (len(kept) - 1) * other, other, len(kernel), bits)
+    own = total - (len(kept) - 1) * other
+    return ResponseEngine(kept, own, other, len(kernel), tuple(prior), bits)
 
 
 def _kernel(prior: list[int], ratio: Fraction, bits: int, named: Prior) -> KernelEngine:
-    """The integer kernel with the smallest margin that certifies: 2 units, then 4, 8, …"""
+    """The integer kernel with the smallest slack that certifies: 2^-44 of A, then 64 times as much, …"""
     total = 1 << bits
     order = sorted(range(len(prior)), key=prior.__getitem__)
     ascending = [prior[i] for i in order]
-    for power in range(1, 11):
-        kernel = integer_kernel(ascending, ratio, total, margin=1 << power)
+    for power in range(44, 1, -6):
+        kernel = integer_kernel(ascending, ratio, total, slack=Fraction(1, 1 << power))
         try:
             check_kernel(kernel, ratio)
         except CertificateError:
             continue
         return KernelEngine(kernel, tuple(order), bits)
     raise CertificateError(
-        f"category {named.categories[order[0]]!r} is too rare, or epsilon too small, to certify in units of "
-        f"2^-{bits}; merge rare categories or raise epsilon"
+        f"the kernel cannot be certified in units of 2^-{bits}: epsilon is too small or too large for "
+        f"{len(prior)} categories, or {named.categories[order[0]]!r} is too rare; merge rare categories"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,26 @@ def fraction_text(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
-def write_whole(content: str | bytes, path: Path) -> None:
-    """Write to a neighbour, flush it to the disk, then rename: the file is there whole or not at all."""
+def write_whole(content: str | bytes, path: Path, mode: int = 0o666) -> None:
+    """Write to a neighbour, flush it to the disk, then rename: the file is there whole or not at all.
+
+    `mode` is what a new file may be at most; the user's umask applies. A link is followed.
+    """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    path = path.resolve()
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        os.replace(beside, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself has to survive a power cut
+    finally:
+        os.close(folder)

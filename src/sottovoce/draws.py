@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .errors import CertificateError
 from .exact import Box, exact_clip
 from .weights import Weights
 
@@ -58,12 +59,25 @@ class BoxEngine:
         return only_fields(self)
 
     @cached_property
-    def _before(self) -> list[int]:
+    def _before(self) -> tuple[int, ...]:
         """Σ_{j<i} low_j, with Σlow at the end."""
-        return [0, *accumulate(self.box.low)]
+        return (0, *accumulate(self.box.low))
 
     def _filled(self, weights: Weights) -> Weights:
-        """The weights that differ from the floor: those the user has, or all when these are capped."""
+        """The weights that differ from the floor: those the user has, or all when these are capped.
+
+        Whatever was asked, the answer is looked at once more: outside the box nothing is released.
+        """
+        low, high = self.box.low, self.box.high
+        units = self._clipped(weights)
+        over = sum([unit - low[place] for place, unit in units])
+        inside = all(low[place] <= unit <= high[place] for place, unit in units)
+        if not inside or self._before[-1] + over != self.box.total:
+            raise CertificateError("a law left its box; nothing is released")
+        return units
+
+    def _clipped(self, weights: Weights) -> Weights:
+        """The exact clip of the user's whole numbers."""
         low, high, total = self.box.low, self.box.high, self.box.total
         places = [place for place, _ in weights]
         own_low = [low[i] for i in places]

@@ -8,7 +8,7 @@ nothing rounded, that anyone can check again. There is no float in this file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -33,6 +33,13 @@ def exp_below(epsilon: Fraction) -> Fraction:
     exponent = _DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
     below = _DIGITS.next_minus(_DIGITS.exp(exponent))
     return Fraction(int(_DIGITS.multiply(below, Decimal(1 << _SCALE))), 1 << _SCALE)
+
+
+def whole_numbers(*groups: Iterable[object]) -> None:
+    """Refuse anything that is not a plain whole number: a float would pass comparisons unnoticed."""
+    for group in groups:
+        if any(type(value) is not int for value in group):
+            raise CertificateError("weights must be whole numbers")
 
 
 def times_below(ratio: Fraction, value: int) -> int:
@@ -134,23 +141,29 @@ class IntegerKernel:
     total: int
 
 
-def integer_kernel(prior: Sequence[int], ratio: Fraction, total: int, margin: int) -> IntegerKernel:
-    """Build the kernel by one integer recursion, the diagonal a few units below what A allows.
+def integer_kernel(prior: Sequence[int], ratio: Fraction, total: int, slack: Fraction) -> IntegerKernel:
+    """Build the kernel by one integer recursion, for a ratio a hair below A: A' = A(1 − slack).
 
-    With S_i = Σ_{j≥i} Q_j, X_1 = N and X_{i+1} = X_i − low_i: low_i = ⌊X_i Q_i/((A−1)Q_i + S_i)⌋ and
-    own_i = ⌊A(low_i − margin − low_i/2^50)⌋; the last row keeps own_n = X_n. The margin leaves room for the
-    units by which drawn tails are rounded. `prior` must be ascending and add up to N.
+    With S_i = Σ_{j≥i} Q_j, X_1 = N and X_{i+1} = X_i − low_i: low_i = ⌊X_i Q_i/((A'−1)Q_i + S_i)⌋, but a unit
+    below every tail weight of its column so far, and own_i = ⌊A'·low_i⌋; the last row keeps own_n = X_n. The
+    slack makes room for the units that n roundings leave in that last row. `prior` must be ascending and add
+    up to N.
     """
-    up, down = ratio.numerator, ratio.denominator
+    design = ratio * (1 - slack)
+    up, down = design.numerator, design.denominator
     low, own = [], []
     left, tail = total, total
+    least_r, least_s = total, total
     for weight in prior[:-1]:
         least = left * weight * down // ((up - down) * weight + tail * down)
+        least = max(min(least, least_r * weight // least_s - 1), 0)
         low.append(least)
-        own.append(max(up * (least - margin - (least >> 50)) // down, 0))
+        own.append(up * least // down)
+        rest, tail = left - own[-1], tail - weight
         left -= least
-        tail -= weight
-    low.append(-(-left * down // up))
+        if rest * least_s < least_r * tail:
+            least_r, least_s = rest, tail
+    low.append(-(-left * ratio.denominator // ratio.numerator))
     own.append(left)
     return IntegerKernel(tuple(prior), tuple(low), tuple(own), total)
 

@@ -154,9 +154,10 @@ def _write_rows(rows: list[dict[str, Any]], path: Path) -> None:
     if kind == ".parquet":
         buffer = io.BytesIO()
         table.write_parquet(buffer)
-        write_whole(buffer.getvalue(), path)
+        write_whole(buffer.getvalue(), path, 0o600)
     else:
-        write_whole(table.write_csv() if kind == ".csv" else json.dumps(rows, indent=1) + "\n", path)
+        text = table.write_csv() if kind == ".csv" else json.dumps(rows, indent=1) + "\n"
+        write_whole(text, path, 0o600)
 
 
 @contextmanager

@@ -27,12 +27,15 @@ from .mechanism import Mechanism
 from .prior import Category
 
 MICRO = 1_000_000
+LARGEST = 10**9
+"""The largest budget or grant, in ε: far above any use, far below what 64-bit sums of micro-ε can hold."""
+
 _SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE spent (user BLOB, epoch TEXT, micro INTEGER NOT NULL, PRIMARY KEY (user, epoch)) WITHOUT ROWID;
-CREATE TABLE granted (user BLOB, epoch TEXT, micro INTEGER NOT NULL, PRIMARY KEY (user, epoch)) WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE spent (user BLOB, epoch TEXT, micro INTEGER NOT NULL, PRIMARY KEY (user, epoch)) STRICT;
+CREATE TABLE granted (user BLOB, epoch TEXT, micro INTEGER NOT NULL, PRIMARY KEY (user, epoch)) STRICT;
 CREATE TABLE answers (mechanism TEXT, user BLOB, epoch TEXT, position INTEGER,
-                      PRIMARY KEY (mechanism, user, epoch)) WITHOUT ROWID;
+                      PRIMARY KEY (mechanism, user, epoch)) STRICT;
 """
 
 
@@ -43,12 +46,16 @@ def charge_of(epsilon: Fraction) -> int:
 
 def budget_of(amount: Fraction | float | int | str) -> int:
     """⌊amount·10⁶⌋, the amount taken as it is written: 0.3 is three tenths."""
+    text = str(amount)
     try:
-        value = Fraction(str(amount))
+        # A long or exponential text could take minutes to turn into a fraction.
+        value = Fraction(text) if len(text) <= 60 and "e" not in text.lower() else None
     except (ValueError, ZeroDivisionError):
-        raise ParameterError(f"budget must be a number, got {amount!r}") from None
-    if value <= 0:
-        raise ParameterError(f"budget must be greater than 0, got {amount}")
+        value = None
+    if value is None:
+        raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
+    if not 0 < value <= LARGEST:
+        raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
     return value.numerator * MICRO // value.denominator
 
 
@@ -57,21 +64,23 @@ class Ledger:
 
     Guarantees
         Released ⊆ charged, through crashes, power loss and any number of processes. Users are stored as keyed
-        hashes. What it cannot notice: database *and* witness rolled back together.
+        hashes, with the key in the same file: no list of names, but whoever has the file can test a guess.
+        What it cannot notice: database *and* witness rolled back together.
 
     Make one with `Ledger.create(path, budget=4)`, use it later with `Ledger(path)`.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self._witness = self._path.with_name(f"{self._path.name}.witness")
+        beside = _witness_beside(self._path)
         if not self._path.is_file():
-            lost = " although its witness is there: the store was lost" if self._witness.exists() else ""
+            lost = " although its witness is there: the store was lost" if beside.exists() else ""
             raise LedgerError(f"there is no ledger at {self._path}{lost}; nothing is released")
         try:
             self._open()
             self._key = bytes.fromhex(self._fact("key"))
             self._budget = int(self._fact("budget"))
+            self._witness = Path(self._fact("witness")) if self._fact("witness") else beside
             self._check()
         except (sqlite3.Error, ValueError) as problem:
             if isinstance(problem, LedgerError):
@@ -79,33 +88,52 @@ class Ledger:
             raise LedgerError(f"{self._path} is not a readable ledger; nothing is released") from None
 
     @classmethod
-    def create(cls, path: str | Path, *, budget: Fraction | float | int | str) -> Ledger:
-        """Start an empty ledger that allows every user `budget` of ε in each epoch."""
+    def create(
+        cls, path: str | Path, *, budget: Fraction | float | int | str, witness: str | Path | None = None
+    ) -> Ledger:
+        """Start an empty ledger that allows every user `budget` of ε in each epoch.
+
+        `witness` may stand on another volume, out of reach of a snapshot of this one; its place is
+        remembered in the ledger.
+        """
         path = Path(path)
         micro = budget_of(budget)
-        witness = path.with_name(f"{path.name}.witness")
-        if path.exists() or witness.exists():
-            raise LedgerError(f"there is something at {path} already; a ledger is never overwritten")
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        os.close(handle)
-        database = sqlite3.connect(path)
+        place = _witness_beside(path) if witness is None else Path(witness).absolute()
+        if path.exists() or place.exists():
+            raise LedgerError(
+                f"there is something at {path} or {place} already; a ledger is never overwritten"
+            )
         try:
-            database.executescript(_SCHEMA)
-            facts = {"version": "1", "key": secrets.token_hex(32), "budget": str(micro), "charges": "0"}
-            database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-            database.commit()
-        finally:
-            database.close()
-        write_whole("0\n", witness)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            database = sqlite3.connect(path)
+            try:
+                database.executescript(_SCHEMA)
+                facts = {"version": "1", "key": secrets.token_hex(32), "budget": str(micro), "charges": "0"}
+                facts["witness"] = "" if witness is None else str(place)
+                database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+                database.commit()
+            finally:
+                database.close()
+            write_whole("0\n", place, 0o600)
+        except (OSError, sqlite3.Error) as problem:
+            raise LedgerError(f"no ledger could be made at {path}: {type(problem).__name__}") from None
         return cls(path)
+
+    @property
+    def budget(self) -> Fraction:
+        """What every user may spend in one epoch."""
+        return Fraction(self._budget, MICRO)
 
     def left(self, user: Category, epoch: str = "") -> Fraction:
         """How much ε a user still has in an epoch."""
-        return Fraction(self._left_micro(self._hash(user), epoch), MICRO)
+        try:
+            return Fraction(self._left_micro(self._hash(user), _checked_epoch(epoch)), MICRO)
+        except sqlite3.Error:
+            raise LedgerError(f"{self._path} could not be read; nothing is released") from None
 
     def grant(self, user: Category, more: Fraction | float | int | str, epoch: str = "") -> None:
         """Allow one user more ε in one epoch, and forget their answers there: the next release is new."""
-        key, micro = self._hash(user), budget_of(more)
+        key, micro, epoch = self._hash(user), budget_of(more), _checked_epoch(epoch)
         with self._exclusively():
             self._add("granted", key, epoch, micro)
             self._database.execute("DELETE FROM answers WHERE user = ? AND epoch = ?", (key, epoch))
@@ -138,7 +166,7 @@ class Ledger:
         keys = [self._hash(user) for user in users]
         if len(set(keys)) != len(keys):
             raise ParameterError("users must be distinct within one batch")
-        cost, digest = charge_of(mechanism.epsilon), mechanism.digest
+        cost, digest, epoch = charge_of(mechanism.epsilon), mechanism.digest, _checked_epoch(epoch)
         known = self._answers(digest, keys, epoch)
         if any(key not in known for key in keys):
             with self._exclusively():
@@ -150,9 +178,9 @@ class Ledger:
                 paid = [(digest, key, epoch, None) for key in new]
                 self._database.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", paid)
                 self._bump()
-            self._testify()
         open_ones = [i for i, key in enumerate(keys) if known.get(key) is None]
         if open_ones:
+            self._testify()  # also for a charge that somebody else paid and could not use
             drawn = draw(open_ones)
             rows = [
                 (mechanism.index[category], digest, keys[i], epoch)
@@ -164,6 +192,8 @@ class Ledger:
                     "WHERE mechanism = ? AND user = ? AND epoch = ? AND position IS NULL",
                     rows,
                 )
+                self._bump()
+            self._testify()  # a store from before the answer must not be able to draw again
             known = self._answers(digest, keys, epoch)
         return [mechanism.categories[self._place(known, key)] for key in keys]
 
@@ -202,15 +232,14 @@ class Ledger:
         """One writer at a time, all or nothing, on disk when it returns."""
         try:
             self._database.execute("BEGIN IMMEDIATE")
-            try:
-                self._check()
-                yield
-            except BaseException:
-                self._database.execute("ROLLBACK")
-                raise
+            self._check()
+            yield
             self._database.execute("COMMIT")
         except sqlite3.Error:
-            raise LedgerError(f"{self._path} could not be written; nothing is released") from None
+            raise LedgerError(f"{self._path} is busy or could not be written; nothing is released") from None
+        finally:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
 
     def _bump(self) -> None:
         count = int(self._fact("charges")) + 1
@@ -219,12 +248,20 @@ class Ledger:
     def _testify(self) -> None:
         """Write the witness under the lock, so that it only ever grows."""
         with self._exclusively():
-            write_whole(f"{self._fact('charges')}\n", self._witness)
+            try:
+                write_whole(f"{self._fact('charges')}\n", self._witness, 0o600)
+            except OSError:
+                raise LedgerError(
+                    f"the witness {self._witness} could not be written; nothing is released"
+                ) from None
 
     def _hash(self, user: Category) -> bytes:
         if not isinstance(user, str | int) or isinstance(user, bool):
             raise ParameterError("user must be a string or an integer")
-        text = f"{type(user).__name__}:{user}".encode("utf-8", "surrogatepass")
+        # One person, one budget: 7, "7" and numpy's own strings are the same user.
+        text = (str.__str__(user) if isinstance(user, str) else str(int(user))).encode(
+            "utf-8", "surrogatepass"
+        )
         return hashlib.blake2b(text, key=self._key, digest_size=16).digest()
 
     def _add(self, table: str, key: bytes, epoch: str, micro: int) -> None:
@@ -277,3 +314,13 @@ def _epsilon(micro: int) -> str:
     """Micro-ε as a decimal number, exactly."""
     whole, rest = divmod(micro, MICRO)
     return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
+
+
+def _witness_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.witness")
+
+
+def _checked_epoch(epoch: object) -> str:
+    if type(epoch) is not str or not epoch.isprintable():
+        raise ParameterError("epoch must be printable text, such as 2026-11")
+    return epoch

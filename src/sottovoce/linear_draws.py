@@ -158,6 +158,7 @@ class ResponseEngine:
     own: int
     other: int
     categories: int
+    prior: tuple[int, ...]
     bits: int
     words: int = 2
 
@@ -221,7 +222,8 @@ class ResponseEngine:
     def fields(self) -> dict[str, Any]:
         """The kept positions and the two weights."""
         own, other = texts([self.own, self.other])
-        return {"kind": "response", "kept": list(self.kept), "own": own, "other": other}
+        prior = texts(self.prior)
+        return {"kind": "response", "kept": list(self.kept), "own": own, "other": other, "prior": prior}
 
 
 def _mixture(engine: KernelEngine | ResponseEngine, weights: Weights, bits: int) -> list[Fraction]:

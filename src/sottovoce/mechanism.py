@@ -23,7 +23,7 @@ from . import randomness, weights
 from .document import FORMAT, VERSION, digest_of, fraction_text, write_whole
 from .draws import BoxEngine, Engine, only_fields
 from .errors import CertificateError, ParameterError
-from .exact import BITS, certified_box, check_kernel, check_response, exp_below
+from .exact import BITS, certified_box, check_kernel, check_response, exp_below, whole_numbers
 from .linear_draws import KernelEngine, ResponseEngine
 from .prior import Category
 
@@ -54,16 +54,22 @@ class Mechanism:
     bits: int = BITS
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", dict(self.options))
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+        if not isinstance(self.categories, range):
+            object.__setattr__(self, "categories", tuple(self.categories))
         recheck(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return only_fields(self)
+        return {**only_fields(self), "options": dict(self.options)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     @property
     def linear(self) -> bool:
         """Whether one random record of the user is all that is looked at."""
-        return not isinstance(self.engine, BoxEngine)
+        return type(self.engine) is not BoxEngine
 
     @cached_property
     def index(self) -> Mapping[Category, int]:
@@ -164,34 +170,43 @@ class Mechanism:
 
 def recheck(mechanism: Mechanism) -> None:
     """Check the whole certificate again, in exact arithmetic; raise if anything is off."""
-    total = 1 << mechanism.bits
     engine, size = mechanism.engine, len(mechanism.categories)
+    if type(mechanism.bits) is not int or not 1 <= mechanism.bits <= BITS:
+        raise CertificateError(f"bits must be a whole number from 1 to {BITS}")
+    total = 1 << mechanism.bits
     if mechanism.ratio != exp_below(mechanism.epsilon):
         raise CertificateError("the ratio A is not the certified lower bound of e^ε")
     if len(set(mechanism.categories)) != size:
         raise CertificateError("categories must be distinct")
-    if isinstance(engine, BoxEngine):
+    if type(engine) is BoxEngine:
+        whole_numbers(engine.box.low, engine.box.high, engine.prior)
         box = certified_box(engine.box.low, mechanism.ratio, total)
         if box != engine.box or len(box.low) != size or len(engine.prior) != size:
             raise CertificateError("the box is not the one above its floor")
         if sum(engine.prior) != total or min(engine.prior) < 1:
             raise CertificateError("the prior weights must be positive and add up to N")
         inside = all(a <= w <= b for a, w, b in zip(box.low, engine.prior, box.high, strict=True))
-        if mechanism.keeps_prior != inside:
-            raise CertificateError("the claim about keeping the prior is wrong")
-    elif isinstance(engine, KernelEngine):
+    elif type(engine) is KernelEngine:
         kernel = engine.kernel
+        whole_numbers(kernel.prior, kernel.low, kernel.own, engine.order)
         if kernel.total != total or engine.bits != mechanism.bits or len(kernel.prior) != size:
             raise CertificateError("the kernel does not fit the categories")
         if sorted(engine.order) != list(range(size)):
             raise CertificateError("the order of the categories is not a permutation")
         check_kernel(kernel, mechanism.ratio)
-    elif isinstance(engine, ResponseEngine):
+        inside = True  # a kernel keeps its own prior, up to the units of the rounding
+    elif type(engine) is ResponseEngine:
         kept = engine.kept
+        whole_numbers(kept, engine.prior, [engine.own, engine.other])
         if engine.bits != mechanism.bits or engine.categories != size or not kept:
             raise CertificateError("the response does not fit the categories")
         if len(set(kept)) != len(kept) or not all(0 <= place < size for place in kept):
             raise CertificateError("the kept categories are not distinct categories")
         check_response(engine.own, engine.other, len(kept), mechanism.ratio, total)
+        if len(engine.prior) != size or sum(engine.prior) != total or min(engine.prior) < 1:
+            raise CertificateError("the prior weights must be positive and add up to N")
+        inside = len(kept) == size and max(engine.prior) - min(engine.prior) <= 1  # only uniform is kept
     else:
         raise CertificateError("this kind of mechanism is unknown")
+    if mechanism.keeps_prior != inside:
+        raise CertificateError("the claim about keeping the prior is wrong")

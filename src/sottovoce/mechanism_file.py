@@ -12,20 +12,21 @@ from typing import Any
 
 from .document import FORMAT, VERSION, digest_of, write_whole
 from .draws import BoxEngine
-from .errors import CertificateError, MechanismFileError
+from .errors import CertificateError, MechanismFileError, ParameterError
 from .exact import BITS, IntegerKernel, certified_box
 from .linear_draws import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
-from .prior import Category
+from .prior import LARGEST_INTEGER, Category
 
 GROUPS = "sottovoce-mechanisms"
 _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
 _RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
-_BYTES_PER_CATEGORY = 4096
+_BYTES_PER_CATEGORY = 512
+_HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FIELDS = {
     "box": {"prior", "low"},
     "kernel": {"prior", "low", "own", "order"},
-    "response": {"kept", "own", "other"},
+    "response": {"kept", "own", "other", "prior"},
 }
 _COMMON = {
     "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
@@ -46,6 +47,17 @@ class Policy:
     max_epsilon: Fraction | int | float | str | None = None
     max_categories: int = 10_000_000
     digest: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_epsilon is not None:
+            try:
+                limit = Fraction(self.max_epsilon)
+            except (ValueError, OverflowError, TypeError, ZeroDivisionError):
+                limit = Fraction(0)
+            if limit <= 0:
+                raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
+        if type(self.max_categories) is not int or self.max_categories < 1:
+            raise ParameterError(f"max_categories must be a whole number ≥ 1, got {self.max_categories!r}")
 
 
 def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
@@ -85,16 +97,21 @@ def load_mechanisms(
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
     if not isinstance(groups, dict) or not groups or not isinstance(by, str):
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
-    if stated != digest_of(plain):
+    if stated != _canonical_digest(plain, source):
         raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
     return {name: build(one, f"{source}, group {name!r}", rules) for name, one in groups.items()}, by
 
 
 def _read(path: Path, rules: Policy) -> str:
     try:
-        if path.stat().st_size > (rules.max_categories + 1) * _BYTES_PER_CATEGORY:
+        if not path.is_file() and path.exists():
+            raise MechanismFileError(f"{path} cannot be read: it is not a regular file")
+        most = (1 << 16) + rules.max_categories * _BYTES_PER_CATEGORY
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
             raise MechanismFileError(f"{path} is too large for {rules.max_categories} categories")
-        text = path.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except OSError as problem:
         raise MechanismFileError(f"{path} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
@@ -105,6 +122,13 @@ def _read(path: Path, rules: Policy) -> str:
 def parse(text: str, source: str, rules: Policy) -> Mechanism:
     """Build the mechanism that a text describes, or refuse it."""
     return build(_json(text, source), source, rules)
+
+
+def _canonical_digest(plain: dict[str, Any], source: str) -> str:
+    try:
+        return digest_of(plain)
+    except (RecursionError, ValueError):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file") from None
 
 
 def _json(text: str, source: str) -> Any:
@@ -128,17 +152,17 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if not 0 < epsilon <= 100 or (limit is not None and epsilon > Fraction(limit)):
         raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {limit or 100}")
     stated = plain.pop("digest")
-    found = digest_of(plain)
+    found = _canonical_digest(plain, source)
     if stated != found:
         raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
     if rules.digest is not None and rules.digest != found:
         raise MechanismFileError(f"{source} is not the expected mechanism: its digest is {found[:16]}…")
     if not isinstance(plain["keeps_prior"], bool) or not _is_text_map(plain["options"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
-    if not isinstance(plain["sampler"], str) or not isinstance(plain["prior_digest"], str):
+    if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     ratio = _ratio(plain["ratio"], source)
-    return Mechanism(
+    mechanism = Mechanism(
         sampler=plain["sampler"],
         options=plain["options"],
         categories=names,
@@ -148,13 +172,16 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         keeps_prior=plain["keeps_prior"],
         prior_digest=plain["prior_digest"],
     )
+    if mechanism.digest != found:  # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it
+        raise MechanismFileError(f"{source} is not written in the canonical way")
+    return mechanism
 
 
 def _engine(plain: dict[str, Any], ratio: Fraction, size: int, source: str) -> Any:
     if plain["kind"] == "response":
         kept = _places(plain["kept"], size, source)
         units = _wholes([plain["own"], plain["other"]], 2, source)
-        return ResponseEngine(kept, units[0], units[1], size, BITS)
+        return ResponseEngine(kept, units[0], units[1], size, _wholes(plain["prior"], size, source), BITS)
     prior, low = _wholes(plain["prior"], size, source), _wholes(plain["low"], size, source)
     if plain["kind"] == "box":
         if ratio < 1:
@@ -199,13 +226,30 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
         )
     if {type(value) for value in values} not in ({str}, {int}):
         raise MechanismFileError(f"{source} must name its categories by strings or by integers")
+    if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
+        raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
+    if type(values[0]) is str and not all(map(_is_unicode, values)):
+        raise MechanismFileError(f"{source} names a category by something that is not text")
     if len(set(values)) != len(values):
         raise MechanismFileError(f"{source} names a category twice")
     return tuple(values)
 
 
+def _is_unicode(name: str) -> bool:
+    """Half a surrogate pair cannot be written to a file again."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
 def _is_text_map(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    return isinstance(value, dict) and all(_is_label(k) and _is_label(v) for k, v in value.items())
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,9 @@ from .errors import PriorError, UserDataError
 
 Category: TypeAlias = str | int
 
+LARGEST_INTEGER = 1 << 53
+"""Integer categories stay below this: beyond it JSON readers of other languages lose digits."""
+
 SMALLEST_PROBABILITY = 1e-100
 """Below this a floor times e^-epsilon could leave double precision."""
 
@@ -245,6 +248,8 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
     if kinds != {str} and kinds != {int}:
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise PriorError(f"categories must be all strings or all integers, got {found}")
+    if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
+        raise PriorError("integer categories must be below 2^53 in size; use strings")
     if len(set(listed)) != len(listed):
         seen: set[Category] = set()
         twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from ._terminal import console, errors, number, print_json, print_note, shown_te
 from .audit import AuditReport, audit
 from .commands import AsJson, app
 from .errors import ParameterError
-from .ledger import Ledger
+from .ledger import Ledger, budget_of
 from .mechanism import Mechanism
 from .mechanism_file import Policy, load_mechanisms
 from .users import Users
@@ -68,6 +67,10 @@ def release(
           --ledger budget.db --budget 4 --epoch 2026-11
     """
     writer = files.writer_for(output)
+    if output.resolve() in {mechanism_file.resolve(), table.resolve()}:
+        raise ParameterError(f"--output must not be one of the inputs: {output} would be lost")
+    if user == item or {user, item, by} & {"epsilon", "mechanism"}:
+        raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
     mechanisms, grouped_by = load_mechanisms(mechanism_file, policy=_policy(max_epsilon))
     if grouped_by is not None and by is None:
         by = grouped_by
@@ -103,7 +106,7 @@ def release(
 
 
 def _policy(max_epsilon: float | None) -> Policy:
-    return Policy(max_epsilon=None if max_epsilon is None else Fraction(str(max_epsilon)))
+    return Policy(max_epsilon=max_epsilon)  # at its exact binary value, like epsilon itself
 
 
 def _book(path: Path | None, budget: str | None) -> Ledger | None:
@@ -112,8 +115,15 @@ def _book(path: Path | None, budget: str | None) -> Ledger | None:
             raise ParameterError("--budget needs --ledger")
         return None
     if budget is not None and not path.exists():
-        return Ledger.create(path, budget=budget)
-    return Ledger(path)
+        new = Ledger.create(path, budget=budget)
+        print_note(f"a new ledger starts at {path}: nobody is charged for anything before it")
+        return new
+    book = Ledger(path)
+    if budget is not None and budget_of(budget) != budget_of(str(book.budget)):
+        raise ParameterError(
+            f"the ledger at {path} has a budget of {book.budget}, not {budget}; leave --budget out"
+        )
+    return book
 
 
 def _answers(

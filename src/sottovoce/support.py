@@ -40,7 +40,7 @@ def blocks(rows: sparse.csr_array[np.float64]) -> Iterator[Block]:
     """Cut sparse users into blocks at most half of which is padding."""
     lengths = np.diff(rows.indptr)
     order = np.argsort(lengths, kind="stable")
-    sizes = np.ceil(np.log2(lengths[order])).astype(np.intp)
+    sizes = np.searchsorted(1 << np.arange(62), lengths[order])  # ⌈log2⌉, in whole numbers
     starts = np.flatnonzero(np.diff(sizes, prepend=-1))
     for first, last in zip(starts, [*starts[1:], len(order)], strict=True):
         step = max(1, BLOCK_ENTRIES >> int(sizes[first]))

@@ -7,7 +7,7 @@ is seen, and privacy does not rest on it, because the release path is ε-private
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,8 +17,6 @@ from .errors import UserDataError
 from .prior import Category
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scipy import sparse
 
 LAW_BITS = 61
@@ -30,8 +28,8 @@ Weights: TypeAlias = list[tuple[int, int]]
 
 def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> Weights:
     """Count one user's records. Unknown ones are refused: how many, never which."""
-    if isinstance(records, str):
-        raise UserDataError("records must be a list of categories, got a single string")
+    if isinstance(records, str | bytes | Mapping):
+        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
     try:
         counts = Counter(records)
     except TypeError:
