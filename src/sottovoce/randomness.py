@@ -31,8 +31,8 @@ def words(count: int, bits: int) -> list[int]:
 def word_arrays(arrays: int, count: int, bits: int) -> list[npt.NDArray[np.int64]]:
     """`arrays` arrays of `count` such integers each."""
     data = np.frombuffer(_bytes(arrays * count * WORD), dtype="<u8")
-    drop = np.uint64(8 * WORD - bits)
-    return [part.astype(np.int64) for part in (data >> drop).reshape(arrays, count)]
+    whole = data >> np.uint64(8 * WORD - bits)  # below 2^62, so the sign bit is free
+    return list(whole.astype("=u8", copy=False).view(np.int64).reshape(arrays, count))
 
 
 def _bytes(size: int) -> bytes:
