@@ -33,7 +33,7 @@ def against_the_recursion() -> list[Line]:
     lines = []
     for n, least in ((100, 20), (300, 300), (900, 10_000)):
         q = np.sort(np.random.default_rng(n).dirichlet(np.ones(n)))
-        ours = seconds(lambda q=q: MinimaxKernel(q, 2.0), 20)
+        ours = seconds(lambda q=q: MinimaxKernel(q, 2.0), 300)
         theirs = seconds(lambda q=q: oracles.algorithm_1(q, 2.0), 3)
         lines.append(at_least(f"kernel build, n = {n}, against the paper's recursion", ours, theirs, least))
         if n == 900:

@@ -23,7 +23,7 @@ USERS, N, EPSILON = 1_000_000, 100, 2.0
 PEERS = {
     "multi-freq-ldpy": (
         ["multi-freq-ldpy"],
-        "numpy's generator (not secure)",
+        "numba's generator (not secure)",
         "from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client\n"
         "def draw(x): return GRR_Client(x, 100, 2.0)\n",
     ),

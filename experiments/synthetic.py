@@ -1,0 +1,80 @@
+"""The paper's synthetic experiment (Figure 2): ten random priors, users from uniform to one category.
+
+n = 100 and ε = 8. In round i the prior is numpy's RandomState(42 + i).uniform(size=100), normalised; a user
+has p_1 on a grid from 1/n to 0.99 and the rest equal. Mean and standard error over the rounds of TV and KL,
+for every sampler of the library.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+import sottovoce as sv
+from sottovoce.plots import new_figure, save_figure, style
+
+N, EPSILON, ROUNDS = 100, 8.0, 10
+FIRST = np.linspace(1 / N, 0.99, 100)
+COLUMNS = ("p1", "divergence", "sampler", "mean", "standard_error")
+PAPER = ("minimax_kernel", "relative_mollifier")
+DRAWN = (*PAPER, "kernel_clip", "prior_minimax", "blend")
+
+
+def users() -> np.ndarray:
+    """One row per p_1; the first category is the first before any sorting."""
+    rows = np.tile(((1 - FIRST) / (N - 1))[:, None], (1, N))
+    rows[:, 0] = FIRST
+    return rows
+
+
+def prior(round_number: int) -> sv.Prior:
+    """The prior of one round."""
+    q = np.random.RandomState(42 + round_number).uniform(size=N)
+    return sv.Prior(range(N), q / q.sum())
+
+
+def measure() -> list[dict[str, object]]:
+    """One tidy row per p_1, divergence and sampler."""
+    rows: list[dict[str, object]] = []
+    everyone = users()
+    for name, make in sv.SAMPLERS.items():
+        for f in (sv.TV, sv.KL):
+            values = np.array([make(prior(i), EPSILON).divergence(everyone, f) for i in range(ROUNDS)])
+            means = values.mean(axis=0)
+            finite = np.isfinite(means)  # a sampler that drops categories has infinite KL, without error bar
+            errors = np.full(len(means), np.inf)
+            errors[finite] = values[:, finite].std(axis=0) / np.sqrt(ROUNDS)
+            for first, mean, error in zip(FIRST, means, errors, strict=True):
+                cells = (float(first), f.name, name, float(mean), float(error))
+                rows.append(dict(zip(COLUMNS, cells, strict=True)))
+    return rows
+
+
+def run(folder: Path) -> list[Path]:
+    """Write synthetic.csv and the figure as PNG and PDF."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = measure()
+    table = folder / "synthetic.csv"
+    with table.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, COLUMNS)
+        out.writeheader()
+        out.writerows(rows)
+    figure = new_figure(11, 4.4)
+    for axes, name in zip(figure.subplots(1, 2), ("tv", "kl"), strict=True):
+        for sampler in DRAWN:
+            mine = [row for row in rows if row["sampler"] == sampler and row["divergence"] == name]
+            x = np.array([row["p1"] for row in mine], dtype=float)
+            mean = np.array([row["mean"] for row in mine], dtype=float)
+            error = np.array([row["standard_error"] for row in mine], dtype=float)
+            look = style(sampler)
+            axes.plot(x, mean, label=sampler, markevery=12, **look)
+            axes.fill_between(x, mean - error, mean + error, color=look["color"], alpha=0.15, linewidth=0)
+        axes.set_xlabel("p₁, the share of the first category")
+        axes.set_ylabel(f"{name.upper()} to the user's p, mean of {ROUNDS} priors")
+        axes.set_ylim(bottom=0)
+        axes.grid(color="#EEEEEE")
+        axes.legend(fontsize=8)
+    figure.suptitle(f"n = {N}, ε = {EPSILON:g}: users from uniform to one dominant category")
+    return [table, *(save_figure(figure, folder / f"synthetic.{kind}") for kind in ("png", "pdf"))]
