@@ -199,7 +199,7 @@ def test_the_certificate_is_sound_on_perturbed_small_kernels() -> None:
         ratio = exact.exp_below(Fraction(rng.choice([0.3, 0.7, 1.0, 1.5, 2.5])))
         made = exact.integer_kernel(prior, ratio, total, Fraction(1, 1 << rng.randint(2, 9)))
         low = [value + rng.choice([0, 0, 0, 1, -1]) for value in made.low]
-        own = [value + rng.choice([0, 0, 0, 1, -1, 2, 3]) for value in made.own[:-1]]
+        own = [value + rng.choice([0, 0, 0, 1, -1, 2, 3, -total // 4]) for value in made.own[:-1]]
         own.append(total - sum(low[:-1]))
         kernel = exact.IntegerKernel(tuple(prior), tuple(low), tuple(own), total)
         try:
@@ -227,20 +227,32 @@ def test_the_certificate_refuses_a_unit_too_much() -> None:
             exact.check_kernel(exact.IntegerKernel(kernel.prior, kernel.low, tuple(own), kernel.total), ratio)
 
 
-@pytest.mark.parametrize("low", [[0, 3, 3], [5, 6, 6], [1, 1, 1]])
+@pytest.mark.parametrize("low", [[0, 5, 5], [5, 6, 6], [1, 1, 1]])
 def test_a_box_without_room_or_with_an_empty_floor_is_refused(low: list[int]) -> None:
     with pytest.raises(sv.CertificateError, match=r"less than one unit|leaves no law"):
         exact.certified_box(low, Fraction(2), 16)
 
 
-def test_a_response_is_refused_when_a_dropped_category_breaks_the_ratio() -> None:
-    # own = 8, other = 4: inside the set the ratio is 2, but N/k = 16/3 rounds to 5 and 6, and 8/5 ≤ 2 holds;
-    # with own = 14, other = 1 the ratio inside is 14 and the uniform row is 5 or 6.
+def test_a_response_is_refused_when_a_weight_breaks_the_ratio_or_the_sum() -> None:
     exact.check_response(8, 4, 3, Fraction(2), 16)
-    with pytest.raises(sv.CertificateError, match="breaks the ratio"):
-        exact.check_response(6, 5, 3, Fraction(11, 10), 16)
+    exact.check_response(16, 0, 1, Fraction(2), 16)
+    for own, other, kept, ratio in (
+        (6, 5, 3, Fraction(11, 10)),
+        (4, 6, 3, Fraction(5, 4)),
+        (16, 0, 3, Fraction(2)),
+    ):
+        with pytest.raises(sv.CertificateError, match=r"breaks the ratio|below one unit"):
+            exact.check_response(own, other, kept, ratio, 16)
     with pytest.raises(sv.CertificateError, match="add up"):
         exact.check_response(8, 5, 3, Fraction(2), 16)
+
+
+def test_a_uniform_row_lies_between_the_two_weights_of_a_response() -> None:
+    for total in (16, 64, 1 << 12):
+        for kept in range(2, 12):
+            for other in range(1, total // (kept - 1)):
+                own = total - (kept - 1) * other
+                assert min(own, other) <= total // kept <= -(-total // kept) <= max(own, other)
 
 
 @pytest.mark.parametrize("n", [2, 1000, 4096, 20_000])

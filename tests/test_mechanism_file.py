@@ -190,6 +190,19 @@ def test_a_mechanism_cannot_be_edited() -> None:
         mechanism.epsilon = Fraction(9)  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("order", [[0, 0, 2, 3], [0, 1, 2], [3, 2, 1, 4], [0, 1, 2, 3.0]])
+def test_promise_10_an_order_that_is_no_order(order: list[Any]) -> None:
+    with pytest.raises((sv.MechanismFileError, sv.CertificateError)):
+        read(signed({**make("minimax_kernel").document(), "order": order}))
+
+
+def test_promise_10_a_field_said_twice_is_refused() -> None:
+    text = signed(make("kernel_clip").document())
+    assert read(text)
+    with pytest.raises(sv.MechanismFileError, match="not valid JSON"):
+        read(text.replace('"version": 1', '"version": 9, "version": 1', 1))
+
+
 def test_promise_10_an_unsigned_change_is_refused() -> None:
     plain = make("kernel_clip").document()
     text = json.dumps({**plain, "digest": digest_of(plain)})

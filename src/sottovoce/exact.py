@@ -205,11 +205,12 @@ def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
 
 
 def check_response(own: int, other: int, kept: int, ratio: Fraction, total: int) -> None:
-    """Randomized response on `kept` categories: weights own, other and N/k rounded either way."""
-    inside = [own, other] if kept > 1 else [own]
-    outside = [total // kept, -(-total // kept)]
-    if own + (kept - 1) * other != total or min(inside) < 1:
+    """Randomized response on `kept` categories: a column holds own, other and N/k rounded either way.
+
+    The last two lie between the first two, because own + (k−1)·other = N: they need no check of their own.
+    """
+    weights = [own, other] if kept > 1 else [own]
+    if own + (kept - 1) * other != total or min(weights) < 1:
         raise CertificateError("a row does not add up to N, or has a weight below one unit")
-    weights = inside + outside
     if max(weights) * ratio.denominator > ratio.numerator * min(weights):
         raise CertificateError("a column breaks the ratio: the response is not ε-private")
