@@ -64,7 +64,8 @@ def audit(
         progress: called with the number of draws made so far.
 
     >>> from sottovoce import Prior, certify, kernel_clip
-    >>> audit(certify(kernel_clip(Prior.uniform(["a", "b"]), 1.0)), draws=20_000).passed
+    >>> mechanism = certify(kernel_clip(Prior.uniform(["a", "b"]), 1.0))
+    >>> audit(mechanism, draws=20_000, confidence=0.999999).passed
     True
     """
     try:
