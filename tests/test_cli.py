@@ -126,7 +126,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 def test_bad_options_exit_2_with_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
     users = write(tmp_path, "users.csv", "user,item\nu,a\nv,b\n")
-    refused(run("compare", prior, users, *arguments), message)
+    check_refused(run("compare", prior, users, *arguments), message)
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_bad_options_exit_2_with_one_line(tmp_path: Path, arguments: list[str], 
 )
 def test_bad_files_exit_2_with_one_line(tmp_path: Path, prior: str, users: str, message: str) -> None:
     done = run("compare", write(tmp_path, "prior.csv", prior), write(tmp_path, "users.csv", users), "-e", 1)
-    refused(done, message)
+    check_refused(done, message)
     assert "secret" not in done.stderr + done.stdout
 
 
 def test_missing_and_unwritable_paths(tmp_path: Path) -> None:
-    refused(run("design", tmp_path / "none.csv", "-e", 1), "there is no such file")
-    refused(run("design", tmp_path, "-e", 1), "it is a folder")
-    refused(run("demo", "-o", write(tmp_path, "a-file", "x")), "File exists")
+    check_refused(run("design", tmp_path / "none.csv", "-e", 1), "there is no such file")
+    check_refused(run("design", tmp_path, "-e", 1), "it is a folder")
+    check_refused(run("demo", "-o", write(tmp_path, "a-file", "x")), "File exists")
     pl.DataFrame({"item": ["a"], "count": [1]}).write_csv(tmp_path / "p.csv")
     assert run("design", tmp_path / "p.csv", "-e", "many").returncode == 2
 
 
-def refused(done: subprocess.CompletedProcess[str], message: str) -> None:
+def check_refused(done: subprocess.CompletedProcess[str], message: str) -> None:
     assert done.returncode == 2, done.stdout + done.stderr
     assert message in done.stderr
     assert done.stderr.startswith("error:")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from test_cli import refused, run, write
+from test_cli import check_refused, run, write
 
 import sottovoce as sv
 from sottovoce import files
@@ -66,17 +66,17 @@ def test_release_in_groups_and_with_a_ledger(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "1.csv").read_text() == (tmp_path / "2.csv").read_text()  # remembered, not drawn anew
     other = run("release", tmp_path / "m.json", users, "-o", tmp_path / "4.csv", *book, "--budget", 3)
-    refused_last(other, "has a budget of 2, not 3")
+    check_refused_last(other, "has a budget of 2, not 3")
     ledger = sv.Ledger(tmp_path / "b.db")
     assert (ledger.left("ann", "may"), ledger.left("bob", "may")) == (0, 1)
     more = run("design", prior, "-e", 1.5, "--by", "age", "-o", tmp_path / "n.json")
     assert more.returncode == 0
     done = run("release", tmp_path / "n.json", users, "-o", tmp_path / "3.csv", *book)
-    refused_last(done, "left")
+    check_refused_last(done, "left")
     assert not (tmp_path / "3.csv").exists()
 
 
-def refused_last(done: object, message: str) -> None:
+def check_refused_last(done: object, message: str) -> None:
     """Exit 2, the error on the last line, notes before it."""
     last = done.stderr.strip().splitlines()[-1]  # type: ignore[attr-defined]
     assert done.returncode == 2  # type: ignore[attr-defined]
@@ -87,7 +87,7 @@ def refused_last(done: object, message: str) -> None:
 
 def test_users_without_a_usable_record_are_refused_and_counted(made: Path) -> None:
     users = write(made, "odd.csv", "user,item\nann,a\nzoe,secret\nbob,b\n")
-    refused(run("release", made / "m.json", users, "-o", made / "o.csv"), "1 of 3 rows do not")
+    check_refused(run("release", made / "m.json", users, "-o", made / "o.csv"), "1 of 3 rows do not")
     assert not (made / "o.csv").exists()
     done = run("release", made / "m.json", users, "-o", made / "o.csv", "--unknown", "drop")
     assert done.returncode == 0
@@ -95,7 +95,9 @@ def test_users_without_a_usable_record_are_refused_and_counted(made: Path) -> No
     assert "zoe" not in done.stderr
     assert "zoe" not in (made / "o.csv").read_text()
     only = write(made, "none.csv", "user,item\nzoe,secret\n")
-    refused(run("release", made / "m.json", only, "-o", made / "p.csv", "--unknown", "drop"), "no user has")
+    check_refused(
+        run("release", made / "m.json", only, "-o", made / "p.csv", "--unknown", "drop"), "no user has"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_users_without_a_usable_record_are_refused_and_counted(made: Path) -> No
 )
 def test_bad_release_options(made: Path, arguments: list[str], message: str) -> None:
     filled = [argument.format(made) for argument in arguments]
-    refused(run("release", made / "m.json", made / "users.csv", *filled), message)
+    check_refused(run("release", made / "m.json", made / "users.csv", *filled), message)
     assert not list(made.glob("x.*"))
 
 
@@ -126,7 +128,7 @@ def test_an_epsilon_is_within_itself(made: Path) -> None:
 
 
 def test_a_mechanism_has_one_epsilon(made: Path) -> None:
-    refused(run("design", made / "prior.csv", "-e", 1, "-e", 2, "-o", made / "z.json"), "one epsilon")
+    check_refused(run("design", made / "prior.csv", "-e", 1, "-e", 2, "-o", made / "z.json"), "one epsilon")
 
 
 def test_changed_group_files_are_refused(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_audit_command(made: Path) -> None:
     assert report["passed"] is True
     assert report["lower_bound"] <= report["epsilon"] == 1.5
     (made / "bad.json").write_text((made / "m.json").read_text().replace('"a"', '"z"', 1))
-    refused(run("audit", made / "bad.json"), "was changed")
+    check_refused(run("audit", made / "bad.json"), "was changed")
 
 
 # --- promise 9: fuzzed tables ------------------------------------------------------------------------

@@ -123,6 +123,15 @@ def test_certified_in_every_awkward_case(name: str, case: str, epsilon: float) -
         assert mechanism.engine.law(units) == [Fraction(w, 1 << 62) for _, w in units]  # exactly kept
 
 
+@pytest.mark.parametrize("name", sv.SAMPLERS)
+@pytest.mark.parametrize(
+    "q", [[0.2, 0.2, 0.2, 0.2, 0.2], [0.05, 0.1, 0.15, 0.3, 0.4]], ids=["uniform", "skewed"]
+)
+def test_a_mechanism_claims_what_its_sampler_claims(name: str, q: list[float]) -> None:
+    sampler = sv.SAMPLERS[name](sv.Prior(range(5), q), 1.0)
+    assert sv.certify(sampler).keeps_prior == sampler.keeps_prior
+
+
 def test_the_float_bound_is_broken_where_the_integer_bound_is_not() -> None:
     """e^ε·c in doubles exceeds the true bound in almost half of all cases; ⌊A·low⌋ never does."""
     rng = np.random.default_rng(0)

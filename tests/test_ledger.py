@@ -269,6 +269,12 @@ def test_nothing_raw_comes_out_of_a_ledger(tmp_path: Path) -> None:
         book.release(mechanism(), "ann", ["c1"])
 
 
+def test_a_ledger_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(sv.LedgerError, match="no ledger could be made"):
+        Ledger.create(tmp_path / "b.db", budget=1, witness=tmp_path / "no" / "witness")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_power_loss_between_charge_and_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "b.db"
     book = Ledger.create(path, budget=1)

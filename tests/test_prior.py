@@ -103,6 +103,8 @@ def test_repr_is_short() -> None:
         (lambda: sv.Prior(["a"], 1.0), "probabilities must be numbers"),
         (lambda: sv.Prior(["a"], [1 + 0j]), "probabilities must be numbers"),
         (lambda: sv.Prior(5, [1.0]), "sequence of names, got 5"),
+        (lambda: sv.Prior(["a", "\ud800"], [0.5, 0.5]), "half a surrogate pair"),
+        (lambda: sv.Prior([1, 1 << 53], [0.5, 0.5]), "below 2\\^53"),
         (lambda: sv.Prior.from_counts(5), "counts must be numbers"),
         (lambda: sv.Prior.from_counts([10**400, 1]), "counts must be numbers"),
         (lambda: sv.Prior(["a", "b"], np.ma.array([0.5, 0.5], mask=[1, 0])), "masked"),

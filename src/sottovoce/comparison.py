@@ -63,12 +63,6 @@ class Comparison:
 
         return polars.DataFrame(self.to_dicts())
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame (needs pandas)."""
-        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
-
-        return pandas.DataFrame(self.to_dicts())
-
     def __str__(self) -> str:
         names = [field.name for field in fields(ComparisonRow)]
         table = [names, *([_cell(getattr(row, name)) for name in names] for row in self.rows)]

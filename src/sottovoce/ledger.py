@@ -116,6 +116,7 @@ class Ledger:
                 database.close()
             write_whole("0\n", place, 0o600)
         except (OSError, sqlite3.Error) as problem:
+            path.unlink(missing_ok=True)  # it did not exist before: half a ledger is none
             raise LedgerError(f"no ledger could be made at {path}: {type(problem).__name__}") from None
         return cls(path)
 

@@ -105,8 +105,8 @@ class Mechanism:
     def release_many(self, p: object) -> Any:
         """Release one category per row of p, dense or sparse.
 
-        Rows of floats are distributions, rows of integers are counts. The randomness of a batch is drawn
-        before anything is looked at, and nothing is returned unless every row was released.
+        Rows of floats are distributions, rows of integers are counts. All rows are checked before any
+        randomness is drawn, and nothing is returned unless every row was released.
         """
         rows = weights.from_rows(p, len(self.categories))
         starts = range(0, rows.shape[0], BATCH)
@@ -185,7 +185,6 @@ def recheck(mechanism: Mechanism) -> None:
             raise CertificateError("the box is not the one above its floor")
         if sum(engine.prior) != total or min(engine.prior) < 1:
             raise CertificateError("the prior weights must be positive and add up to N")
-        inside = all(a <= w <= b for a, w, b in zip(box.low, engine.prior, box.high, strict=True))
     elif type(engine) is KernelEngine:
         kernel = engine.kernel
         whole_numbers(kernel.prior, kernel.low, kernel.own, engine.order)
@@ -194,7 +193,6 @@ def recheck(mechanism: Mechanism) -> None:
         if sorted(engine.order) != list(range(size)):
             raise CertificateError("the order of the categories is not a permutation")
         check_kernel(kernel, mechanism.ratio)
-        inside = True  # a kernel keeps its own prior, up to the units of the rounding
     elif type(engine) is ResponseEngine:
         kept = engine.kept
         whole_numbers(kept, engine.prior, [engine.own, engine.other])
@@ -205,8 +203,17 @@ def recheck(mechanism: Mechanism) -> None:
         check_response(engine.own, engine.other, len(kept), mechanism.ratio, total)
         if len(engine.prior) != size or sum(engine.prior) != total or min(engine.prior) < 1:
             raise CertificateError("the prior weights must be positive and add up to N")
-        inside = len(kept) == size and max(engine.prior) - min(engine.prior) <= 1  # only uniform is kept
     else:
         raise CertificateError("this kind of mechanism is unknown")
-    if mechanism.keeps_prior != inside:
+    if mechanism.keeps_prior != keeps_its_prior(engine):
         raise CertificateError("the claim about keeping the prior is wrong")
+
+
+def keeps_its_prior(engine: Engine) -> bool:
+    """Whether a user equal to the prior is released undistorted, decided on the integers."""
+    if isinstance(engine, BoxEngine):
+        box = engine.box
+        return all(a <= w <= b for a, w, b in zip(box.low, engine.prior, box.high, strict=True))
+    if isinstance(engine, ResponseEngine):  # only the uniform prior, and only if nothing is dropped
+        return len(engine.kept) == engine.categories and max(engine.prior) - min(engine.prior) <= 1
+    return True  # the paper's kernel keeps its own prior, up to the units of the rounding

@@ -250,6 +250,10 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         raise PriorError(f"categories must be all strings or all integers, got {found}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
+    if kinds == {str} and any("\ud800" <= letter <= "\udfff" for letter in set("".join(map(str, listed)))):
+        raise PriorError(
+            "categories must be text that can be written to a file: half a surrogate pair is not"
+        )
     if len(set(listed)) != len(listed):
         seen: set[Category] = set()
         twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]
