@@ -14,7 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -401,3 +403,70 @@ def random_box_points(floor: Array, epsilon: float, rng: np.random.Generator, co
         if abs(math.fsum(points[row]) - 1) > 1e-12:
             raise RuntimeError("the box holds no law")
     return points
+
+
+# --- tables, counted by hand: loops over rows (group, user, item, weight, score), exact fractions ---
+
+
+def priors_by_hand(
+    rows: list[tuple[str, str, str, int, int]],
+    *,
+    top: int | None = None,
+    other: str | None = None,
+    minimum_rows: int = 0,
+    minimum_users: int = 0,
+    average: str = "rows",
+    smoothing: int = 0,
+) -> dict[str, dict[str, Fraction]]:
+    """Group → category → probability, from the rules as they are written in the documentation."""
+    per_user = Counter(user for _, user, _, _, _ in rows)
+    rows = [row for row in rows if per_user[row[1]] >= minimum_rows]
+    everything = sorted({item for _, _, item, _, _ in rows})
+    out = {}
+    for group in sorted({row[0] for row in rows}):
+        mine = [row for row in rows if row[0] == group]
+        score: dict[str, int] = {}
+        for _, _, item, _, value in mine:
+            score[item] = score.get(item, 0) + value
+        ranked = sorted(score, key=lambda item: (-score[item], item))
+        kept = everything if top is None else sorted(ranked[:top])
+        names = kept + ([other] if other is not None and other not in kept else [])
+        counts: dict[str, dict[str, Fraction]] = {}
+        for _, user, item, weight, _ in mine:
+            name = item if item in kept else other
+            if name is not None and weight > 0:
+                held = counts.setdefault(user, {})
+                held[name] = held.get(name, Fraction(0)) + weight
+        if not counts or len(counts) < minimum_users:
+            continue
+        total = dict.fromkeys(names, Fraction(smoothing))
+        for held in counts.values():
+            size = sum(held.values()) if average == "users" else 1
+            for name, amount in held.items():
+                total[name] += amount / size
+        whole = sum(total.values())
+        out[group] = {name: amount / whole for name, amount in total.items()}
+    return out
+
+
+def users_by_hand(
+    rows: list[tuple[str, str, str, int, int]],
+    categories: dict[str, list[str]],
+    *,
+    other: str | None = None,
+    minimum_rows: int = 0,
+) -> dict[str, dict[str, list[Fraction]]]:
+    """Group → user → distribution over the group's categories; unknown items dropped or put into `other`."""
+    per_user = Counter(user for _, user, _, _, _ in rows)
+    out: dict[str, dict[str, list[Fraction]]] = {group: {} for group in categories}
+    for group, user, item, weight, _ in rows:
+        if per_user[user] < minimum_rows or group not in categories:
+            continue
+        name = item if item in categories[group] else other
+        if name is not None and weight > 0:
+            held = out[group].setdefault(user, [Fraction(0)] * len(categories[group]))
+            held[categories[group].index(name)] += weight
+    return {
+        group: {user: [amount / sum(held) for amount in held] for user, held in sorted(users.items())}
+        for group, users in out.items()
+    }

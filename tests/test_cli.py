@@ -92,7 +92,7 @@ def test_design_card(demo: Path) -> None:
 
 def test_help_has_examples_for_every_command() -> None:
     assert run("--help").returncode == 0
-    for command in ("compare", "design", "demo"):
+    for command in ("prior", "compare", "design", "demo"):
         done = run(command, "--help")
         assert done.returncode == 0
         assert "Examples" in done.stdout
@@ -120,7 +120,7 @@ def write(folder: Path, name: str, text: str) -> Path:
         (["-e", "2", "--by", "age"], "there is no column 'age'"),
         (["-e", "2", "--user", "who"], "users.csv: there is no column 'who'; the table has user, item"),
         (["-e", "2", "-s", "blend:weight=1,weight=0"], "each once"),
-        (["-e", "2", "--unknown", "guess"], "unknown must be one of error, drop, got 'guess'"),
+        (["-e", "2", "--unknown", "guess"], "unknown must be one of error, drop, other, got 'guess'"),
     ],
 )
 def test_bad_options_exit_2_with_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -167,3 +167,108 @@ def check_refused(done: subprocess.CompletedProcess[str], message: str) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_prior_command_writes_what_compare_and_design_read(demo: Path, tmp_path: Path) -> None:
+    done = run("prior", demo / "survey.csv", "--by", "group", "-o", tmp_path / "prior.json", "--json")
+    assert done.returncode == 0, done.stderr
+    printed = {one["group"]: one for one in json.loads(done.stdout)}
+    assert {group: one["digest"] for group, one in printed.items()} == {
+        group: prior.digest for group, prior in demo_data().priors.items()
+    }
+    for source in (tmp_path / "prior.json", demo / "survey.csv"):
+        by = [] if source.suffix == ".json" else ["--by", "group"]  # a prior file knows its groups
+        table = tmp_path / f"{source.stem}.csv"
+        done = run("compare", source, demo / "members.csv", "-e", 2, *by, "-o", table)
+        assert done.returncode == 0, done.stderr
+    one, other = pl.read_csv(tmp_path / "prior.csv"), pl.read_csv(tmp_path / "survey.csv")
+    assert one.height == 3 * len(sv.SAMPLERS)
+    assert one.sort("group", "sampler").equals(other.sort("group", "sampler"))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.json"])
+def test_compare_writes_tidy_tables(demo: Path, tmp_path: Path, name: str) -> None:
+    done = run(
+        "compare", demo / "survey.csv", demo / "members.csv", "-e", 2, "-s", "kernel-clip",
+        "-d", "tv", "-d", "reverse-kl", "-o", tmp_path / name, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".json": pl.read_json}[Path(name).suffix]
+    table = read(tmp_path / name)
+    rows = json.loads(done.stdout)["rows"]
+    assert table["divergence"].to_list() == ["tv", "reverse_kl"]
+    assert table["mean"][0] == rows[0]["mean"]
+    assert rows[1]["maximum"] is None
+    assert table["maximum"][1] in (None, float("inf"))
+    assert (tmp_path / name).stat().st_mode & 0o077 == 0  # measured on private data
+
+
+def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> None:
+    members = demo / "members.csv"
+    done = run("prior", members, "--user", "user", "--average", "users", "-o", tmp_path / "p.json")
+    assert done.returncode == 0, done.stderr
+    words = "made from the very users it serves"
+    assert words in done.stderr
+    card = run("design", tmp_path / "p.json", "-e", 2)
+    assert card.returncode == 0
+    assert words in card.stdout
+    compared = run("compare", tmp_path / "p.json", members, "-e", 2, "-s", "kernel-clip", "--json")
+    assert words in json.loads(compared.stdout)["note"]
+    assert words in run("compare", tmp_path / "p.json", members, "-e", 2, "-s", "kernel-clip").stderr
+    check_refused(run("design", tmp_path / "p.json", "-e", 2, "-o", tmp_path / "m.json"), words)
+    check_refused(run("design", members, "-e", 2, "-o", tmp_path / "m.json"), "--public")
+    assert not (tmp_path / "m.json").exists()
+    accepted = run(
+        "design", tmp_path / "p.json", "-e", 2, "-o", tmp_path / "m.json", "--accept-prior-from-users"
+    )
+    assert accepted.returncode == 0, accepted.stderr
+    assert sv.load(tmp_path / "m.json").prior_from_users
+    released = run("release", tmp_path / "m.json", members, "-o", tmp_path / "r.csv")
+    assert words in released.stderr
+    public = run("prior", members, "--user", "user", "--public", "-o", tmp_path / "q.json")
+    assert words not in public.stderr
+    assert run("design", tmp_path / "q.json", "-e", 2, "-o", tmp_path / "n.json").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("users", "arguments", "message"),
+    [
+        ("user,item,age\nu,a,old\nv,a,new\n", ["--by", "age"], "1 of 2 groups have no prior"),
+        ("user,item,age\nu,a,new\nv,a,new\n", ["--by", "age", "--unknown-groups", "drop"], "1 of 1 groups"),
+        ("user,item,age\nu,a,old\nv,z,old\n", ["--by", "age", "--unknown", "drop"], "1 of 2 users have no"),
+        (
+            "user,item,age\nu,z,old\n",
+            ["--by", "age", "--unknown", "drop", "--empty", "skip"],
+            "no user has a",
+        ),
+        ("user,item,age\nu,a,old\n", ["--by", "age", "--minimum-rows", "2"], "no user has at least 2 rows"),
+        ("user,item,age\nu,z,old\n", ["--by", "age", "--unknown", "other"], "has no category 'other'"),
+        ("user,item,age\nu,a,\n", ["--by", "age"], "column 'age' has 1 missing values"),
+        ("user,item,weight\nu,a,-1\n", [], "at least 0: 1 of 1 rows do not"),
+        ("user,item\nu,a\n", ["--weight", "w"], "there is no column 'w'; the table has user, item"),
+        ("user,a,b\nu,1,x\n", ["--wide"], "the category columns must hold numbers"),
+        ("user,item\nu,a\n", ["-o", "{}/x.txt"], "must end in .csv, .parquet or .json"),
+        ("user,item\nu,a\n", ["-o", "{}/users.csv"], "must not be one of the inputs"),
+    ],
+)
+def test_bad_tables_leave_no_file(tmp_path: Path, users: str, arguments: list[str], message: str) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count,age\na,3,old\nb,1,old\n")
+    table = write(tmp_path, "users.csv", users)
+    filled = [argument.format(tmp_path) for argument in arguments]
+    output = [] if "-o" in filled else ["-o", tmp_path / "out.csv"]
+    check_refused(run("compare", prior, table, "-e", 1, *filled, *output), message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prior.csv", "users.csv"]
+
+
+def test_wide_tables_on_the_command_line(tmp_path: Path) -> None:
+    wide = write(tmp_path, "wide.csv", "user,a,b\nu,1,1\nv,0,3\n")
+    long = write(tmp_path, "long.csv", "user,item\nu,a\nu,b\nv,b\n")
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    outputs = []
+    for table, flag in ((wide, ["--wide"]), (long, [])):
+        done = run("compare", prior, table, "-e", 1, *flag, "--json")
+        assert done.returncode == 0, done.stderr
+        outputs.append(json.loads(done.stdout)["rows"])
+    assert outputs[0] == outputs[1]
+    counted = run("prior", wide, "--wide", "--json")
+    assert json.loads(counted.stdout)[0]["probabilities"] == [0.2, 0.8]

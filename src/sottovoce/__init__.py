@@ -51,12 +51,14 @@ from .mechanism import Mechanism
 from .mechanism_file import Policy, load
 from .prior import Prior
 from .samplers import ClipSampler, KernelSampler, Sampler
+from .tally import Tally
 from .tuning import PublicUsers, tuned
 from .users import Users
 
 if TYPE_CHECKING:
-    from .frames import build_prior, read_users
+    from .frames import count_table
     from .plots import plot_box, plot_comparison
+    from .tables import build_prior, read_users
 
 __version__ = "0.1.0"
 
@@ -91,6 +93,7 @@ __all__ = [
     "Sampler",
     "SottovoceError",
     "TableError",
+    "Tally",
     "UserDataError",
     "Users",
     "alpha",
@@ -99,6 +102,7 @@ __all__ = [
     "build_prior",
     "certify",
     "compare",
+    "count_table",
     "global_minimax",
     "hockey_stick",
     "kernel_clip",
@@ -118,8 +122,9 @@ __all__ = [
 
 # Names whose rooms need dataframes or matplotlib: loaded when first asked for.
 _LATER = {
-    "build_prior": "frames",
-    "read_users": "frames",
+    "build_prior": "tables",
+    "count_table": "frames",
+    "read_users": "tables",
     "plot_box": "plots",
     "plot_comparison": "plots",
 }

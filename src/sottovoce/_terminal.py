@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,8 @@ from rich.table import Table
 from .cards import Card
 from .comparison import Comparison
 from .demo import averages
+from .document import finite
+from .prior import FROM_USERS
 
 console = Console()
 errors = Console(stderr=True)
@@ -25,6 +28,11 @@ NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for
 def print_note(text: str) -> None:
     """A remark beside the result, on standard error, out of the way of programs."""
     errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """A spinner beside work of unknown length, where there is a terminal to show it."""
+    return errors.status(what) if errors.is_terminal else nullcontext()
 
 
 def shown_text(value: object) -> str:
@@ -46,6 +54,8 @@ def print_card(card: Card) -> None:
     facts.add_row("one record is enough", one)
     facts.add_row("prior digest", card.prior_digest[:16])
     console.print(facts)
+    if card.prior_from_users:
+        console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
     table = Table(box=None, header_style="bold")
     columns = ("worst case", "this", "rand. resp.", "mollifier", "paper's bound", "best keeping q")
     for column in columns:
@@ -79,6 +89,8 @@ def print_comparison(table: Comparison) -> None:
             "yes" if row.keeps_prior else "no",
         )
     console.print(shown)
+    if table.prior_from_users:
+        print_note(FROM_USERS)
     if not wide:
         print_note("More columns in a wider window, or with --json.")
 
@@ -105,12 +117,4 @@ def number(value: float) -> str:
 
 def print_json(value: Any) -> None:
     """JSON on standard output; null stands for infinity, which JSON does not have."""
-    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=True) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    sys.stdout.write(json.dumps(finite(value), indent=2, ensure_ascii=True) + "\n")

@@ -69,6 +69,14 @@ def at_least(least: float, **named: object) -> float:
     return number
 
 
+def whole_at_least(least: int, **named: object) -> int:
+    """Return the one named value as a whole number no smaller than `least`."""
+    ((name, value),) = named.items()
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {_short(value)}")
+    return int(value)
+
+
 def fraction(**named: object) -> float:
     """Return the one named value as a float in [0, 1]."""
     ((name, _),) = named.items()

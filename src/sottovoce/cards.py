@@ -28,7 +28,7 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class Card:
-    """The public facts about a sampler; nothing in it depends on private data."""
+    """The facts about a sampler that follow from its prior alone: public, if the prior is."""
 
     group: str
     sampler: str
@@ -39,6 +39,7 @@ class Card:
     linear: bool
     keeps_prior: bool
     prior_digest: str
+    prior_from_users: bool  # then the prior is not public: see `prior.FROM_USERS`
     worst_cases: tuple[WorstCase, ...]
 
 
@@ -63,6 +64,7 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
         linear=sampler.linear,
         keeps_prior=sampler.keeps_prior,
         prior_digest=prior.digest,
+        prior_from_users=prior.made_from_users,
         worst_cases=tuple(
             WorstCase(
                 divergence=name,

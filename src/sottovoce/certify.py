@@ -13,17 +13,17 @@ import numpy as np
 
 from ._validate import FloatArray
 from .draws import BoxEngine, Engine
-from .errors import CertificateError, ParameterError
+from .errors import CertificateError, ParameterError, PriorError
 from .exact import BITS, Box, certified_box, check_kernel, exp_below, integer_kernel, times_below
 from .kernel import MinimaxKernel
 from .linear_draws import KernelEngine, ResponseEngine
 from .mechanism import Mechanism, keeps_its_prior
-from .prior import Prior
+from .prior import FROM_USERS, Prior
 from .response import ResponseKernel
 from .samplers import ClipSampler, KernelSampler, Sampler
 
 
-def certify(sampler: Sampler) -> Mechanism:
+def certify(sampler: Sampler, *, accept_prior_from_users: bool = False) -> Mechanism:
     """Turn a sampler into a mechanism that releases in exact integer arithmetic.
 
     Guarantees
@@ -31,14 +31,24 @@ def certify(sampler: Sampler) -> Mechanism:
         its law is the sampler's up to about 16·n·e^ε/2^62, for the kernel also a relative 2^-44. Clip
         samplers that keep the prior keep its integer weights exactly.
 
+    Parameters
+        accept_prior_from_users: certify although the prior was made from the users it serves; the mechanism
+            then carries the mark, which every client can see.
+
     Raises
         CertificateError: a category is too rare for N = 2^62 units, or ε too small for the categories.
+        PriorError: the prior was made from the users it serves, and that was not accepted.
 
     >>> from sottovoce import kernel_clip
     >>> mechanism = certify(kernel_clip(Prior(["a", "b"], [0.25, 0.75]), 1.0))
     >>> mechanism.release(["a", "a", "b"]) in ("a", "b")
     True
     """
+    if sampler.prior.made_from_users and not accept_prior_from_users:
+        raise PriorError(
+            f"{FROM_USERS} Take public data; for an experiment say accept_prior_from_users=True "
+            f"(--accept-prior-from-users)"
+        )
     return certify_with(sampler, BITS)
 
 
@@ -66,6 +76,7 @@ def certify_with(sampler: Sampler, bits: int) -> Mechanism:
         engine=engine,
         keeps_prior=keeps_its_prior(engine),
         prior_digest=sampler.prior.digest,
+        prior_from_users=sampler.prior.made_from_users,
         bits=bits,
     )
 

@@ -1,4 +1,4 @@
-"""Commands before any release: compare, design, demo. They parse, call and print; no mathematics here."""
+"""Commands before any release: design and demo. They parse, call and print; no mathematics here."""
 
 from __future__ import annotations
 
@@ -8,26 +8,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import track
 
-from . import __version__, catalogue, files
-from ._parsing import parse_divergence, parse_sampler
-from ._terminal import (
-    NOT_PRIVATE,
-    console,
-    errors,
-    print_averages,
-    print_card,
-    print_comparison,
-    print_json,
-    print_note,
-)
+from . import __version__, catalogue
+from ._parsing import parse_sampler
+from ._terminal import console, print_averages, print_card, print_json, print_note, working
 from .cards import card
 from .certify import certify
-from .comparison import Comparison, compare
 from .demo import GENRES, GROUPS, demo_comparison, demo_data, write_tables
-from .errors import ParameterError
+from .errors import ParameterError, PriorError
+from .inputs import PublicData, read_priors
 from .mechanism_file import save_mechanisms
+from .prior import FROM_USERS
 
 app = typer.Typer(
     help="Locally private sampling with public data.",
@@ -41,7 +32,7 @@ PriorFile = Annotated[
     Path,
     typer.Argument(
         help="Public data (CSV, gzip, Parquet, JSON): a column of items and one of counts. Rows of the same "
-        "item add up. JSON may also be {item: count}.",
+        "item add up. JSON may also be {item: count}, or what `sottovoce prior -o` wrote.",
         show_default=False,
     ),
 ]
@@ -76,71 +67,10 @@ def top(
     """Locally private sampling with public data."""
 
 
-@app.command("compare")
-def compare_command(
-    prior_file: PriorFile,
-    users_file: Annotated[
-        Path,
-        typer.Argument(
-            help="Private histories: a row per user and item, a weight or count column if there is one.",
-            show_default=False,
-        ),
-    ],
-    epsilon: Epsilons,
-    sampler: Annotated[
-        list[str] | None,
-        typer.Option("--sampler", "-s", help="Such as kernel-clip or blend:weight=0.3; default all of them."),
-    ] = None,
-    divergence: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--divergence", "-d", help="tv, kl, …, alpha:order=2, hockey-stick:gamma=2; default tv."
-        ),
-    ] = None,
-    user: Annotated[str, typer.Option(help="Column of the user.")] = "user",
-    item: Item = "item",
-    weight: Annotated[
-        str | None,
-        typer.Option(help="Column of weights in the users file; default weight or count if there."),
-    ] = None,
-    count: Count = None,
-    by: By = None,
-    smoothing: Smoothing = 0.0,
-    unknown: Annotated[
-        str, typer.Option(help="Items that the prior does not know: error, or drop their rows.")
-    ] = "error",
-    as_json: AsJson = False,
-) -> None:
-    """How far each sampler's release is from each user's own data.
-
-    \b
-    Examples:
-      sottovoce compare survey.csv members.csv -e 1 -e 4
-      sottovoce compare survey.csv members.csv -e 2 --by group \\
-          -s kernel-clip -s blend:weight=0.3
-      sottovoce compare survey.csv members.csv -e 2 -d tv -d kl --json
-    """
-    makers = [parse_sampler(text) for text in sampler or list(catalogue.SAMPLERS)]
-    measures = [parse_divergence(text) for text in divergence or ["tv"]]
-    priors, public = files.read_priors(prior_file, item=item, count=count, by=by, smoothing=smoothing)
-    samplers = {
-        group: [make(prior, e, **options) for e in epsilon for make, options in makers]
-        for group, prior in priors.items()
-    }
-    groups, private = files.read_user_groups(
-        users_file, priors, user=user, item=item, weight=weight, by=by, unknown=unknown
-    )
-    print_note(f"{prior_file.name}: {public}. {users_file.name}: {private}.")
-    work = [(group, users.p, one) for group, users in groups.items() for one in samplers[group]]
-    quiet = as_json or not errors.is_terminal
-    shown = track(work, "comparing", console=errors, transient=True, disable=quiet)
-    rows = [row for group, p, one in shown for row in compare(p, one, measures, group=group)]
-    table = Comparison(tuple(rows))
-    if as_json:
-        print_json({"rows": table.to_dicts(), "note": NOT_PRIVATE})
-    else:
-        print_comparison(table)
-        print_note(NOT_PRIVATE)
+def public_data(path: Path, **options: object) -> PublicData:
+    """The priors of a file, with a sign of life while it is read."""
+    with working(f"reading {path.name}"):
+        return read_priors(path, **options)  # type: ignore[arg-type]
 
 
 @app.command()
@@ -158,6 +88,10 @@ def design(
         Path | None,
         typer.Option("--output", "-o", help="Certify, and write the mechanism to this JSON file."),
     ] = None,
+    accept_prior_from_users: Annotated[
+        bool,
+        typer.Option("--accept-prior-from-users", help="Certify on a prior made from the users it serves."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """A card for one sampler: what it keeps and how bad it can get; with -o also a certified mechanism.
@@ -171,18 +105,27 @@ def design(
     make, options = parse_sampler(sampler)
     if output is not None and len(epsilon) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilon)}")
-    priors, public = files.read_priors(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
     samplers = {
-        (group, one): make(prior, one, **options) for group, prior in priors.items() for one in epsilon
+        (group, one): make(prior, one, **options) for group, prior in public.priors.items() for one in epsilon
     }
-    made = [card(one, group=group) for (group, _), one in samplers.items()]
-    print_note(f"{prior_file.name}: {public}. It must be public data, not counts of the users to be served.")
     if output is not None:
-        mechanisms = {group: certify(one) for (group, _), one in samplers.items()}
-        save_mechanisms(mechanisms, by, output)
-        print_note(
-            f"certified and written to {output}: {', '.join(m.digest[:16] for m in mechanisms.values())}"
-        )
+        if any(prior.made_from_users for prior in public.priors.values()) and not accept_prior_from_users:
+            raise PriorError(
+                f"{prior_file}: {FROM_USERS} If it is about other people, make it with: sottovoce prior "
+                f"--public -o prior.json; for an experiment say --accept-prior-from-users"
+            )
+        mechanisms = {
+            group: certify(one, accept_prior_from_users=accept_prior_from_users)
+            for (group, _), one in samplers.items()
+        }
+        save_mechanisms(mechanisms, public.by, output)
+        digests = ", ".join(mechanism.digest[:16] for mechanism in mechanisms.values())
+        print_note(f"certified and written to {output}: {digests}")
+    made = [card(one, group=group) for (group, _), one in samplers.items()]
+    print_note(
+        f"{prior_file.name}: {public.how}. It must be public data, not counts of the users to be served."
+    )
     if as_json:
         print_json([asdict(one) for one in made])
         return

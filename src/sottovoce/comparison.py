@@ -7,7 +7,7 @@ look at; they are not themselves private and must not be published about private
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -16,8 +16,9 @@ import numpy as np
 from ._validate import FloatArray
 from .divergences import TV, FDivergence, checked
 from .errors import ParameterError
+from .prior import FROM_USERS
 from .samplers import Sampler, label
-from .users import rows_for
+from .users import Users, rows_for
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class ComparisonRow:
     maximum: float
     worst_case: float
     keeps_prior: bool
+    prior_from_users: bool = False  # then the prior is not public: see `prior.FROM_USERS`
 
 
 @dataclass(frozen=True)
@@ -64,25 +66,31 @@ class Comparison:
         return polars.DataFrame(self.to_dicts())
 
     def __str__(self) -> str:
-        names = [field.name for field in fields(ComparisonRow)]
+        names = [field.name for field in fields(ComparisonRow) if field.name != "prior_from_users"]
         table = [names, *([_cell(getattr(row, name)) for name in names] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
-        return "\n".join(lines)
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+        return "\n".join([*lines, *([FROM_USERS] if self.prior_from_users else [])])
+
+    @property
+    def prior_from_users(self) -> bool:
+        """Whether any row was measured against a prior made from the users it serves."""
+        return any(row.prior_from_users for row in self.rows)
 
 
 def compare(
     users: object,
-    samplers: Sampler | Iterable[Sampler],
+    samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
     divergences: FDivergence | Sequence[FDivergence] = TV,
     *,
     group: str = "all",
+    progress: Callable[[], object] | None = None,
 ) -> Comparison:
     """How far each sampler's release is from each user, summarised over the users.
 
     `users` come from `read_users`, or are a vector, an (m, n) array or scipy.sparse in the samplers' order.
-    Memory
-    is bounded by the non-zeros of the users plus one block.
+    Users in groups (a dict) need the samplers of each group (a dict too). Memory is bounded by the non-zeros
+    of the users plus one block. `progress` is called after every sampler.
 
     >>> import sottovoce as sv
     >>> prior = sv.Prior(["A", "B"], [0.3, 0.7])
@@ -90,29 +98,58 @@ def compare(
     >>> [(row.divergence, row.users, row.keeps_prior) for row in table]
     [('tv', 2, True), ('kl', 2, True)]
     """
+    if isinstance(users, Mapping) or isinstance(samplers, Mapping):
+        return _compare_groups(users, samplers, divergences, progress)
     chosen = [samplers] if isinstance(samplers, Sampler) else list(samplers)
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
     if not all(isinstance(one, Sampler) for one in chosen):
         raise ParameterError("samplers must be samplers, such as sottovoce.kernel_clip(prior, epsilon)")
     if not chosen or not measures:
         raise ParameterError("samplers and divergences must not be empty")
+    gave = isinstance(users, Users) and users.gave_prior
     rows = []
     for sampler in chosen:
         for measure in measures:
             values = np.atleast_1d(sampler.divergence(rows_for(users, sampler.prior), measure))
-            rows.append(
-                ComparisonRow(
-                    group=group,
-                    epsilon=sampler.epsilon,
-                    sampler=label(sampler),
-                    divergence=measure.name,
-                    users=len(values),
-                    **summarise(values),
-                    worst_case=sampler.worst_case(measure),
-                    keeps_prior=sampler.keeps_prior,
-                )
-            )
+            rows.append(compared(group, sampler, measure, values, gave))
+        if progress is not None:
+            progress()
     return Comparison(tuple(rows))
+
+
+def _compare_groups(
+    users: object,
+    samplers: object,
+    divergences: FDivergence | Sequence[FDivergence],
+    progress: Callable[[], object] | None,
+) -> Comparison:
+    if not isinstance(users, Mapping) or not isinstance(samplers, Mapping):
+        raise ParameterError("users in groups need samplers in groups, one dict each")
+    missing = len(set(users) - set(samplers))
+    if missing or not users:
+        raise ParameterError(f"{missing} of {len(users)} groups of users have no samplers")
+    parts = [
+        compare(one, samplers[name], divergences, group=name, progress=progress)
+        for name, one in users.items()
+    ]
+    return Comparison(tuple(row for part in parts for row in part))
+
+
+def compared(
+    group: str, sampler: Sampler, measure: FDivergence, values: FloatArray, gave_prior: bool
+) -> ComparisonRow:
+    """The row for one sampler from one number per user."""
+    return ComparisonRow(
+        group=group,
+        epsilon=sampler.epsilon,
+        sampler=label(sampler),
+        divergence=measure.name,
+        users=len(values),
+        **summarise(values),
+        worst_case=sampler.worst_case(measure),
+        keeps_prior=sampler.keeps_prior,
+        prior_from_users=gave_prior or sampler.prior.made_from_users,
+    )
 
 
 def summarise(values: FloatArray) -> dict[str, float]:

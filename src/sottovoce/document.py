@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 from fractions import Fraction
@@ -26,6 +27,15 @@ def digest_of(plain: dict[str, Any]) -> str:
 def fraction_text(value: Fraction) -> str:
     """A fraction as "numerator/denominator"."""
     return f"{value.numerator}/{value.denominator}"
+
+
+def finite(value: Any) -> Any:
+    """A plain value with None in the place of infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_whole(content: str | bytes, path: Path, mode: int = 0o666) -> None:

@@ -1,126 +1,227 @@
-"""Dataframes in, priors and sparse users out, whatever library the dataframe comes from."""
+"""Tables of any library or file, counted into a tally. The only file that knows dataframes.
+
+A table is counted where it lives: polars (also lazily, and from files, in streaming batches), pandas,
+pyarrow, DuckDB and Spark group the rows themselves, through narwhals, and only the counts arrive here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from scipy import sparse
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from . import _validate
-from .errors import TableError, UserDataError
-from .mechanism import Mechanism
-from .prior import Prior
-from .users import Users
+from . import files
+from ._validate import IntArray
+from .errors import ParameterError, SottovoceError, TableError
+from .tally import Tally
+
+KEYS = ("group", "user", "item")
+_NOT_NUMBERS = ("InvalidOperationError", "ConversionException", "ArrowInvalid", "ValueError")
+_TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
 
 
-def build_prior(
-    frame: Any,
+@dataclass(frozen=True)
+class Columns:
+    """Which columns mean what; several items are the columns of a wide table, one per category."""
+
+    item: str | tuple[str, ...]
+    user: str | None = None
+    weight: str | None = None
+    by: str | None = None
+    top_by: str | None = None
+
+    def keys(self) -> dict[str, str]:
+        """The columns that name things; a wide table has no item column."""
+        named = {"group": self.by, "user": self.user, "item": self.item}
+        return {key: name for key, name in named.items() if isinstance(name, str)}
+
+    def sums(self) -> dict[str, str]:
+        """The columns that are added up."""
+        named = {"amount": self.weight, "score": self.top_by}
+        return {key: name for key, name in named.items() if name is not None}
+
+    def needed(self) -> list[str]:
+        """Every column that has to be there, once."""
+        items = [] if isinstance(self.item, str) else self.item
+        return list(dict.fromkeys([*self.keys().values(), *items, *self.sums().values()]))
+
+
+def count_table(
+    table: Any,
     *,
-    item: str,
+    item: str | Sequence[str],
+    user: str | None = None,
     weight: str | None = None,
     by: str | None = None,
-    smoothing: float = 0.0,
-) -> Prior | dict[str, Prior]:
-    """Count the public rows of a dataframe into a Prior, or into one Prior per group.
-
-    Guarantees
-        The data must be public: building a prior from the users it will serve reveals them. Categories are
-        sorted by name; with `by`, all groups share the same ones, those of the whole table. Rows of the same
-        item add up.
+    top_by: str | None = None,
+) -> Tally:
+    """Count a table once, for several calls of `build_prior` and `read_users`.
 
     >>> import polars
-    >>> frame = polars.DataFrame({"genre": ["War", "Drama", "Drama", "Drama"]})
-    >>> build_prior(frame, item="genre").probabilities.tolist()
-    [0.75, 0.25]
+    >>> count_table(polars.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
+    Tally(2 rows: 1 groups, 1 users, 1 items)
     """
-    table = _columns(frame, item, weight, by)
-    amount = _amounts(table, weight)
-    names, codes = _codes(table[item], item)
-    if by is None:
-        return Prior.from_counts(np.bincount(codes, amount, minlength=len(names)), names, smoothing=smoothing)
-    groups, group_codes = _codes(table[by], by)
-    return {
-        str(group): Prior.from_counts(
-            np.bincount(codes[group_codes == g], amount[group_codes == g], minlength=len(names)),
-            names,
-            smoothing=smoothing,
-        )
-        for g, group in enumerate(groups)
-    }
+    columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
+    if not isinstance(table, str | Path):
+        return _tally(_cells(table, columns, None), columns, as_text=False)
+    path = Path(table)
+    with files.naming(path):
+        return _tally(_cells(files.scan_table(path), columns, path), columns, as_text=True)
 
 
-def read_users(
-    frame: Any,
-    *,
-    user: str,
-    item: str,
-    prior: Prior | Mechanism,
-    weight: str | None = None,
-    unknown: str = "error",
-    empty: str = "error",
-) -> Users:
-    """Turn a long dataframe (a row per user and record) into one distribution per user.
-
-    Parameters
-        user, item, weight: column names; without a weight every row counts once.
-        prior: whose categories count; a mechanism will do as well.
-        unknown: what to do with items the prior does not know, "error" or "drop".
-        empty: what to do with users who have no usable record, "error" or "skip".
-
-    Raises
-        TableError: a column is missing or malformed.
-        UserDataError: unknown items, negative weights, a user without mass. How many, never which.
-
-    >>> import polars
-    >>> frame = polars.DataFrame({"who": ["ann", "ann", "bob"], "genre": ["War", "Drama", "War"]})
-    >>> prior = Prior(["War", "Drama"], [0.5, 0.5])
-    >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
-    [[0.5, 0.5], [1.0, 0.0]]
-    """
-    _validate.one_of(("error", "drop"), unknown=unknown)
-    _validate.one_of(("error", "skip"), empty=empty)
-    table = _columns(frame, user, item, weight)
-    amount = _amounts(table, weight)
-    names, item_codes = _codes(table[item], item)
-    ids, user_codes = _codes(table[user], user)
-    known = prior.index
-    position = np.array([known.get(name, -1) for name in names], dtype=np.intp)[item_codes]
-    strange = int(np.count_nonzero(position < 0))
-    if strange and unknown == "error":
-        raise UserDataError(
-            f"column {item!r} must hold categories of the prior: {strange} of {len(position)} rows do "
-            f"not; add them to the prior, or drop them (unknown='drop', --unknown drop)"
-        )
-    keep = position >= 0
-    counts = sparse.coo_array(
-        (amount[keep], (user_codes[keep], position[keep])), shape=(len(ids), len(prior.categories))
-    ).tocsr()
-    totals = np.asarray(counts.sum(axis=1)).ravel()
-    usable = totals > 0
-    without = len(ids) - int(np.count_nonzero(usable))
-    if without and empty == "error":
-        raise UserDataError(f"{without} of {len(ids)} users have no usable record")
-    kept = counts[np.flatnonzero(usable)]
-    kept.data /= np.repeat(totals[usable], np.diff(kept.indptr))
-    names_kept = tuple(name for name, good in zip(ids, usable.tolist(), strict=True) if good)
-    return Users(names_kept, kept, prior.categories, strange, without)
-
-
-def _columns(frame: Any, *columns: str | None) -> nw.DataFrame[Any]:
+def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
+    """The counts, computed by the frame's own library, as an arrow table."""
+    cells: Any = None
     try:
-        table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        counted = counted_frame(frame, columns)
+        streaming: Any = {"engine": "streaming"} if counted.implementation.is_polars() else {}
+        cells = counted.collect(**streaming).to_arrow()
+    except SottovoceError:
+        raise
+    except Exception as problem:  # each library has its own errors, which would quote the data …
+        reason = type(problem).__name__
+    if cells is not None:
+        return cells
+    # … and would stay attached to an error raised up there
+    wide = None if isinstance(columns.item, str) else "the category columns"
+    column = wide or (columns.sums() and f"column {next(iter(columns.sums().values()))!r}")
+    if column and reason in _NOT_NUMBERS:
+        raise TableError(f"{column} must hold numbers")
+    raise files.unreadable(path, reason) if path else TableError(f"the table cannot be counted: {reason}")
+
+
+def counted_frame(frame: Any, columns: Columns) -> nw.LazyFrame[Any]:
+    """The table with a row per group, user and item: rows, amount, score, and how many of these are fine.
+
+    Nothing is computed yet, and columns that were not named are never read.
+    """
+    try:
+        native = nw.from_native(frame)
     except TypeError:
         raise TableError(
-            f"frame must be a pandas, polars or pyarrow table, got {type(frame).__name__}"
+            f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
+            f"got {type(frame).__name__}"
         ) from None
-    named = [column for column in columns if column is not None]
-    require(table.columns, named)
-    if len(table) == 0:
-        raise TableError("the table has no rows")
-    return table.select(dict.fromkeys(named))
+    table: nw.LazyFrame[Any] = native.lazy() if isinstance(native, nw.DataFrame) else native
+    schema = table.collect_schema()
+    require(list(schema), columns.needed())
+    if isinstance(columns.item, str):
+        keys, sums = columns.keys(), columns.sums()
+    else:
+        for name in columns.item:
+            _require_numbers(name, schema[name])
+        table, keys, sums = _unpivoted(table, columns)
+        schema = table.collect_schema()
+    for name in keys.values():
+        _require_names(name, schema[name])
+    for name in sums.values():
+        _require_numbers(name, schema[name])
+    chosen = [nw.col(name).alias(f"key_{key}") for key, name in keys.items()]
+    numbers = [nw.col(name).cast(nw.Float64()).alias(key) for key, name in sums.items()]
+    fine = [
+        ((nw.col(key) >= 0) & (nw.col(key) < float("inf")))
+        .fill_null(False)
+        .cast(nw.Int64())
+        .alias(f"fine_{key}")
+        for key in sums
+    ]
+    table = table.select(*chosen, *numbers)
+    table = table.with_columns(*fine) if fine else table
+    added = [nw.col(name).sum() for name in [*sums, *(f"fine_{key}" for key in sums)]]
+    return table.group_by(*(f"key_{key}" for key in keys)).agg(nw.len().alias("rows"), *added)
+
+
+def _unpivoted(
+    table: nw.LazyFrame[Any], columns: Columns
+) -> tuple[nw.LazyFrame[Any], dict[str, str], dict[str, str]]:
+    """A wide table as a long one, with its keys and sums."""
+    if columns.weight is not None or columns.top_by is not None:
+        raise ParameterError("a wide table has its amounts in the category columns: leave the weight out")
+    named = {"group": columns.by, "user": columns.user}
+    kept = {f"wide_{key}": name for key, name in named.items() if name is not None}
+    names = [nw.col(name).alias(key) for key, name in kept.items()]
+    amounts = [nw.col(name).cast(nw.Float64()) for name in columns.item]
+    wide = table.select(*names, *amounts)
+    if wide.implementation.is_duckdb():  # its unpivot works on the default connection only
+        wide = wide.collect().lazy()
+    long = wide.unpivot(
+        list(columns.item), index=list(kept), variable_name="wide_item", value_name="wide_amount"
+    )
+    keys = {key: f"wide_{key}" for key, name in named.items() if name is not None}
+    return long, {**keys, "item": "wide_item"}, {"amount": "wide_amount"}
+
+
+def _tally(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
+    """Turn names into codes, and refuse what is missing or wrong."""
+    rows = cells["rows"].to_numpy().astype(np.intp)
+    if len(rows) == 0:
+        raise TableError("the table is empty: it has no rows")
+    long = isinstance(columns.item, str)
+    sums = {"amount": rows.astype(np.float64)}
+    for key, name in (columns.sums() if long else {"amount": "the category columns"}).items():
+        check_amounts(name if not long else f"column {name!r}", cells[f"fine_{key}"], rows)
+        sums[key] = cells[key].to_numpy().astype(np.float64)
+    keys = columns.keys() if long else {**columns.keys(), "item": "item"}
+    coded = {key: _codes(cells[f"key_{key}"], name, rows, as_text) for key, name in keys.items()}
+    nothing = np.zeros(len(rows), dtype=np.intp)
+    group, user, item = (coded[key][1] if key in coded else nothing for key in KEYS)
+    order = np.lexsort((item, user, group))
+    return Tally(
+        groups=tuple(map(str, coded["group"][0])) if "group" in coded else ("all",),
+        users=coded["user"][0] if "user" in coded else None,
+        items=tuple(coded["item"][0].tolist()),
+        group=group[order],
+        user=user[order],
+        item=item[order],
+        rows=rows[order],
+        amount=sums["amount"][order],
+        score=sums.get("score", sums["amount"])[order],
+        by=columns.by,
+    )
+
+
+def check_amounts(what: str, fine: Any, rows: IntArray) -> None:
+    """Refuse amounts that are missing, negative or not finite."""
+    total = int(rows.sum())
+    wrong = total - int(pc.sum(fine).as_py())
+    if wrong:
+        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
+
+
+def _codes(column: Any, name: str, rows: IntArray, as_text: bool) -> tuple[Any, IntArray]:
+    """The distinct names in sorted order, and the position of each cell's name among them."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    if column.null_count:
+        missing = int(rows[column.is_null().to_numpy()].sum())
+        raise TableError(f"column {name!r} has {missing} missing values")
+    coded = column.combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    values = coded.dictionary
+    if pa.types.is_floating(values.type):
+        whole = pc.floor(values)
+        if (
+            not pc.all(pc.equal(whole, values)).as_py()
+            or not pc.all(pc.less(pc.abs(values), 2.0**53)).as_py()
+        ):
+            raise TableError(f"column {name!r} must hold text or whole numbers, it holds fractions")
+        values = whole.cast(pa.int64())
+    if as_text:
+        values = values.cast(pa.string())
+    order = pc.array_sort_indices(values)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order.to_numpy()] = np.arange(len(order))
+    names = np.empty(len(order), dtype=object)
+    names[:] = values.take(order).to_pylist()
+    return names, place[coded.indices.to_numpy()]
 
 
 def require(present: Sequence[str], needed: Sequence[str]) -> None:
@@ -133,39 +234,11 @@ def require(present: Sequence[str], needed: Sequence[str]) -> None:
         raise TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}")
 
 
-def _amounts(table: nw.DataFrame[Any], weight: str | None) -> Any:
-    """The weight column as finite non-negative doubles, or ones."""
-    if weight is None:
-        return np.ones(len(table))
-    kind = table[weight].dtype
-    if not (kind.is_numeric() or kind in (nw.String, nw.Categorical, nw.Enum)):
-        raise TableError(f"column {weight!r} must hold numbers, it holds {kind}")
-    try:
-        amount = table[weight].cast(nw.Float64()).to_numpy().astype(np.float64)
-    except Exception:  # each backend has its own conversion error, which would quote the data …
-        amount = None
-    if amount is None:  # … and would stay attached to an error raised inside the except clause
-        raise TableError(f"column {weight!r} must hold numbers")
-    wrong = int(np.count_nonzero(~(np.isfinite(amount) & (amount >= 0))))
-    if wrong:
-        raise TableError(
-            f"column {weight!r} must hold finite numbers of at least 0: {wrong} of {len(amount)} rows do not"
-        )
-    return amount
+def _require_numbers(name: str, kind: Any) -> None:
+    if not (kind.is_numeric() or kind in _TEXT):
+        raise TableError(f"column {name!r} must hold numbers, it holds {kind}")
 
 
-def _codes(column: nw.Series[Any], name: str) -> tuple[list[Any], Any]:
-    """The distinct values in sorted order, and the position of each row's value among them."""
-    missing = int(column.null_count())
-    if missing:
-        raise TableError(f"column {name!r} has {missing} missing values")
-    kind = column.dtype
-    if not (kind.is_integer() or kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)):
+def _require_names(name: str, kind: Any) -> None:
+    if not (kind.is_integer() or kind.is_float() or kind in _TEXT):
         raise TableError(f"column {name!r} must hold text or whole numbers, it holds {kind}")
-    try:
-        values, codes = np.unique(column.to_numpy(), return_inverse=True)
-    except TypeError:
-        values = None
-    if values is None:
-        raise TableError(f"column {name!r} must hold text or whole numbers, it holds a mixture")
-    return values.tolist(), codes

@@ -51,6 +51,7 @@ class Mechanism:
     engine: Engine
     keeps_prior: bool
     prior_digest: str
+    prior_from_users: bool = False  # then the prior is not public, and the promise above does not cover it
     bits: int = BITS
 
     def __post_init__(self) -> None:
@@ -155,6 +156,7 @@ class Mechanism:
             "bits": self.bits,
             "keeps_prior": self.keeps_prior,
             "prior_digest": self.prior_digest,
+            **({"prior_from_users": True} if self.prior_from_users else {}),  # said only where it is so
             **self.engine.fields(),
         }
 
@@ -165,7 +167,10 @@ class Mechanism:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}>"
+        mark = ", prior made from the users it serves" if self.prior_from_users else ""
+        return (
+            f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}{mark}>"
+        )
 
 
 def recheck(mechanism: Mechanism) -> None:
@@ -173,6 +178,8 @@ def recheck(mechanism: Mechanism) -> None:
     engine, size = mechanism.engine, len(mechanism.categories)
     if type(mechanism.bits) is not int or not 1 <= mechanism.bits <= BITS:
         raise CertificateError(f"bits must be a whole number from 1 to {BITS}")
+    if type(mechanism.prior_from_users) is not bool:
+        raise CertificateError("prior_from_users must be true or false")
     total = 1 << mechanism.bits
     if mechanism.ratio != exp_below(mechanism.epsilon):
         raise CertificateError("the ratio A is not the certified lower bound of e^ε")

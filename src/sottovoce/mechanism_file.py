@@ -145,7 +145,9 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if plain.get("version") != VERSION or plain.get("bits") != BITS:
         raise MechanismFileError(f"{source} has an unknown version: this library reads version {VERSION}")
     kind = plain.get("kind")
-    if not isinstance(kind, str) or kind not in _FIELDS or set(plain) != _COMMON | _FIELDS[kind]:
+    marked = plain.get("prior_from_users") is True  # false is never written: one mechanism, one document
+    mark = {"prior_from_users"} if marked else set()
+    if not isinstance(kind, str) or kind not in _FIELDS or set(plain) != _COMMON | _FIELDS[kind] | mark:
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     names, epsilon = _names(plain["categories"], source, rules), _ratio(plain["epsilon"], source)
     limit = rules.max_epsilon
@@ -171,6 +173,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         engine=_engine(plain, ratio, len(names), source),
         keeps_prior=plain["keeps_prior"],
         prior_digest=plain["prior_digest"],
+        prior_from_users=marked,
     )
     if mechanism.digest != found:  # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it
         raise MechanismFileError(f"{source} is not written in the canonical way")

@@ -24,6 +24,12 @@ LARGEST_INTEGER = 1 << 53
 SMALLEST_PROBABILITY = 1e-100
 """Below this a floor times e^-epsilon could leave double precision."""
 
+FROM_USERS = (
+    "The prior was made from the very users it serves: good for a comparison, not for a private release, "
+    "because the prior itself tells about them."
+)
+"""What every card, comparison and mechanism made from such a prior says."""
+
 
 class Prior:
     """A public distribution q over n named categories, q_i > 0 and Σq = 1.
@@ -41,6 +47,8 @@ class Prior:
         categories: distinct names, all strings or all integers; a ``range`` is kept as it is, so
             that ten million anonymous categories cost nothing.
         probabilities: one number per category; must sum to one within 1e-9 (then normalised).
+        made_from_users: whether it was counted from the very users it will serve. Then it is not public,
+            and everything made from it says so; `build_prior` sets it.
 
     Raises
         PriorError: zero, negative or non-finite probability, duplicate category, wrong length.
@@ -52,9 +60,14 @@ class Prior:
 
     _categories: Sequence[Category]
     _probabilities: FloatArray
+    _made_from_users: bool
 
     def __init__(
-        self, categories: Iterable[Category], probabilities: npt.ArrayLike | Iterable[float]
+        self,
+        categories: Iterable[Category],
+        probabilities: npt.ArrayLike | Iterable[float],
+        *,
+        made_from_users: bool = False,
     ) -> None:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
@@ -74,6 +87,7 @@ class Prior:
         q.setflags(write=False)
         object.__setattr__(self, "_categories", names)
         object.__setattr__(self, "_probabilities", q)
+        object.__setattr__(self, "_made_from_users", bool(made_from_users))
 
     @classmethod
     def from_counts(
@@ -82,6 +96,7 @@ class Prior:
         categories: Iterable[Category] | None = None,
         *,
         smoothing: float = 0.0,
+        made_from_users: bool = False,
     ) -> Prior:
         """Normalise public counts, adding `smoothing` to each first: q_i ∝ count_i + smoothing.
 
@@ -108,7 +123,7 @@ class Prior:
             total = math.inf
         if total == math.inf:
             raise PriorError("counts must have a finite sum; divide them by a constant first")
-        return cls(names, weights / total)
+        return cls(names, weights / total, made_from_users=made_from_users)
 
     @classmethod
     def uniform(cls, categories: Iterable[Category]) -> Prior:
@@ -131,6 +146,11 @@ class Prior:
     def probabilities(self) -> FloatArray:
         """The probabilities q, in the caller's order, read-only."""
         return self._probabilities
+
+    @property
+    def made_from_users(self) -> bool:
+        """Whether the prior was made from the very users it serves, and so is not public."""
+        return self._made_from_users
 
     @property
     def smallest(self) -> float:
@@ -208,6 +228,7 @@ class Prior:
             return NotImplemented
         return self is other or (
             len(self) == len(other)
+            and self._made_from_users == other._made_from_users
             and bool(np.array_equal(self._probabilities, other._probabilities))
             and tuple(self._categories) == tuple(other._categories)
         )
@@ -219,14 +240,16 @@ class Prior:
         raise AttributeError(f"a Prior is frozen, {name} cannot be set")
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_categories": self._categories, "_probabilities": self._probabilities}
+        kept = ("_categories", "_probabilities", "_made_from_users")
+        return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._probabilities.setflags(write=False)
 
     def __repr__(self) -> str:
-        return f"Prior({len(self)} categories, smallest {self.smallest:.3g})"
+        mark = ", made from the users it serves" if self._made_from_users else ""
+        return f"Prior({len(self)} categories, smallest {self.smallest:.3g}{mark})"
 
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:

@@ -11,13 +11,16 @@ from rich.progress import Progress
 from rich.table import Table
 
 from . import files
-from ._terminal import console, errors, number, print_json, print_note, shown_text
+from ._terminal import console, errors, number, print_json, print_note, shown_text, working
 from .audit import AuditReport, audit
 from .commands import AsJson, app
 from .errors import ParameterError
+from .inputs import read_user_groups
 from .ledger import Ledger, budget_of
 from .mechanism import Mechanism
 from .mechanism_file import Policy, load_mechanisms
+from .prior import FROM_USERS
+from .table_commands import Other, Wide
 from .users import Users
 
 BATCH = 1 << 14
@@ -48,9 +51,12 @@ def release(
     by: Annotated[
         str | None, typer.Option(help="Group column, when the file holds a mechanism per group.")
     ] = None,
+    wide: Wide = False,
     unknown: Annotated[
-        str, typer.Option(help="Items that the mechanism does not know: error, or drop their rows.")
+        str,
+        typer.Option(help="Items that the mechanism does not know: error, drop their rows, or other."),
     ] = "error",
+    other: Other = "other",
     ledger: Annotated[
         Path | None, typer.Option(help="Charge every user here first; made if --budget is given too.")
     ] = None,
@@ -66,9 +72,7 @@ def release(
       sottovoce release mechanism.json members.csv -o reports.parquet \\
           --ledger budget.db --budget 4 --epoch 2026-11
     """
-    writer = files.writer_for(output)
-    if output.resolve() in {mechanism_file.resolve(), table.resolve()}:
-        raise ParameterError(f"--output must not be one of the inputs: {output} would be lost")
+    files.check_writable(output, mechanism_file, table)
     if user == item or {user, item, by} & {"epsilon", "mechanism"}:
         raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
     mechanisms, grouped_by = load_mechanisms(mechanism_file, policy=_policy(max_epsilon))
@@ -77,12 +81,23 @@ def release(
     if (by is None) != (grouped_by is None):
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
     book = _book(ledger, budget)
-    groups, how = files.read_user_groups(
-        table, mechanisms, user=user, item=item, weight=weight, by=by, unknown=unknown, empty="skip"
-    )
+    with working(f"reading {table.name}"):
+        groups, how = read_user_groups(
+            table,
+            mechanisms,
+            user=user,
+            item=item,
+            weight=weight,
+            by=by,
+            wide=wide,
+            unknown=unknown,
+            other=other,
+            empty="skip",
+        )
     print_note(f"{table.name}: {how}.")
+    if any(one.prior_from_users for one in mechanisms.values()):
+        print_note(FROM_USERS)
     total = sum(len(users) for users in groups.values())
-    refused = sum(users.refused for users in groups.values())
     several = total - len({who for users in groups.values() for who in users.ids})
     if several:
         print_note(f"{several:,} releases are second ones of users in several groups: their ε adds up.")
@@ -100,9 +115,8 @@ def release(
                     for who, answer in zip(users.ids[part], answers, strict=True)
                 ]
                 progress.advance(task, len(answers))
-    writer(rows, output)
-    note = f"released one category for each of {total:,} users into {output}"
-    print_note(note + (f"; refused {refused:,} users with no usable record" if refused else ""))
+    files.write_rows(rows, output)
+    print_note(f"released one category for each of {total:,} users into {output}")
 
 
 def _policy(max_epsilon: float | None) -> Policy:

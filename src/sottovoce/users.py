@@ -24,6 +24,7 @@ class Users:
     categories: Sequence[Category]
     dropped: int = 0  # rows left out because the prior does not know their item
     refused: int = 0  # users left out because they have no usable record
+    gave_prior: bool = False  # the prior is the average of these very users
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,0 +1,230 @@
+"""A table counted once: how often each user met each item, group by group. Numbers only, no dataframes.
+
+A tally is what every table becomes, whatever library or file it comes from. From there on the way to
+priors and users is plain array code, and costs as much as there are distinct (group, user, item) cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ._validate import FloatArray, IntArray
+from .errors import TableError, UserDataError
+from .prior import Category, Prior
+from .users import Users
+
+SHOWN = 12
+"""Names of public groups in a message: enough to see the mistake."""
+
+
+class Categories(Protocol):
+    """What users are read against: a prior, or a mechanism."""
+
+    @property
+    def categories(self) -> Sequence[Category]:
+        """The names."""
+
+    @property
+    def index(self) -> Mapping[Category, int]:
+        """Where each name stands."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """Cells of a counted table, ordered by group, user and item. Printing one shows sizes, no data.
+
+    `rows` is how many rows fell into a cell, `amount` their weights added up, `score` what the top items
+    are chosen by (another column added up, or the amount again). Without a user column there is one user.
+    """
+
+    groups: tuple[str, ...]
+    users: npt.NDArray[np.object_] | None
+    items: tuple[Category, ...]
+    group: IntArray
+    user: IntArray
+    item: IntArray
+    rows: IntArray
+    amount: FloatArray
+    score: FloatArray
+    by: str | None = None  # the group column, if there is one
+
+    def __repr__(self) -> str:
+        people = f"{len(self.users)} users, " if self.users is not None else ""
+        return (
+            f"Tally({int(self.rows.sum())} rows: {len(self.groups)} groups, {people}{len(self.items)} items)"
+        )
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        return np.searchsorted(self.group, np.arange(len(self.groups) + 1))
+
+    def cells(self, group: int) -> slice:
+        """Where the cells of a group are."""
+        return slice(int(self._starts[group]), int(self._starts[group + 1]))
+
+
+def with_minimum_rows(tally: Tally, least: int) -> Tally:
+    """Only the users with at least so many rows in the whole table, all groups together."""
+    if least <= 1:
+        return tally
+    if tally.users is None:
+        raise TableError("a minimum of rows per user needs the column of the user")
+    total = np.bincount(tally.user, tally.rows, minlength=len(tally.users))
+    enough = total >= least
+    if not enough.any():
+        raise TableError(f"no user has at least {least} rows")
+    kept = enough[tally.user]
+    met, item = np.unique(tally.item[kept], return_inverse=True)
+    return Tally(
+        groups=tally.groups,
+        users=tally.users[enough],
+        items=tuple(tally.items[i] for i in met),
+        group=tally.group[kept],
+        user=(np.cumsum(enough) - 1)[tally.user[kept]],
+        item=item,
+        rows=tally.rows[kept],
+        amount=tally.amount[kept],
+        score=tally.score[kept],
+        by=tally.by,
+    )
+
+
+def priors_of(
+    tally: Tally,
+    *,
+    smoothing: float,
+    top: int | None,
+    other: str | None,
+    minimum_users: int,
+    average: str,
+    made_from_users: bool,
+) -> dict[str, Prior]:
+    """One prior per group that has enough users.
+
+    Without `top` every group has all items of the table; with it each group has its own best-scoring
+    items, ties going to the name that sorts first, and `other` takes the rest.
+    """
+    priors = {}
+    for g, name in enumerate(tally.groups):
+        cells = tally.cells(g)
+        if cells.stop == cells.start:
+            continue
+        kept = np.arange(len(tally.items)) if top is None else _top_items(tally, cells, top)
+        names = [tally.items[i] for i in kept]
+        if other is not None and other not in names:
+            names.append(other)
+        rest = -1 if other is None else names.index(other)
+        position = _positions(tally.item[cells], kept, rest)
+        person, amount = tally.user[cells], tally.amount[cells]
+        used = (position >= 0) & (amount > 0)
+        person, amount, position = person[used], amount[used], position[used]
+        people, person = np.unique(person, return_inverse=True)
+        if len(people) == 0 or (tally.users is not None and len(people) < minimum_users):
+            continue
+        if average == "users":  # every user weighs the same, as one record spread over their items
+            amount = amount / np.bincount(person, amount)[person]
+        counts = np.bincount(position, amount, minlength=len(names))
+        priors[name] = Prior.from_counts(counts, names, smoothing=smoothing, made_from_users=made_from_users)
+    if not priors:
+        least = f"at least {minimum_users} users" if minimum_users > 1 else "a usable row"
+        raise TableError(f"no prior is left: no group has {least}")
+    return priors
+
+
+def _top_items(tally: Tally, cells: slice, top: int) -> IntArray:
+    """The items with the largest score in the group, in the order of their names."""
+    present, position = np.unique(tally.item[cells], return_inverse=True)
+    score = np.bincount(position, tally.score[cells])
+    best = np.argsort(-score, kind="stable")[:top]
+    return np.sort(present[best])
+
+
+def _positions(item: IntArray, kept: IntArray, rest: int) -> IntArray:
+    """Where each cell's item stands among the kept ones (ascending); `rest` where it is not one of them."""
+    place = np.minimum(np.searchsorted(kept, item), len(kept) - 1)
+    return np.where(kept[place] == item, place, rest)
+
+
+def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str, empty: str) -> Users:
+    """The users of one group as distributions over the known categories."""
+    index = known.index
+    cells = tally.cells(g)
+    rows, amount = tally.rows[cells], tally.amount[cells]
+    people, person = np.unique(tally.user[cells], return_inverse=True)
+    met, where = np.unique(tally.item[cells], return_inverse=True)
+    rest = -1
+    if unknown == "other":
+        if other not in index:
+            raise TableError(
+                f"the prior has no category {other!r} to take unknown items: build it with one "
+                f"(other={other!r}, --other {other})"
+            )
+        rest = index[other]
+    position = np.array([index.get(tally.items[i], rest) for i in met], dtype=np.intp)[where]
+    strange = int(rows[position < 0].sum())
+    if strange and unknown == "error":
+        kinds = {type(known.categories[0]), type(tally.items[0])}
+        what = (
+            "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
+            if len(kinds) == 1
+            else "one side has text, the other whole numbers"
+        )
+        raise UserDataError(
+            f"items must be categories of the prior: {strange} of {int(rows.sum())} rows do not name one; "
+            f"{what}"
+        )
+    used = (position >= 0) & (amount > 0)
+    counts = sparse.coo_array(
+        (amount[used], (person[used], position[used])), shape=(len(people), len(known.categories))
+    ).tocsr()
+    totals: FloatArray = np.asarray(counts.sum(axis=1)).ravel()
+    usable = totals > 0
+    without = len(people) - int(np.count_nonzero(usable))
+    if without and empty == "error":
+        raise UserDataError(
+            f"{without} of {len(people)} users have no usable record; leave them out with empty='skip' "
+            f"(--empty skip)"
+        )
+    kept = counts[np.flatnonzero(usable)]
+    p = kept.copy()
+    p.data /= np.repeat(totals[usable], np.diff(p.indptr))
+    ids = () if tally.users is None else tuple(tally.users[people[usable]].tolist())
+    gave = isinstance(known, Prior) and _gave(known, kept, p)
+    return Users(ids, p, known.categories, strange, without, gave)
+
+
+def _gave(prior: Prior, counts: sparse.csr_array[np.float64], p: sparse.csr_array[np.float64]) -> bool:
+    """Whether the prior equals the pooled or the average distribution of several users: then it is theirs."""
+    q = prior.probabilities
+    if p.shape[0] < 2 or q.min() == q.max():  # a uniform prior tells nothing
+        return False
+    for rows in (counts, p):
+        sums: FloatArray = np.asarray(rows.sum(axis=0)).ravel()
+        if np.allclose(sums / sums.sum(), q, rtol=1e-9, atol=0):
+            return True
+    return False
+
+
+def group_code(tally: Tally, name: str) -> int:
+    """The position of a group, or -1 where no row belongs to it."""
+    return tally.groups.index(name) if name in tally.groups else -1
+
+
+def check_groups(tally: Tally, known: Mapping[str, object], unknown_groups: str) -> None:
+    """Refuse groups without a prior, unless they may be dropped."""
+    filled = {name for g, name in enumerate(tally.groups) if tally.cells(g).stop > tally.cells(g).start}
+    missing = len(filled - set(known))
+    if unknown_groups == "drop" and filled & set(known):
+        return
+    if missing:
+        names = [*map(repr, list(known)[:SHOWN]), *(["…"] if len(known) > SHOWN else [])]
+        raise TableError(
+            f"{missing} of {len(filled)} groups have no prior; there are priors for {', '.join(names)}"
+        )
