@@ -1,43 +1,85 @@
 """`make figures`: the pictures and tables of the documents, from the data that are there.
 
-MovieLens is read from the folder named by the environment variable SOTTOVOCE_DATA, which holds the official
-folders ml-100k and ml-1m.
+Real data are read from the folder named by the environment variable SOTTOVOCE_DATA: the official folders
+ml-100k and ml-1m, and avazu with the log (train.gz) or a small sample of it (any .csv). Without it the Avazu
+experiment runs on invented data in the same format.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from sottovoce.demo import demo_comparison, demo_data
 from sottovoce.plots import demo_picture
 
-from . import movielens, synthetic
+from . import avazu, avazu_like, movielens, synthetic
 from .documents import ROOT, update
+from .results import versus_mollifier
+
+ROWS = 1_000_000
+SHOWN = (
+    "synthetic.png",
+    "movielens.png",
+    "movielens-figure4.png",
+    "movielens-appendix.png",
+    "avazu-like-C18.png",
+)
 
 
 def main() -> None:
     """Make everything anew and say what was written and what was skipped."""
-    images = ROOT / "docs" / "images"
-    results = ROOT / "results"
+    images, results = ROOT / "docs" / "images", ROOT / "results"
     images.mkdir(parents=True, exist_ok=True)
     data = demo_data()
     written = [demo_picture(data, demo_comparison(data), images / "demo.png"), *synthetic.run(results)]
     place = os.environ.get("SOTTOVOCE_DATA")
     folder = Path(place) if place else None
-    if folder is not None and (folder / "ml-1m").is_dir() and (folder / "ml-100k").is_dir():
-        for counting in movielens.COUNTING:
-            written += movielens.run(folder, results, counting)
-            print(f"\nMovieLens, {counting}\n{movielens.summary(movielens.measure(folder, counting))}\n")
-    else:
-        print("skipped   MovieLens: set SOTTOVOCE_DATA to the folder that holds ml-100k and ml-1m")
+    written += run_movielens(folder, results)
+    written += run_avazu(folder, results)
     for path in written:
-        if path.name in ("synthetic.png", "movielens.png"):
+        if path.name in SHOWN:
             shutil.copy(path, images / path.name)
         print(f"written   {path.relative_to(ROOT)}")
     changed = update()
     print(f"tables    {', '.join(changed) if changed else 'all up to date'}")
+
+
+def run_movielens(folder: Path | None, results: Path) -> list[Path]:
+    """Both counting rules, if the data are there."""
+    if folder is None or not ((folder / "ml-1m").is_dir() and (folder / "ml-100k").is_dir()):
+        print("skipped   MovieLens: set SOTTOVOCE_DATA to the folder that holds ml-100k and ml-1m")
+        return []
+    written: list[Path] = []
+    for counting in movielens.COUNTING:
+        paths, rows = movielens.run(folder, results, counting)
+        print(f"\nMovieLens, {counting}\n{movielens.summary(rows)}\n")
+        written += paths
+    return written
+
+
+def run_avazu(folder: Path | None, results: Path) -> list[Path]:
+    """The log if it is there, its sample if there is one, and always an invented log of a million rows."""
+    written: list[Path] = []
+    log = folder / "avazu" / "train.gz" if folder is not None else None
+    samples = sorted((folder / "avazu").glob("*.csv")) if folder is not None else []
+    if log is not None and log.is_file():
+        written += avazu.run(log, results)[0]
+    else:
+        print("skipped   Avazu: SOTTOVOCE_DATA has no avazu/train.gz")
+    if samples:
+        few = avazu.Rules(rows_per_device=2, devices_per_value=5)
+        paths, _ = avazu.run(samples[0], results, rules=few, stem="avazu-sample", title="a sample of Avazu")
+        written += paths
+    else:
+        print("skipped   the Avazu sample: SOTTOVOCE_DATA has no avazu/*.csv")
+    with tempfile.TemporaryDirectory() as temporary:
+        invented = avazu_like.write(Path(temporary) / "log.csv.gz", ROWS)
+        paths, rows = avazu.run(invented, results, stem="avazu-like", title="Invented log in Avazu's format")
+    print(f"\nInvented log of {ROWS:,} rows\n{versus_mollifier(rows, ('attribute', 'epsilon', 'group'))}\n")
+    return [*written, *paths]
 
 
 if __name__ == "__main__":

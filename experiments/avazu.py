@@ -15,26 +15,25 @@ memory.
 
 from __future__ import annotations
 
+import argparse
+import sys
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sottovoce as sv
+from sottovoce.plots import new_figure
+
+from .results import Row, draw_groups, save_both, share_legend, versus_mollifier, write_table
 
 ATTRIBUTES = ("C1", "C14", "C15", "C16", "C17", "C18", "C19", "C20", "C21")
 EPSILONS = (8.0, 12.0, 16.0)
 COLUMNS = (
-    "attribute",
-    "epsilon",
-    "group",
-    "sampler",
-    "users",
-    "max_tv",
-    "mean_tv",
-    "p99_tv",
-    "prior_from_users",
-)
-DRAWN = ("minimax_kernel", "relative_mollifier", "kernel_clip", "prior_minimax", "blend")
-NULL_DEVICE = "a99f214a"
+    "attribute", "epsilon", "group", "sampler", "users", "max_tv", "mean_tv", "p99_tv", "prior_from_users",
+)  # fmt: skip
+MAIN = ("C18", 12.0)
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,12 @@ class Rules:
 
 
 def measure(
-    path: Path, attribute: str, epsilons: tuple[float, ...] = EPSILONS, rules: Rules | None = None
-) -> list[dict[str, object]]:
+    path: Path, attribute: str, epsilons: Sequence[float] = EPSILONS, rules: Rules | None = None
+) -> list[Row]:
     """One tidy row per epsilon, value of the attribute and sampler."""
     least = rules or Rules()
     counted = sv.count_table(path, user="device_id", item="site_id", by=attribute, top_by="click")
-    priors = sv.build_prior(
+    priors: Any = sv.build_prior(
         counted,
         top=least.sites,
         minimum_rows=least.rows_per_device,
@@ -72,22 +71,99 @@ def measure(
         for value, prior in priors.items()
     }
     return [
-        dict(
-            zip(
-                COLUMNS,
-                (
-                    attribute,
-                    row.epsilon,
-                    row.group,
-                    row.sampler.split("(")[0],
-                    row.users,
-                    row.maximum,
-                    row.mean,
-                    row.p99,
-                    row.prior_from_users,
-                ),
-                strict=True,
-            )
-        )
+        {
+            "attribute": attribute,
+            "epsilon": row.epsilon,
+            "group": row.group,
+            "sampler": row.sampler.split("(")[0],
+            "users": row.users,
+            "max_tv": row.maximum,
+            "mean_tv": row.mean,
+            "p99_tv": row.p99,
+            "prior_from_users": row.prior_from_users,
+        }
         for row in sv.compare(users, samplers, sv.TV)
     ]
+
+
+def draw(rows: Sequence[Row], attribute: str, epsilons: Sequence[float], title: str) -> Any:
+    """One panel per epsilon: the maximum TV within every value of the attribute."""
+    mine = [row for row in rows if row["attribute"] == attribute]
+    groups = sorted(dict.fromkeys(row["group"] for row in mine), key=lambda group: (len(group), group))
+    figure = new_figure(1 + 4.2 * len(epsilons), 3.8)
+    panels = figure.subplots(1, len(epsilons), squeeze=False)[0]
+    for axes, epsilon in zip(panels, epsilons, strict=True):
+        draw_groups(axes, [row for row in mine if row["epsilon"] == epsilon], groups)
+        axes.set_title(f"ε = {epsilon:g}")
+    panels[0].set_ylabel("maximum TV over the devices")
+    share_legend(figure)
+    figure.suptitle(f"{title}, values of {attribute}\n(priors made from the devices themselves)", fontsize=10)
+    return figure
+
+
+def run(
+    path: Path,
+    output: Path,
+    *,
+    attributes: Sequence[str] = ATTRIBUTES,
+    epsilons: Sequence[float] = EPSILONS,
+    rules: Rules | None = None,
+    stem: str = "avazu",
+    title: str = "Avazu",
+) -> tuple[list[Path], list[Row]]:
+    """Write the tidy table, Figure 3 where it can be drawn, and one appendix figure per attribute."""
+    output.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
+    for attribute in attributes:
+        begin = time.perf_counter()
+        try:
+            found = measure(path, attribute, epsilons, rules)
+        except sv.TableError as problem:
+            if "no prior is left" not in str(problem):
+                raise
+            print(f"skipped   {attribute}: no value has enough devices", flush=True)
+            continue
+        rows += found
+        taken, values = time.perf_counter() - begin, len({row["group"] for row in found})
+        print(f"measured  {attribute}: {values} values in {taken:.1f} s", flush=True)
+    if not rows:
+        raise sv.TableError(f"{path}: no attribute has a value with enough devices; lower the thresholds")
+    written = [write_table(rows, COLUMNS, output / f"{stem}.csv")]
+    measured = list(dict.fromkeys(row["attribute"] for row in rows))
+    if MAIN[0] in measured and MAIN[1] in epsilons:
+        written += save_both(draw(rows, MAIN[0], (MAIN[1],), title), output, f"{stem}-figure3")
+    for attribute in measured:
+        written += save_both(draw(rows, attribute, epsilons, title), output, f"{stem}-{attribute}")
+    return written, rows
+
+
+def main() -> int:
+    """Run on a file and print who wins."""
+    parser = argparse.ArgumentParser(description="The Avazu experiment on a log in its 24 columns.")
+    parser.add_argument("path", type=Path, help="train.gz, or any CSV, gzip CSV or Parquet in its columns")
+    parser.add_argument("--attribute", action="append", choices=ATTRIBUTES, help="repeat; default all nine")
+    parser.add_argument("--epsilon", action="append", type=float, help="repeat; default 8, 12 and 16")
+    parser.add_argument("--rows-per-device", type=int, default=Rules.rows_per_device)
+    parser.add_argument("--sites", type=int, default=Rules.sites)
+    parser.add_argument("--devices-per-value", type=int, default=Rules.devices_per_value)
+    parser.add_argument("--output", type=Path, default=Path("results"))
+    given = parser.parse_args()
+    try:
+        written, rows = run(
+            given.path,
+            given.output,
+            attributes=given.attribute or ATTRIBUTES,
+            epsilons=given.epsilon or EPSILONS,
+            rules=Rules(given.rows_per_device, given.sites, given.devices_per_value),
+        )
+    except sv.SottovoceError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    print(versus_mollifier(rows, ("attribute", "epsilon", "group")))
+    print(f"The priors were made from the devices they serve: {rows[0]['prior_from_users']}.")
+    print(*(f"written   {path}" for path in written), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

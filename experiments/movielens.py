@@ -5,18 +5,24 @@ The published numbers come from counting every genre flag of every rated film, u
 genres (`all-genres`); the paper's text says primary genre and summed ratings (`primary-rating`, here with a
 smoothing of one, because no film has Fantasy as its first genre in some groups). Both are here.
 
+    python -m experiments.movielens FOLDER --count all-genres
+
 The data are not ours to ship. Put the official folders ml-100k and ml-1m side by side and name that folder.
 """
 
 from __future__ import annotations
 
-import csv
+import argparse
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.plots import new_figure, save_figure, style
+from sottovoce.plots import new_figure, style
+
+from .results import DRAWN, Row, draw_groups, save_both, share_legend, versus_mollifier, write_table
 
 GENRES = (
     "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
@@ -25,7 +31,6 @@ GENRES = (
 GROUPS = ("up to 24", "25-34", "35-44", "45-49", "50-54", "55 and over")
 EPSILONS = tuple(float(epsilon) for epsilon in range(1, 9))
 COUNTING = ("all-genres", "primary-rating")
-DRAWN = ("minimax_kernel", "relative_mollifier", "kernel_clip", "prior_minimax", "blend")
 COLUMNS = ("epsilon", "group", "sampler", "users", "max_tv", "mean_tv", "p99_tv")
 _UPPER = np.array([24, 34, 44, 49, 54])
 
@@ -94,9 +99,9 @@ def data(folder: Path, counting: str) -> dict[str, tuple[sv.Prior, np.ndarray]]:
     return out
 
 
-def measure(folder: Path, counting: str = "all-genres") -> list[dict[str, object]]:
+def measure(folder: Path, counting: str = "all-genres") -> list[Row]:
     """One tidy row per epsilon, group and sampler."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for group, (prior, users) in data(folder, counting).items():
         for epsilon in EPSILONS:
             for row in sv.compare(users, [make(prior, epsilon) for make in sv.SAMPLERS.values()], sv.TV):
@@ -106,38 +111,13 @@ def measure(folder: Path, counting: str = "all-genres") -> list[dict[str, object
     return rows
 
 
-def summary(rows: list[dict[str, object]]) -> str:
-    """Averages over the cells, and how often each sampler beats the relative mollifier in the maximum."""
-    cells = {(row["epsilon"], row["group"], row["sampler"]): row for row in rows}
-    keys = list(dict.fromkeys((row["epsilon"], row["group"]) for row in rows))
-    lines = [
-        "| sampler | max TV | mean TV | p99 TV | cells won | by | cells lost |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for name in sv.SAMPLERS:
-        mine = [cells[*key, name] for key in keys]
-        rival = np.array([float(cells[*key, "relative_mollifier"]["max_tv"]) for key in keys])  # type: ignore[arg-type]
-        own = np.array([float(row["max_tv"]) for row in mine])  # type: ignore[arg-type]
-        # The paper compares what it prints: two decimals.
-        gap = np.round(rival, 2) - np.round(own, 2)
-        won = gap > 0
-        by = f"{gap[won].mean():.3f}" if won.any() else "–"
-        means = [np.mean([float(row[c]) for row in mine]) for c in ("max_tv", "mean_tv", "p99_tv")]  # type: ignore[arg-type]
-        shares = f"{won.mean():.1%} | {by} | {(gap < 0).mean():.1%}"
-        lines.append(f"| `{name}` | {means[0]:.3f} | {means[1]:.3f} | {means[2]:.3f} | {shares} |")
-    return "\n".join(lines)
+def summary(rows: list[Row]) -> str:
+    """Averages over the 48 cells, and how often each sampler beats the relative mollifier in the maximum."""
+    return versus_mollifier(rows, ("epsilon", "group"))
 
 
-def run(folder: Path, output: Path, counting: str = "all-genres") -> list[Path]:
-    """Write the tidy table and the figure of the maxima as PNG and PDF."""
-    output.mkdir(parents=True, exist_ok=True)
-    rows = measure(folder, counting)
-    stem = "movielens" if counting == "all-genres" else "movielens-primary"
-    table = output / f"{stem}.csv"
-    with table.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, COLUMNS)
-        out.writeheader()
-        out.writerows(rows)
+def draw_lines(rows: list[Row]) -> Any:
+    """One panel per age group, against epsilon."""
     figure = new_figure(12, 7)
     for axes, group in zip(figure.subplots(2, 3, sharey=True).flat, GROUPS, strict=True):
         for name in DRAWN:
@@ -145,10 +125,52 @@ def run(folder: Path, output: Path, counting: str = "all-genres") -> list[Path]:
             axes.plot(EPSILONS, [row["max_tv"] for row in mine], label=name, markersize=4, **style(name))
         axes.set_title(group)
         axes.grid(color="#EEEEEE")
-    figure.axes[0].set_ylim(
-        0, 1.05 * max(float(str(row["max_tv"])) for row in rows if row["sampler"] in DRAWN)
-    )
+    figure.axes[0].set_ylim(0, 1.05 * max(row["max_tv"] for row in rows if row["sampler"] in DRAWN))
     figure.supxlabel("epsilon")
     figure.supylabel("maximum TV over the users of the group")
     figure.axes[0].legend(fontsize=8)
-    return [table, *(save_figure(figure, output / f"{stem}.{kind}") for kind in ("png", "pdf"))]
+    return figure
+
+
+def draw_bars(rows: list[Row], epsilons: tuple[float, ...]) -> Any:
+    """One panel per epsilon, bars per age group: Figure 4 (one epsilon), and the appendix (all of them)."""
+    across = min(len(epsilons), 4)
+    down = -(-len(epsilons) // across)
+    figure = new_figure(4.6 if down * across == 1 else 3.6 * across, 3.6 * down)
+    for axes, epsilon in zip(figure.subplots(down, across, squeeze=False).flat, epsilons, strict=True):
+        draw_groups(axes, [row for row in rows if row["epsilon"] == epsilon], GROUPS)
+        axes.set_title(f"ε = {epsilon:g}")
+    figure.supylabel("maximum TV over the users of the group", fontsize=9)
+    share_legend(figure)
+    return figure
+
+
+def run(folder: Path, output: Path, counting: str = "all-genres") -> tuple[list[Path], list[Row]]:
+    """Write the tidy table, Figure 4, the appendix figure and the lines against epsilon."""
+    rows = measure(folder, counting)
+    stem = "movielens" if counting == "all-genres" else "movielens-primary"
+    written = [write_table(rows, COLUMNS, output / f"{stem}.csv")]
+    written += save_both(draw_lines(rows), output, stem)
+    written += save_both(draw_bars(rows, (5.0,)), output, f"{stem}-figure4")
+    return [*written, *save_both(draw_bars(rows, EPSILONS), output, f"{stem}-appendix")], rows
+
+
+def main() -> int:
+    """Run one counting rule and print the summary."""
+    parser = argparse.ArgumentParser(description="The MovieLens experiment.")
+    parser.add_argument("folder", type=Path, help="the folder that holds ml-100k and ml-1m")
+    parser.add_argument("--count", choices=COUNTING, default=COUNTING[0])
+    parser.add_argument("--output", type=Path, default=Path("results"))
+    given = parser.parse_args()
+    for name in ("ml-100k", "ml-1m"):
+        if not (given.folder / name).is_dir():
+            print(f"error: there is no folder {given.folder / name}", file=sys.stderr)
+            return 2
+    written, rows = run(given.folder, given.output, given.count)
+    print(summary(rows))
+    print(*(f"written   {path}" for path in written), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

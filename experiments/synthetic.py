@@ -7,19 +7,18 @@ for every sampler of the library.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.plots import new_figure, save_figure, style
+from sottovoce.plots import new_figure, style
+
+from .results import DRAWN, Row, save_both, write_table
 
 N, EPSILON, ROUNDS = 100, 8.0, 10
 FIRST = np.linspace(1 / N, 0.99, 100)
 COLUMNS = ("p1", "divergence", "sampler", "mean", "standard_error")
-PAPER = ("minimax_kernel", "relative_mollifier")
-DRAWN = (*PAPER, "kernel_clip", "prior_minimax", "blend")
 
 
 def users() -> np.ndarray:
@@ -35,9 +34,9 @@ def prior(round_number: int) -> sv.Prior:
     return sv.Prior(range(N), q / q.sum())
 
 
-def measure() -> list[dict[str, object]]:
+def measure() -> list[Row]:
     """One tidy row per p_1, divergence and sampler."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     everyone = users()
     for name, make in sv.SAMPLERS.items():
         for f in (sv.TV, sv.KL):
@@ -54,13 +53,8 @@ def measure() -> list[dict[str, object]]:
 
 def run(folder: Path) -> list[Path]:
     """Write synthetic.csv and the figure as PNG and PDF."""
-    folder.mkdir(parents=True, exist_ok=True)
     rows = measure()
-    table = folder / "synthetic.csv"
-    with table.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, COLUMNS)
-        out.writeheader()
-        out.writerows(rows)
+    table = write_table(rows, COLUMNS, folder / "synthetic.csv")
     figure = new_figure(11, 4.4)
     for axes, name in zip(figure.subplots(1, 2), ("tv", "kl"), strict=True):
         for sampler in DRAWN:
@@ -77,4 +71,4 @@ def run(folder: Path) -> list[Path]:
         axes.grid(color="#EEEEEE")
         axes.legend(fontsize=8)
     figure.suptitle(f"n = {N}, ε = {EPSILON:g}: users from uniform to one dominant category")
-    return [table, *(save_figure(figure, folder / f"synthetic.{kind}") for kind in ("png", "pdf"))]
+    return [table, *save_both(figure, folder, "synthetic")]

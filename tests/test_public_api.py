@@ -20,8 +20,8 @@ FLOW = [
     "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
     "samplers", "catalogue", "users", "tally", "weights", "exact", "randomness", "draws", "linear_draws",
     "document", "mechanism", "mechanism_file", "certify", "ledger", "audit", "comparison", "tuning",
-    "cards", "files", "frames", "tables", "inputs", "demo", "plots", "_terminal", "_parsing", "commands",
-    "table_commands", "release_commands", "cli", "__main__",
+    "cards", "files", "frames", "tables", "inputs", "spark_session", "spark", "demo", "plots", "_terminal",
+    "_parsing", "commands", "table_commands", "release_commands", "cli", "__main__",
 ]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_only_frames_and_plots_know_heavy_libraries() -> None:
         "polars": {"files", "comparison"},
         "narwhals": {"frames"},
         "pyarrow": {"frames", "spark"},
-        "pyspark": {"spark"},
+        "pyspark": {"spark", "spark_session"},
         "matplotlib": {"plots"},
         "typer": {"commands", "table_commands", "release_commands"},
         "rich": {"commands", "table_commands", "release_commands", "_terminal"},

@@ -111,7 +111,7 @@ def compare(
     for sampler in chosen:
         for measure in measures:
             values = np.atleast_1d(sampler.divergence(rows_for(users, sampler.prior), measure))
-            rows.append(compared(group, sampler, measure, values, gave))
+            rows.append(compared(group, sampler, measure, len(values), summarise(values), gave))
         if progress is not None:
             progress()
     return Comparison(tuple(rows))
@@ -136,16 +136,21 @@ def _compare_groups(
 
 
 def compared(
-    group: str, sampler: Sampler, measure: FDivergence, values: FloatArray, gave_prior: bool
+    group: str,
+    sampler: Sampler,
+    measure: FDivergence,
+    users: int,
+    summary: Mapping[str, float],
+    gave_prior: bool,
 ) -> ComparisonRow:
-    """The row for one sampler from one number per user."""
+    """The row for one sampler from the summary of one number per user."""
     return ComparisonRow(
         group=group,
         epsilon=sampler.epsilon,
         sampler=label(sampler),
         divergence=measure.name,
-        users=len(values),
-        **summarise(values),
+        users=users,
+        **summary,
         worst_case=sampler.worst_case(measure),
         keeps_prior=sampler.keeps_prior,
         prior_from_users=gave_prior or sampler.prior.made_from_users,

@@ -69,10 +69,10 @@ def count_table(
     """
     columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
     if not isinstance(table, str | Path):
-        return _tally(_cells(table, columns, None), columns, as_text=False)
+        return tally_of(_cells(table, columns, None), columns, as_text=False)
     path = Path(table)
     with files.naming(path):
-        return _tally(_cells(files.scan_table(path), columns, path), columns, as_text=True)
+        return tally_of(_cells(files.scan_table(path), columns, path), columns, as_text=True)
 
 
 def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
@@ -157,7 +157,7 @@ def _unpivoted(
     return long, {**keys, "item": "wide_item"}, {"amount": "wide_amount"}
 
 
-def _tally(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
+def tally_of(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
     """Turn names into codes, and refuse what is missing or wrong."""
     rows = cells["rows"].to_numpy().astype(np.intp)
     if len(rows) == 0:

@@ -97,13 +97,9 @@ def read_user_groups(
     """The users of every group from a file of histories, and how counted; `options` are of `read_users`."""
     path = Path(path)
     with naming(path):
-        columns = _columns_of(path)
-        if wide:
-            items: Any = [name for name in columns if name not in (user, by)]
-            column, how = None, f"a wide table of {len(items)} categories"
-        else:
-            items, column = item, amount_column(columns, weight, PRIVATE_AMOUNTS)
-            how = f"weights from column {column!r}" if column else "every row counts once"
+        items, column, how = private_columns(
+            _columns_of(path), user=user, item=item, weight=weight, by=by, wide=wide
+        )
         counted = count_table(path, user=user, item=items, weight=column, by=by)
         read = read_users(counted, prior=known if by is not None else known["all"], **options)
         users = read if isinstance(read, dict) else {"all": read}
@@ -113,6 +109,17 @@ def read_user_groups(
     refused = sum(group.refused for group in users.values())
     how += f"; {dropped} rows with unknown items dropped" if dropped else ""
     return users, how + (f"; {refused} users with no usable record left out" if refused else "")
+
+
+def private_columns(
+    columns: list[str], *, user: str, item: str, weight: str | None, by: str | None, wide: bool
+) -> tuple[str | list[str], str | None, str]:
+    """Which columns hold the items and the weights of a file of histories, and how that is said."""
+    if wide:
+        items = [name for name in columns if name not in (user, by)]
+        return items, None, f"a wide table of {len(items)} categories"
+    column = amount_column(columns, weight, PRIVATE_AMOUNTS)
+    return item, column, f"weights from column {column!r}" if column else "every row counts once"
 
 
 def write_priors(data: PublicData, path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from . import catalogue, files
+from . import _validate, catalogue, files
 from ._parsing import parse_divergence, parse_sampler
 from ._terminal import (
     NOT_PRIVATE,
@@ -23,10 +23,12 @@ from ._terminal import (
     working,
 )
 from .commands import AsJson, By, Count, Epsilons, Item, PriorFile, Smoothing, app, public_data
-from .comparison import compare
-from .errors import TableError
-from .inputs import PublicData, read_user_groups, write_priors
+from .comparison import Comparison, compare
+from .divergences import FDivergence
+from .errors import ParameterError, TableError
+from .inputs import PublicData, private_columns, read_user_groups, write_priors
 from .prior import FROM_USERS
+from .samplers import Sampler
 
 Wide = Annotated[
     bool, typer.Option("--wide", help="A column per category instead of a row per item; other columns none.")
@@ -197,6 +199,12 @@ def compare_command(
         Path | None,
         typer.Option("--output", "-o", help="Also write the rows (.csv, .parquet or .json)."),
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local: in this process; spark: on a cluster (sottovoce[spark]).")
+    ] = "local",
+    master: Annotated[
+        str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """How far each sampler's release is from each user's own data.
@@ -212,31 +220,33 @@ def compare_command(
     measures = [parse_divergence(text) for text in divergence or ["tv"]]
     if output is not None:
         files.check_writable(output, prior_file, users_file)
+    _validate.one_of(("local", "spark"), engine=engine)
+    if master is not None and engine != "spark":
+        raise ParameterError("--master is for --engine spark")
     public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
     samplers = {
         group: [make(prior, e, **options) for e in epsilon for make, options in makers]
         for group, prior in public.priors.items()
     }
-    with working(f"counting {users_file.name}"):
-        groups, private = read_user_groups(
-            users_file,
-            public.priors,
-            user=user,
-            item=item,
-            weight=weight,
-            by=public.by,
-            wide=wide,
-            unknown=unknown,
-            other=other,
-            empty=empty,
-            unknown_groups=unknown_groups,
-            minimum_rows=minimum_rows,
-        )
+    reading = {
+        "unknown": unknown,
+        "other": other,
+        "empty": empty,
+        "unknown_groups": unknown_groups,
+        "minimum_rows": minimum_rows,
+    }
+    columns = {"user": user, "item": item, "weight": weight, "by": public.by, "wide": wide}
+    if engine == "spark":
+        with working("comparing on Spark"):
+            table, private = _compare_on_spark(users_file, master, samplers, measures, columns, reading)
+    else:
+        with working(f"counting {users_file.name}"):
+            groups, private = read_user_groups(users_file, public.priors, **columns, **reading)  # type: ignore[arg-type]
+        quiet = as_json or not errors.is_terminal
+        with Progress(console=errors, transient=True, disable=quiet) as progress:
+            task = progress.add_task("comparing", total=sum(len(samplers[group]) for group in groups))
+            table = compare(groups, samplers, measures, progress=lambda: progress.advance(task))
     print_note(f"{prior_file.name}: {public.how}. {users_file.name}: {private}.")
-    quiet = as_json or not errors.is_terminal
-    with Progress(console=errors, transient=True, disable=quiet) as progress:
-        task = progress.add_task("comparing", total=sum(len(samplers[group]) for group in groups))
-        table = compare(groups, samplers, measures, progress=lambda: progress.advance(task))
     if output is not None:
         files.write_rows(table.to_dicts(), output)
         print_note(f"written to {output}")
@@ -246,3 +256,37 @@ def compare_command(
     else:
         print_comparison(table)
         print_note(NOT_PRIVATE)
+
+
+def _compare_on_spark(
+    path: Path,
+    master: str | None,
+    samplers: dict[str, list[Sampler]],
+    measures: list[FDivergence],
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+) -> tuple[Comparison, str]:
+    """The comparison on Spark, and how the file was counted."""
+    from . import spark
+    from .spark_session import read_file, session
+
+    started = session(master)
+    try:
+        with files.naming(path):
+            frame = read_file(started, str(path))
+            item, weight, how = private_columns(frame.columns, **columns)
+            by = columns["by"]
+            table = spark.compare(
+                frame,
+                samplers if by is not None else samplers["all"],
+                measures,
+                user=columns["user"],
+                item=item,
+                weight=weight,
+                by=by,
+                as_text=True,
+                **reading,
+            )
+    finally:
+        started.stop()
+    return table, f"{how}, on Spark"

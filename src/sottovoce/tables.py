@@ -129,11 +129,14 @@ def read_users(
     if not counted.by:
         raise ParameterError("a prior per group needs the group column: by=")
     known: Mapping[str, Any] = dict.fromkeys(counted.groups, prior) if single else prior  # type: ignore[assignment]
-    tally.check_groups(counted, known, unknown_groups)
+    filled = tally.filled_groups(counted)
+    tally.check_groups(filled, known, unknown_groups)
     return {
-        name: tally.users_of(counted, g, known[name], unknown=unknown, other=other, empty=empty)
-        for g, name in enumerate(counted.groups)
-        if name in known and counted.cells(g).stop > counted.cells(g).start
+        name: tally.users_of(
+            counted, counted.groups.index(name), known[name], unknown=unknown, other=other, empty=empty
+        )
+        for name in filled
+        if name in known
     }
 
 

@@ -170,16 +170,7 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     position = np.array([index.get(tally.items[i], rest) for i in met], dtype=np.intp)[where]
     strange = int(rows[position < 0].sum())
     if strange and unknown == "error":
-        kinds = {type(known.categories[0]), type(tally.items[0])}
-        what = (
-            "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
-            if len(kinds) == 1
-            else "one side has text, the other whole numbers"
-        )
-        raise UserDataError(
-            f"items must be categories of the prior: {strange} of {int(rows.sum())} rows do not name one; "
-            f"{what}"
-        )
+        raise unknown_items(strange, int(rows.sum()), tally.items[0], known)
     used = (position >= 0) & (amount > 0)
     counts = sparse.coo_array(
         (amount[used], (person[used], position[used])), shape=(len(people), len(known.categories))
@@ -188,42 +179,56 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     usable = totals > 0
     without = len(people) - int(np.count_nonzero(usable))
     if without and empty == "error":
-        raise UserDataError(
-            f"{without} of {len(people)} users have no usable record; leave them out with empty='skip' "
-            f"(--empty skip)"
-        )
-    kept = counts[np.flatnonzero(usable)]
-    p = kept.copy()
+        raise no_record(without, len(people))
+    p = counts[np.flatnonzero(usable)]
     p.data /= np.repeat(totals[usable], np.diff(p.indptr))
     ids = () if tally.users is None else tuple(tally.users[people[usable]].tolist())
-    gave = isinstance(known, Prior) and _gave(known, kept, p)
-    return Users(ids, p, known.categories, strange, without, gave)
+    gave = isinstance(known, Prior) and is_average(known, len(ids), *averages(p, totals[usable]))
+    return Users(ids, p, known.categories, strange, without, gave, totals[usable])
 
 
-def _gave(prior: Prior, counts: sparse.csr_array[np.float64], p: sparse.csr_array[np.float64]) -> bool:
-    """Whether the prior equals the pooled or the average distribution of several users: then it is theirs."""
+def averages(p: sparse.csr_array[np.float64], amounts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What users with these distributions and total amounts give together: pooled, and one share each."""
+    pooled: FloatArray = np.asarray(p.T @ amounts)
+    shared: FloatArray = np.asarray(p.sum(axis=0)).ravel()
+    return pooled, shared
+
+
+def unknown_items(strange: int, total: int, one: Category, known: Categories) -> UserDataError:
+    """The error for items that are no category: how many rows, and what to do about them."""
+    advice = "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
+    if type(one) is not type(known.categories[0]):
+        advice = "one side has text, the other whole numbers"
+    return UserDataError(
+        f"items must be categories of the prior: {strange} of {total} rows do not name one; {advice}"
+    )
+
+
+def no_record(without: int, people: int) -> UserDataError:
+    """The error for users who have nothing left."""
+    return UserDataError(
+        f"{without} of {people} users have no usable record; leave them out with empty='skip' (--empty skip)"
+    )
+
+
+def is_average(prior: Prior, users: int, *sums: FloatArray) -> bool:
+    """Whether the prior is one of several users' sums, normalised: then it was made from them."""
     q = prior.probabilities
-    if p.shape[0] < 2 or q.min() == q.max():  # a uniform prior tells nothing
+    if users < 2 or q.min() == q.max():  # a uniform prior tells nothing
         return False
-    for rows in (counts, p):
-        sums: FloatArray = np.asarray(rows.sum(axis=0)).ravel()
-        if np.allclose(sums / sums.sum(), q, rtol=1e-9, atol=0):
-            return True
-    return False
+    return any(np.allclose(one / one.sum(), q, rtol=1e-9, atol=0) for one in sums)
 
 
-def group_code(tally: Tally, name: str) -> int:
-    """The position of a group, or -1 where no row belongs to it."""
-    return tally.groups.index(name) if name in tally.groups else -1
+def filled_groups(tally: Tally) -> list[str]:
+    """The groups that have rows."""
+    sizes = np.bincount(tally.group, minlength=len(tally.groups))
+    return [name for name, size in zip(tally.groups, sizes.tolist(), strict=True) if size]
 
 
-def check_groups(tally: Tally, known: Mapping[str, object], unknown_groups: str) -> None:
-    """Refuse groups without a prior, unless they may be dropped."""
-    filled = {name for g, name in enumerate(tally.groups) if tally.cells(g).stop > tally.cells(g).start}
-    missing = len(filled - set(known))
-    if unknown_groups == "drop" and filled & set(known):
-        return
-    if missing:
+def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_groups: str) -> None:
+    """Refuse groups without a prior, unless they may be dropped and something is left."""
+    missing = len(set(filled) - set(known))
+    if missing and (unknown_groups == "error" or missing == len(filled)):
         names = [*map(repr, list(known)[:SHOWN]), *(["…"] if len(known) > SHOWN else [])]
         raise TableError(
             f"{missing} of {len(filled)} groups have no prior; there are priors for {', '.join(names)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from .errors import UserDataError
 from .prior import Category, Prior
@@ -25,6 +26,7 @@ class Users:
     dropped: int = 0  # rows left out because the prior does not know their item
     refused: int = 0  # users left out because they have no usable record
     gave_prior: bool = False  # the prior is the average of these very users
+    amounts: npt.NDArray[np.float64] | None = None  # each user's total, before it became a distribution
 
     def __len__(self) -> int:
         return len(self.ids)
