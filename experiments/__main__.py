@@ -16,7 +16,7 @@ from sottovoce.demo import demo_comparison, demo_data
 from sottovoce.plots import demo_picture
 
 from . import avazu, avazu_like, movielens, synthetic
-from .documents import ROOT, update
+from .documents import ROOT, update, write_block
 from .results import versus_mollifier
 
 ROWS = 1_000_000
@@ -56,6 +56,9 @@ def run_movielens(folder: Path | None, results: Path) -> list[Path]:
     for counting in movielens.COUNTING:
         paths, rows = movielens.run(folder, results, counting)
         print(f"\nMovieLens, {counting}\n{movielens.summary(rows)}\n")
+        if counting == movielens.COUNTING[0]:
+            write_block("docs/experiments.md", "movielens", movielens.summary(rows))
+            write_block("docs/experiments.md", "maxima", movielens.maxima(rows))
         written += paths
     return written
 
@@ -78,7 +81,9 @@ def run_avazu(folder: Path | None, results: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as temporary:
         invented = avazu_like.write(Path(temporary) / "log.csv.gz", ROWS)
         paths, rows = avazu.run(invented, results, stem="avazu-like", title="Invented log in Avazu's format")
-    print(f"\nInvented log of {ROWS:,} rows\n{versus_mollifier(rows, ('attribute', 'epsilon', 'group'))}\n")
+    won = versus_mollifier(rows, ("attribute", "epsilon", "group"))
+    print(f"\nInvented log of {ROWS:,} rows\n{won}\n")
+    write_block("docs/experiments.md", "avazu-like", won)
     return [*written, *paths]
 
 

@@ -31,16 +31,25 @@ BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
 def rendered(name: str) -> tuple[Path, str, str]:
     """The document of a block, its text now, and its text with the block made anew."""
     file, make = BLOCKS[name]
-    path = ROOT / file
-    text = path.read_text(encoding="utf-8")
+    return ROOT / file, *replace_block(file, name, make())
+
+
+def replace_block(file: str, name: str, content: str) -> tuple[str, str]:
+    """The text of a document now, and with the block replaced."""
+    text = (ROOT / file).read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     if not pattern.search(text):
         raise SystemExit(f"{file} has no block named {name}")
-    return path, text, pattern.sub(lambda match: f"{match[1]}{make()}\n{match[2]}", text)
+    return text, pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
+
+
+def write_block(file: str, name: str, content: str) -> None:
+    """Put a block that needs data, or time, into its document."""
+    (ROOT / file).write_text(replace_block(file, name, content)[1], encoding="utf-8")
 
 
 def update() -> list[str]:
-    """Rewrite every block; return the documents that changed."""
+    """Rewrite every block that needs no data; return the documents that changed."""
     changed = []
     for name in BLOCKS:
         path, before, after = rendered(name)

@@ -116,6 +116,22 @@ def summary(rows: list[Row]) -> str:
     return versus_mollifier(rows, ("epsilon", "group"))
 
 
+def maxima(rows: list[Row]) -> str:
+    """The maxima of the paper's sampler and of the relative mollifier, to two decimals, as Markdown."""
+    values = {(row["group"], row["epsilon"], row["sampler"]): row["max_tv"] for row in rows}
+    lines = [
+        f"| age group | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |",
+        f"|---{'|---:' * len(EPSILONS)}|",
+    ]
+    for group in GROUPS:
+        cells = []
+        for epsilon in EPSILONS:
+            pair = [values[group, epsilon, name] for name in ("minimax_kernel", "relative_mollifier")]
+            cells.append(" / ".join(f"{value:.2f}" for value in pair))
+        lines.append(f"| {group} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def draw_lines(rows: list[Row]) -> Any:
     """One panel per age group, against epsilon."""
     figure = new_figure(12, 7)

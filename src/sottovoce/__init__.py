@@ -51,7 +51,6 @@ from .mechanism import Mechanism
 from .mechanism_file import Policy, load
 from .prior import Prior
 from .samplers import ClipSampler, KernelSampler, Sampler
-from .tally import Tally
 from .tuning import PublicUsers, tuned
 from .users import Users
 
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from .frames import count_table
     from .plots import plot_box, plot_comparison
     from .tables import build_prior, read_users
+    from .tally import Tally
 
 __version__ = "0.1.0"
 
@@ -120,8 +120,9 @@ __all__ = [
     "tuned",
 ]
 
-# Names whose rooms need dataframes or matplotlib: loaded when first asked for.
+# Names whose rooms need dataframes, matplotlib or much of scipy: loaded when first asked for.
 _LATER = {
+    "Tally": "tally",
     "build_prior": "tables",
     "count_table": "frames",
     "read_users": "tables",
