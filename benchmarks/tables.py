@@ -41,9 +41,10 @@ def large_logs() -> list[Line]:
                 path = Path(temporary) / f"log.{kind}"
                 avazu_like.write(path, millions * 10**6)
                 size = path.stat().st_size / 2**30
-                printed = fresh(RUN.format(path=str(path), attribute=ATTRIBUTE))
+                code = RUN.format(path=str(path), attribute=ATTRIBUTE)
+                runs = [[float(word) for word in fresh(code).split()] for _ in range(2)]
                 path.unlink()
-                seconds, memory = map(float, printed.split())
+                seconds, memory = min(run[0] for run in runs), max(run[1] for run in runs)
                 taken[f"{kind} {millions}"] = seconds
                 if millions == 40:
                     what = f"40,000,000 rows of {name} ({size:.1f} GiB) to a table, whole process"

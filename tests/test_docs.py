@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import sottovoce as sv
-from experiments.documents import BLOCKS, rendered
+from experiments import avazu, avazu_like, movielens
+from experiments.documents import BLOCKS, rendered, replace_block
+from experiments.results import versus_mollifier
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -41,6 +45,35 @@ def test_the_readme_examples_run_and_print_what_the_readme_says(
     monkeypatch.chdir(tmp_path)
     exec(compile(releasing, "README.md", "exec"), names)  # noqa: S102
     assert names["client"] == names["mechanism"]
+
+
+def test_the_example_of_the_page_on_tables_runs() -> None:
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "tables.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    out = io.StringIO()
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "tables.md", "exec"), names)  # noqa: S102
+    assert names["prior"].categories == ("Drama", "War", "rest")
+    assert out.getvalue().count("kernel") == 2
+
+
+@pytest.mark.full
+def test_the_table_of_the_invented_log_is_what_the_code_prints(tmp_path: Path) -> None:
+    log = avazu_like.write(tmp_path / "log.csv.gz", 1_000_000)
+    _, rows = avazu.run(log, tmp_path / "out")
+    table = versus_mollifier(rows, ("attribute", "epsilon", "group"))
+    now, anew = replace_block("docs/experiments.md", "avazu-like", table)
+    assert now == anew
+
+
+@pytest.mark.skipif(not os.environ.get("SOTTOVOCE_DATA"), reason="set SOTTOVOCE_DATA to the folder of ml-1m")
+def test_the_movielens_tables_are_what_the_code_prints() -> None:
+    rows = movielens.measure(Path(os.environ["SOTTOVOCE_DATA"]))
+    for name, table in (("movielens", movielens.summary(rows)), ("maxima", movielens.maxima(rows))):
+        now, anew = replace_block("docs/experiments.md", name, table)
+        assert now == anew
 
 
 @pytest.mark.parametrize("name", BLOCKS)
