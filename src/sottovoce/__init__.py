@@ -36,6 +36,7 @@ from .divergences import (
 from .errors import (
     BudgetError,
     CertificateError,
+    EstimateError,
     LedgerError,
     MechanismFileError,
     NotLinearError,
@@ -46,6 +47,7 @@ from .errors import (
     TableError,
     UserDataError,
 )
+from .estimation import Estimate, estimate, how_many
 from .ledger import Ledger
 from .mechanism import Mechanism
 from .mechanism_file import Policy, load
@@ -56,7 +58,7 @@ from .users import Users
 
 if TYPE_CHECKING:
     from .frames import count_table
-    from .plots import plot_box, plot_comparison
+    from .plots import plot_box, plot_comparison, plot_estimate
     from .tables import build_prior, read_users
     from .tally import Tally
 
@@ -77,6 +79,8 @@ __all__ = [
     "ClipSampler",
     "Comparison",
     "ComparisonRow",
+    "Estimate",
+    "EstimateError",
     "FDivergence",
     "KernelSampler",
     "Ledger",
@@ -103,8 +107,10 @@ __all__ = [
     "certify",
     "compare",
     "count_table",
+    "estimate",
     "global_minimax",
     "hockey_stick",
+    "how_many",
     "kernel_clip",
     "load",
     "local_minimax",
@@ -112,6 +118,7 @@ __all__ = [
     "optimal_utility",
     "plot_box",
     "plot_comparison",
+    "plot_estimate",
     "prior_minimax",
     "randomized_response",
     "read_users",
@@ -128,6 +135,7 @@ _LATER = {
     "read_users": "tables",
     "plot_box": "plots",
     "plot_comparison": "plots",
+    "plot_estimate": "plots",
 }
 
 

@@ -4,6 +4,7 @@
     ├── ParameterError   an option is out of range: change the option
     ├── PriorError       the public data cannot serve as a prior: fix, smooth or merge it
     ├── UserDataError    a user's data are not a distribution: fix the data (values are never shown)
+    ├── EstimateError    the reports cannot give what is asked: more reports, or another mechanism
     ├── NotLinearError   the operation needs a kernel and this sampler has none: pick another sampler
     ├── TableError       a file or table cannot be read as asked: fix the file or the column names
     ├── CertificateError the integers do not prove what is claimed: nothing can be released
@@ -37,6 +38,10 @@ class UserDataError(SottovoceError):
 
 class NotLinearError(SottovoceError):
     """The operation needs a linear sampler."""
+
+
+class EstimateError(SottovoceError):
+    """The reports cannot give what is asked of them."""
 
 
 class TableError(SottovoceError):

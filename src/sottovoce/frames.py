@@ -101,14 +101,7 @@ def counted_frame(frame: Any, columns: Columns) -> nw.LazyFrame[Any]:
 
     Nothing is computed yet, and columns that were not named are never read.
     """
-    try:
-        native = nw.from_native(frame)
-    except TypeError:
-        raise TableError(
-            f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
-            f"got {type(frame).__name__}"
-        ) from None
-    table: nw.LazyFrame[Any] = native.lazy() if isinstance(native, nw.DataFrame) else native
+    table = _native(frame)
     schema = table.collect_schema()
     require(list(schema), columns.needed())
     if isinstance(columns.item, str):
@@ -135,6 +128,18 @@ def counted_frame(frame: Any, columns: Columns) -> nw.LazyFrame[Any]:
     table = table.with_columns(*fine) if fine else table
     added = [nw.col(name).sum() for name in [*sums, *(f"fine_{key}" for key in sums)]]
     return table.group_by(*(f"key_{key}" for key in keys)).agg(nw.len().alias("rows"), *added)
+
+
+def _native(frame: Any) -> nw.LazyFrame[Any]:
+    try:
+        native = nw.from_native(frame)
+    except TypeError:
+        raise TableError(
+            f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
+            f"got {type(frame).__name__}"
+        ) from None
+    table: nw.LazyFrame[Any] = native.lazy() if isinstance(native, nw.DataFrame) else native
+    return table
 
 
 def _unpivoted(
@@ -222,6 +227,13 @@ def _codes(column: Any, name: str, rows: IntArray, as_text: bool) -> tuple[Any, 
     names = np.empty(len(order), dtype=object)
     names[:] = values.take(order).to_pylist()
     return names, place[coded.indices.to_numpy()]
+
+
+def column_names(table: Any) -> list[str]:
+    """The names of the columns of a frame or of a file."""
+    if isinstance(table, str | Path):
+        return list(files.scan_table(table).collect_schema().names())
+    return list(_native(table).collect_schema())
 
 
 def require(present: Sequence[str], needed: Sequence[str]) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from .document import write_whole
 from .errors import PriorError, TableError
-from .files import kind_of, naming, read_json, scan_table
-from .frames import count_table, require
+from .files import kind_of, naming, read_json
+from .frames import column_names, count_table, require
 from .mechanism import Mechanism
 from .prior import Prior
 from .tables import build_prior, read_users
@@ -63,7 +63,7 @@ def read_priors(
             if isinstance(loaded, dict):
                 priors = _from_object(loaded, by, options.get("smoothing", 0.0))
                 return PublicData(priors, by, "amounts from the JSON object")
-        columns = _columns_of(path)
+        columns = column_names(path)
         looks_private = (user or "user").casefold() in {name.casefold() for name in columns}
         if wide:
             items: Any = [name for name in columns if name not in (user or "user", by)]
@@ -98,7 +98,7 @@ def read_user_groups(
     path = Path(path)
     with naming(path):
         items, column, how = private_columns(
-            _columns_of(path), user=user, item=item, weight=weight, by=by, wide=wide
+            column_names(path), user=user, item=item, weight=weight, by=by, wide=wide
         )
         counted = count_table(path, user=user, item=items, weight=column, by=by)
         read = read_users(counted, prior=known if by is not None else known["all"], **options)
@@ -145,10 +145,6 @@ def amount_column(columns: list[str], given: str | None, usual: tuple[str, ...])
         return given
     folded = {column.casefold(): column for column in reversed(columns)}
     return next((folded[name] for name in usual if name in folded), None)
-
-
-def _columns_of(path: Path) -> list[str]:
-    return list(scan_table(path).collect_schema().names())
 
 
 def _check_probabilities(counted: Tally, column: str) -> None:

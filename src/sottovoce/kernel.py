@@ -48,7 +48,7 @@ class MinimaxKernel:
         share = np.multiply(self._q, math.expm1(epsilon))
         share += _sum_from(self._q)
         np.divide(self._q, share, out=share)  # q_i / D_i
-        log_m = _sum_before(np.log1p(-share))
+        log_m = sum_before(np.log1p(-share))
         share *= np.exp(log_m, out=log_m)
         # c/q falls with the rank. Where rounding says otherwise, by an ulp or so, privacy decides.
         share /= self._q
@@ -90,8 +90,8 @@ class MinimaxKernel:
     def apply(self, p: FloatArray) -> FloatArray:
         """pK along the last axis, with two cumulative sums."""
         p = p[..., self._order]
-        boosted = _sum_after(p) + math.exp(self.epsilon) * p
-        return self._unsort(self._c * boosted + self._q * _sum_before(p * (self._c / self._q)))
+        boosted = sum_after(p) + math.exp(self.epsilon) * p
+        return self._unsort(self._c * boosted + self._q * sum_before(p * (self._c / self._q)))
 
     def on_support(self, block: Block) -> FloatArray:
         """(pK)_j for the categories j the users have, at the cost of those alone."""
@@ -101,8 +101,8 @@ class MinimaxKernel:
         p = np.take_along_axis(block.p, order, axis=1)
         where = np.minimum(np.take_along_axis(rank, order, axis=1), last - 1)
         c, q = self._c[where], self._q[where]
-        boosted = _sum_after(p) + math.exp(self.epsilon) * p
-        x = np.where(p > 0, c * boosted + q * _sum_before(p * (c / q)), 0.0)
+        boosted = sum_after(p) + math.exp(self.epsilon) * p
+        x = np.where(p > 0, c * boosted + q * sum_before(p * (c / q)), 0.0)
         out = np.empty_like(x)
         np.put_along_axis(out, order, x, axis=1)
         return out
@@ -135,9 +135,46 @@ class MinimaxKernel:
         total = _sum_from(self._q)
         after = np.append(total[1:], 0.0)
         scale = math.expm1(self.epsilon) * self._c * self._q * total * after
-        beta = np.divide(y * after - self._q * _sum_after(y), scale, out=np.zeros_like(y), where=after > 0)
-        p = y.sum(axis=-1, keepdims=True) + beta * after - _sum_before(beta * self._q)
+        beta = np.divide(y * after - self._q * sum_after(y), scale, out=np.zeros_like(y), where=after > 0)
+        p = y.sum(axis=-1, keepdims=True) + beta * after - sum_before(beta * self._q)
         return self._unsort(self._q * p)
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv, from q_i K_ij = q_j K_ji: the weights of an expectation-maximisation step."""
+        q = self._unsort(self._q)
+        return self.apply(q * v) / q
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹, in O(n).
+
+        W has the kernel's shape. With λ_j = (a−1)c_j, S_j = Σ_{i≥j} q_i, r_j = 1/(λ_j S_j) for j < n, r_n = 0
+        and G_j = Σ_{i<j} q_i r_i/S_{i+1}:  W_zj = q_j(1 + G_j − r_j) for z > j,
+        q_j(1 + G_j) + S_{j+1} r_j for z = j,  q_j(1 + G_z − r_z) for z < j.
+        """
+        q, total = self._q, _sum_from(self._q)
+        rate = 1 / (math.expm1(self.epsilon) * self._c * total)
+        rate[-1] = 0.0
+        step = q * rate
+        step[:-1] /= total[1:]
+        grown = 1 + sum_before(step)
+        del step
+        own = q * grown
+        own[:-1] += total[1:] * rate[:-1]
+        del total
+        tau = grown - rate
+        del grown, rate
+        y = np.asarray(y, dtype=np.float64)[self._order]
+        second = tau**2 * sum_after(y)
+        second += sum_before(y * tau**2)
+        second *= q**2
+        second += own**2 * y
+        del y
+        lower = tau * q  # the entries below the diagonal, all alike; the last column has none
+        lower[-1] = own[-1]
+        largest, smallest = np.maximum(own, lower), np.minimum(own, lower)
+        np.maximum(largest[1:], q[1:] * np.maximum.accumulate(tau[:-1]), out=largest[1:])
+        np.minimum(smallest[1:], q[1:] * np.minimum.accumulate(tau[:-1]), out=smallest[1:])
+        return self._unsort(second), self._unsort(largest - smallest)
 
     def spectrum(self) -> FloatArray:
         """The eigenvalues of K, largest first: 1, and (a−1)c_i for all but the largest q_i."""
@@ -210,14 +247,14 @@ def _sum_from(values: FloatArray) -> FloatArray:
     return _cumulative(values[..., ::-1])[..., ::-1]
 
 
-def _sum_after(values: FloatArray) -> FloatArray:
+def sum_after(values: FloatArray) -> FloatArray:
     """Σ_{j>i} along the last axis."""
     out = np.zeros_like(values)
     out[..., :-1] = _sum_from(values[..., 1:])
     return out
 
 
-def _sum_before(values: FloatArray) -> FloatArray:
+def sum_before(values: FloatArray) -> FloatArray:
     """Σ_{j<i} along the last axis."""
     out = np.zeros_like(values)
     out[..., 1:] = _cumulative(values[..., :-1])

@@ -1,4 +1,4 @@
-"""Pictures of a box and of a comparison, readable in black and white and by colour-blind eyes."""
+"""Pictures of a box, a comparison and an estimate, readable in black and white and by colour-blind eyes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .catalogue import SAMPLERS
 from .comparison import Comparison
 from .demo import DemoData
 from .errors import ParameterError
+from .estimation import Estimate
 from .samplers import ClipSampler, Sampler, label
 
 if TYPE_CHECKING:
@@ -95,6 +96,23 @@ def plot_comparison(
     axes.set_ylabel(f"{statistic} {divergence.upper()} distance to the user's p")
     axes.set_ylim(bottom=0)
     axes.grid(color="#EEEEEE")
+    return axes
+
+
+def plot_estimate(found: Estimate, axes: Axes, *, most: int = 40) -> Axes:
+    """Per category, largest prior first: the prior, the estimate and its interval."""
+    order = np.argsort(-found.model.prior, kind="stable")[:most]
+    place = np.arange(len(order))
+    low, high = found.interval()
+    bars = np.stack([found.values - low, high - found.values])[:, order]
+    axes.bar(place, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
+    what = "estimate" if found.unbiased else "released law"
+    look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
+    name = f"{what}, {found.level:.0%} interval"
+    axes.errorbar(place, found.values[order], bars, fmt="o", label=name, **look)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xticks(place, [str(found.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_ylabel("share")
     return axes
 
 

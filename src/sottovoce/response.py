@@ -80,6 +80,29 @@ class ResponseKernel:
         p[i] = 1.0
         return self.apply(p)
 
+    @property
+    def invertible(self) -> bool:
+        """Whether what users hold can be read off what they release: only if no category is dropped."""
+        return self._k == len(self)
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹ along the last axis: p_j = ((a+n−1)·y_j − Σy)/(a−1)."""
+        y = np.asarray(y, dtype=np.float64)
+        p: FloatArray = (y / self._other - y.sum(axis=-1, keepdims=True)) / math.expm1(self.epsilon)
+        return p
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv; K is symmetric when no category is dropped."""
+        out: FloatArray = self._other * (math.expm1(self.epsilon) * v + v.sum(axis=-1, keepdims=True))
+        return out
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹."""
+        rest = -1 / math.expm1(self.epsilon)
+        own = rest - rest / self._other
+        second = y * own**2 + (np.sum(y) - y) * rest**2
+        return second, np.full(len(self), own - rest if len(self) > 1 else 0.0)
+
     def matrix(self) -> FloatArray:
         """All of K as an n × n array."""
         refuse_large_matrix(len(self))

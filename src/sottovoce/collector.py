@@ -1,0 +1,150 @@
+"""What the collector knows about a mechanism: categories, prior, and how to undo it where that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ._validate import FloatArray
+from .divergences import TV
+from .draws import BoxEngine
+from .errors import EstimateError, ParameterError
+from .exact import Box
+from .kernel import MinimaxKernel, sum_after, sum_before
+from .linear_draws import KernelEngine, ResponseEngine
+from .mechanism import Mechanism
+from .prior import Category
+from .response import ResponseKernel
+from .samplers import KernelSampler, Sampler, label
+
+
+class Invertible(Protocol):
+    """A kernel that can be undone."""
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK."""
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv."""
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹."""
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category the second moment of its column of K⁻¹ under y, and the range of that column."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A mechanism as the collector sees it; `kernel` is None where reports only tell the released law."""
+
+    name: str
+    categories: Sequence[Category]
+    prior: FloatArray
+    epsilon: float
+    kernel: Invertible | None
+    worst_distance: float  # the largest TV between a user's law and the law released for them
+    digest: str | None = None
+
+
+class CertifiedKernel:
+    """The integer kernel that was shipped, not the real-valued one it approximates.
+
+    Its inverse is the closed form's, corrected twice by what the closed form leaves over: the integers differ
+    from it by a relative 2^-44 or, for hard priors, more.
+    """
+
+    def __init__(self, engine: KernelEngine, epsilon: float) -> None:
+        kernel = engine.kernel
+        total = kernel.total
+        low, own, prior = (np.array(part, dtype=np.int64) for part in (kernel.low, kernel.own, kernel.prior))
+        before, behind = np.cumsum(low) - low, total - np.cumsum(prior)
+        self._order = np.array(engine.order, dtype=np.intp)
+        self._low, self._own, self._q = low / total, own / total, prior / total
+        rest = (total - before - own) / total  # R_x, what row x spreads over the categories after x
+        self._tail = np.divide(rest, behind / total, out=np.zeros(len(low)), where=behind > 0)
+        q = np.empty(len(low))
+        q[self._order] = self._q
+        self.closed = MinimaxKernel(q, epsilon)
+
+    def _unsort(self, values: FloatArray) -> FloatArray:
+        out = np.empty_like(values)
+        out[self._order] = values
+        return out
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK with the integers' entries."""
+        p = p[self._order]
+        return self._unsort(self._low * sum_after(p) + self._own * p + self._q * sum_before(p * self._tail))
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv with the integers' entries."""
+        v = v[self._order]
+        return self._unsort(sum_before(self._low * v) + self._own * v + self._tail * sum_after(self._q * v))
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹, the closed form with two corrections."""
+        p = self.closed.inverse(y)
+        for _ in range(2):
+            p += self.closed.inverse(y - self.apply(p))
+        return p
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The closed form's, which is close enough for an error bar."""
+        return self.closed.inverse_columns(y)
+
+
+def model_of(mechanism: Mechanism | Sampler) -> Model:
+    """What a collector can do with the reports of this mechanism; refuses what cannot be identified."""
+    if isinstance(mechanism, Mechanism):
+        return _of_mechanism(mechanism)
+    if not isinstance(mechanism, Sampler):
+        raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
+    kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else None
+    if isinstance(kernel, ResponseKernel):
+        _check_response(label(mechanism), kernel.invertible)
+    return Model(
+        label(mechanism),
+        mechanism.prior.categories,
+        mechanism.prior.probabilities,
+        mechanism.epsilon,
+        kernel,  # type: ignore[arg-type]
+        mechanism.worst_case(TV),
+    )
+
+
+def _of_mechanism(mechanism: Mechanism) -> Model:
+    engine, epsilon = mechanism.engine, float(mechanism.epsilon)
+    kernel: Invertible | None = None
+    worst, total = 0.0, 1 << mechanism.bits
+    if isinstance(engine, KernelEngine):
+        certified = CertifiedKernel(engine, epsilon)
+        kernel, prior = certified, certified._unsort(certified._q)
+    elif isinstance(engine, ResponseEngine):
+        _check_response(mechanism.sampler, len(engine.kept) == engine.categories)
+        kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
+        prior = np.array(engine.prior, dtype=np.int64) / total
+    elif isinstance(engine, BoxEngine):
+        prior = np.array(engine.prior, dtype=np.int64) / total
+        worst = _worst_distance(engine.box, total)
+    else:
+        raise EstimateError("this kind of mechanism is unknown")
+    return Model(mechanism.sampler, mechanism.categories, prior, epsilon, kernel, worst, mechanism.digest)
+
+
+def _worst_distance(box: Box, total: int) -> float:
+    """1 − min_i min(high_i, N − Σ_{j≠i} low_j)/N, at a user who holds only category i."""
+    spare = total - sum(box.low)
+    most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
+    return 1 - most / total
+
+
+def _check_response(name: str, invertible: bool) -> None:
+    if not invertible:
+        raise EstimateError(
+            f"{name} never releases some of its categories, so their share cannot be told from the reports; "
+            f"collect with minimax_kernel or randomized_response, or at a larger epsilon"
+        )
