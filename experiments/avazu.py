@@ -109,10 +109,11 @@ def run(
     epsilons: Sequence[float] = EPSILONS,
     rules: Rules | None = None,
     stem: str = "avazu",
-    title: str = "Avazu",
+    title: str | None = None,
 ) -> tuple[list[Path], list[Row]]:
     """Write the tidy table, Figure 3 where it can be drawn, and one appendix figure per attribute."""
     output.mkdir(parents=True, exist_ok=True)
+    title = title or path.name
     rows: list[Row] = []
     for attribute in attributes:
         begin = time.perf_counter()
@@ -127,7 +128,10 @@ def run(
         taken, values = time.perf_counter() - begin, len({row["group"] for row in found})
         print(f"measured  {attribute}: {values} values in {taken:.1f} s", flush=True)
     if not rows:
-        raise sv.TableError(f"{path}: no attribute has a value with enough devices; lower the thresholds")
+        raise sv.TableError(
+            f"{path}: no attribute has a value with enough devices: lower "
+            "--rows-per-device and --devices-per-value"
+        )
     written = [write_table(rows, COLUMNS, output / f"{stem}.csv")]
     measured = list(dict.fromkeys(row["attribute"] for row in rows))
     if MAIN[0] in measured and MAIN[1] in epsilons:

@@ -159,6 +159,10 @@ def main() -> None:
     parser.add_argument("path", type=Path, help=".csv, .csv.gz or .parquet")
     parser.add_argument("--seed", type=int, default=SEED)
     given = parser.parse_args()
+    if given.rows < 1 or not str(given.path).endswith((".csv", ".csv.gz", ".gz", ".parquet")):
+        parser.error("rows must be at least 1, and the file .csv, .csv.gz or .parquet")
+    if not given.path.parent.is_dir():
+        parser.error(f"there is no folder {given.path.parent}")
     print(f"written {write(given.path, given.rows, given.seed)}: {given.rows:,} rows, none of them real")
 
 

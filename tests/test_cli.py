@@ -242,7 +242,7 @@ def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> 
             "no user has a",
         ),
         ("user,item,age\nu,a,old\n", ["--by", "age", "--minimum-rows", "2"], "no user has at least 2 rows"),
-        ("user,item,age\nu,z,old\n", ["--by", "age", "--unknown", "other"], "has no category 'other'"),
+        ("user,item,age\nu,z,old\n", ["--by", "age", "--unknown", "other"], "there is no category 'other'"),
         ("user,item,age\nu,a,\n", ["--by", "age"], "column 'age' has 1 missing values"),
         ("user,item,weight\nu,a,-1\n", [], "at least 0: 1 of 1 rows do not"),
         ("user,item\nu,a\n", ["--weight", "w"], "there is no column 'w'; the table has user, item"),
@@ -272,3 +272,46 @@ def test_wide_tables_on_the_command_line(tmp_path: Path) -> None:
     assert outputs[0] == outputs[1]
     counted = run("prior", wide, "--wide", "--json")
     assert json.loads(counted.stdout)[0]["probabilities"] == [0.2, 0.8]
+
+
+def test_a_headerless_wide_table_shows_nobodys_row(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    wide = write(tmp_path, "wide.csv", "secret_ann,1,2\nbob,3,4\n")
+    done = run("compare", prior, wide, "-e", 1, "--wide")
+    check_refused(done, "is the first line of the table a header?")
+    assert "secret" not in done.stderr
+
+
+def test_outputs_never_replace_inputs(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.json", '{"a": 3, "b": 1}')
+    check_refused(run("design", prior, "-e", 1, "-o", prior), "must not be one of the inputs")
+    assert prior.read_text() == '{"a": 3, "b": 1}'
+    check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "no" / "m.json"), "there is no folder")
+    check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "m.csv"), "a mechanism file ends in .json")
+
+
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count,age\na,3,old\nb,1,old\nrest,1,old\n")
+    users = write(tmp_path, "users.csv", "user,item,age\nu,a,old\nu,z,old\nv,a,old\nw,a,new\nw,a,new\n")
+    done = run(
+        "compare", prior, users, "-e", 1, "--by", "age", "-s", "kernel-clip", "--minimum-rows", 2,
+        "--unknown", "other", "--other", "rest", "--unknown-groups", "drop",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for text in (
+        "1 users with too few rows",
+        "1 groups without a prior",
+        "1 rows with unknown items counted as",
+    ):
+        assert text in done.stderr
+
+
+def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:
+    pl.DataFrame({"user": ["u"] * 999, "item": ["a"] * 999}).write_parquet(tmp_path / "u.parquet")
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    raw = (tmp_path / "u.parquet").read_bytes()
+    for place in (5, len(raw) // 2, len(raw) - 30):
+        (tmp_path / "bad.parquet").write_bytes(raw[:place] + b"\xff\x00\xff\x7f" + raw[place + 4 :])
+        done = run("compare", prior, tmp_path / "bad.parquet", "-e", 1)
+        assert done.returncode in (0, 2)
+        assert "Traceback" not in done.stderr

@@ -46,7 +46,7 @@ def test_release_writes_one_category_per_user_that_describes_itself(made: Path, 
     assert set(table["item"].to_list()) <= {"a", "b", "c"}
     assert set(table["mechanism"].to_list()) == {sv.load(made / "m.json").digest}
     assert {str(value) for value in table["epsilon"].to_list()} == {"3/2"}
-    assert "3 users" in done.stderr
+    assert "3 releases" in done.stderr
     assert (made / name).stat().st_mode & 0o077 == 0  # what people released is theirs to show
     assert sorted(p.name for p in made.iterdir()) == sorted(["m.json", name, "prior.csv", "users.csv"])
 
@@ -208,3 +208,24 @@ def test_released_frequencies_follow_the_law_through_the_command(made: Path) -> 
     for category, share in zip("abc", sv.load(made / "m.json").law(records=["b"]), strict=True):
         sigma = (float(share) * (1 - float(share)) / n) ** 0.5
         assert abs(drawn[category] / n - float(share)) < 6 * sigma
+
+
+def test_release_refuses_a_mechanism_made_from_these_very_users(tmp_path: Path) -> None:
+    users = write(tmp_path, "users.csv", "device,item\nu,a\nu,b\nv,a\nw,c\nw,d\nw,d\n")
+    for sampler in ("kernel-clip", "minimax-kernel", "randomized-response"):
+        made = run("design", users, "-e", 1, "-s", sampler, "--smoothing", 0.5, "-o", tmp_path / "m.json")
+        assert made.returncode == 0, made.stderr  # nothing tells that these rows are users …
+        done = run("release", tmp_path / "m.json", users, "--user", "device", "-o", tmp_path / "r.csv")
+        assert done.returncode == 2  # … until they are read
+        assert "average is the prior of the mechanism" in done.stderr
+        assert not (tmp_path / "r.csv").exists()
+
+
+def test_groups_are_loaded_by_their_own_name(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\na,1,young\nb,9,young\n")
+    assert run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json").returncode == 0
+    with pytest.raises(sv.MechanismFileError, match="load_groups"):
+        sv.load(tmp_path / "m.json")
+    assert set(sv.load_groups(tmp_path / "m.json")) == {"old", "young"}
+    with pytest.raises(sv.MechanismFileError, match="has epsilon 1, the policy allows"):
+        sv.load_groups(tmp_path / "m.json", policy=sv.Policy(max_epsilon=0.5))

@@ -48,15 +48,15 @@ def test_the_readme_examples_run_and_print_what_the_readme_says(
 
 
 def test_the_example_of_the_page_on_tables_runs() -> None:
-    (code,) = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "tables.md").read_text(encoding="utf-8"), re.DOTALL
-    )
+    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+    code = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     out = io.StringIO()
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(out):
         exec(compile(code, "tables.md", "exec"), names)  # noqa: S102
     assert names["prior"].categories == ("Drama", "War", "rest")
     assert out.getvalue().count("kernel") == 2
+    assert {row.group for row in names["table"]} == {"DE", "FR"}
 
 
 @pytest.mark.full

@@ -151,7 +151,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes | None, mess
         ("deep.json", "[" * 100_000, None, "cannot be read as json: RecursionError"),
         ("lists.json", '[{"item": ["a"]}]', None, "must hold text or whole numbers, it holds List"),
         ("halves.json", '[{"item": 0.5}]', None, "must hold text or whole numbers, it holds fractions"),
-        ("big.csv", "item,count\na,1e308\nb,1e308\n", None, "counts must have a finite sum"),
+        ("big.csv", "item,count\na,1e308\nb,1e308\n", None, "adds up to infinity"),
         ("bool.json", '[{"item": "a", "count": true}]', None, "must hold numbers, it holds Boolean"),
     ],
 )
@@ -200,5 +200,5 @@ def test_groups_without_prior_and_without_names(tmp_path: Path) -> None:
     )
     data = inputs.read_priors(tmp_path / "p.csv", by="age")
     assert data.how == "no column of amounts: every row counts once"
-    with pytest.raises(sv.TableError, match="1 of 2 groups have no prior; there are priors for 'old'"):
+    with pytest.raises(sv.TableError, match="there are priors for 'old'"):
         inputs.read_user_groups(tmp_path / "u.csv", data.priors, by="age")

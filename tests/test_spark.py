@@ -228,5 +228,18 @@ def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
     assert "1 of 1 rows do not name one" in done.stderr.strip().splitlines()[-1]
     assert "SECRET" not in done.stderr
     assert not (tmp_path / "x.csv").exists()
+    (tmp_path / "text.csv").write_text(
+        "user,item,group,weight\nu,Drama,under 25,SECRET\nv,Drama,under 25,1\n"
+    )
+    text = ["compare", tmp_path / "survey.csv", tmp_path / "text.csv", "--by", "group", "-e", 2]
+    done = run(*text, "--engine", "spark", "--master", "local[1]")
+    assert done.returncode == 2
+    assert "at least 0: 1 of 2 rows do not" in done.stderr.strip().splitlines()[-1]
+    assert "SECRET" not in done.stderr
+    (tmp_path / "long.csv").write_text("user,item,group\nu,Drama,under 25\nSmith,John,Drama,under 25\n")
+    ragged = ["compare", tmp_path / "survey.csv", tmp_path / "long.csv", "--by", "group", "-e", 2]
+    done = run(*ragged, "--engine", "spark", "--master", "local[1]")
+    assert done.returncode == 2
+    assert "Smith" not in done.stderr
     check_refused(run(*bad, "--engine", "flink"), "engine must be one of local, spark, got 'flink'")
     check_refused(run(*bad, "--master", "local[1]"), "--master is for --engine spark")

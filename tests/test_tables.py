@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
+import uuid
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -102,7 +105,7 @@ def test_every_option_counts_as_by_hand(seed: int) -> None:
     rng = np.random.default_rng(seed)
     options: dict[str, Any] = {
         "top": [None, 1, 4, 50][seed % 4],
-        "other": [None, "rest", "i01"][seed % 3],
+        "other": [None, "rest", "else"][seed % 3],
         "minimum_rows": int(rng.integers(0, 6)),
         "minimum_users": int(rng.integers(0, 5)),
         "average": ["rows", "users"][seed // 2 % 2],
@@ -115,7 +118,7 @@ def test_every_option_counts_as_by_hand(seed: int) -> None:
     priors = sv.build_prior(counted, **options)
     same_priors(priors, expected)  # type: ignore[arg-type]
     names = {group: list(law) for group, law in expected.items()}
-    for unknown, other in (("drop", None), ("other", "rest" if options["other"] == "rest" else "i01")):
+    for unknown, other in (("drop", None), ("other", options["other"] or "i01")):
         if other is not None and any(other not in law for law in names.values()):
             continue
         users = sv.read_users(
@@ -243,7 +246,10 @@ def test_options_that_do_not_fit() -> None:
         (lambda: sv.read_users(counted, prior=prior, minimum_rows=2), "no user has at least 2 rows"),
         (lambda: sv.build_prior(counted, minimum_users=3), "no group has at least 3 users"),
         (lambda: sv.read_users(counted, prior=sv.Prior([1, 2], [0.5, 0.5])), "one side has text"),
-        (lambda: sv.read_users(counted, prior=prior, unknown="other"), "the prior has no category 'other'"),
+        (lambda: sv.read_users(counted, prior=prior, unknown="other"), "there is no category 'other'"),
+        (lambda: sv.build_prior(frame, item="genre", other="x", top=1), "has an item called 'x' already"),
+        (lambda: sv.build_prior(frame, item="genre", top_by="who"), "say how many to keep"),
+        (lambda: sv.build_prior(frame, item=[]), "item must name a column"),
     ):
         with pytest.raises(sv.SottovoceError, match=message):
             call()
@@ -283,16 +289,28 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
     rows = table(5)
     frame = pl.DataFrame(columns(rows))
     named = {"user": "who", "item": "genre", "weight": "stars"}
+
+    def marked(users: Any, prior: sv.Prior) -> bool:
+        return sv.compare(users, sv.kernel_clip(prior, 1.0)).prior_from_users
+
     for average in ("rows", "users"):
-        public = sv.build_prior(frame, **named, average=average, public=True)  # a lie
-        users = sv.read_users(frame, **named, prior=public)
-        assert users.gave_prior
-        assert sv.compare(users, sv.kernel_clip(public, 1.0)).prior_from_users
-    near = sv.build_prior(frame, **named, smoothing=0.01, public=True)
-    assert not sv.read_users(frame, **named, prior=near).gave_prior
+        for smoothing in (0.0, 0.5):
+            public = sv.build_prior(
+                frame, **named, average=average, smoothing=smoothing, public=True
+            )  # a lie
+            assert marked(sv.read_users(frame, **named, prior=public), public)
+    survey = sv.build_prior(pl.DataFrame(columns(table(6))), **named, public=True)
+    users = sv.read_users(frame, **named, prior=public)
+    assert list(survey.categories) == list(public.categories)
+    assert not marked(users, survey)  # what counts is the sampler's prior, not the one they were read against
+    assert marked(sv.read_users(frame, **named, prior=survey), public)
+    public = sv.build_prior(frame, **named, public=True)
+    groups: Any = sv.read_users(frame, **named, by="age", prior=public)
+    together = sv.compare(groups, {name: sv.kernel_clip(public, 1.0) for name in groups})
+    assert together.prior_from_users  # no group's average, but that of all groups together
     uniform = sv.Prior.uniform(["x", "y"])
     both = pl.DataFrame({"who": ["a", "b"], "genre": ["x", "y"]})
-    assert not sv.read_users(both, user="who", item="genre", prior=uniform).gave_prior
+    assert not marked(sv.read_users(both, user="who", item="genre", prior=uniform), uniform)
 
 
 def test_a_file_with_users_is_not_taken_for_public_data(tmp_path: Path) -> None:
@@ -337,3 +355,120 @@ def test_broken_prior_files(tmp_path: Path) -> None:
         (tmp_path / "p.json").write_text(text)
         with pytest.raises(sv.SottovoceError, match=message):
             inputs.read_priors(tmp_path / "p.json", by=by)
+
+
+# --- what a hostile reader found ---
+
+
+def test_a_file_name_is_no_pattern(tmp_path: Path) -> None:
+    for suffix in ("csv", "jsonl", "parquet"):
+        for name, item in (("m[1]", "War"), ("m1", "Drama"), ("x*", "War"), ("x2", "Drama")):
+            frame = pl.DataFrame({"item": [item]})
+            path = tmp_path / f"{name}.{suffix}"
+            {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[suffix](
+                path
+            )
+        for name in ("m[1]", "x*"):
+            assert sv.build_prior(tmp_path / f"{name}.{suffix}", item="item").categories == ("War",)
+
+
+def test_json_types_come_from_all_rows(tmp_path: Path) -> None:
+    rows = ['{"item": "War", "count": 2}'] * 100 + ['{"item": "Drama", "count": 1.9}'] * 1000
+    (tmp_path / "t.json").write_text(f"[{','.join(rows)}]")
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    for name in ("t.json", "t.jsonl"):
+        prior = sv.build_prior(tmp_path / name, item="item", weight="count")
+        assert prior.probabilities.tolist() == pytest.approx([1900 / 2100, 200 / 2100])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"u": [uuid.UUID(int=1), uuid.UUID(int=1)], "i": ["x", "y"]}),
+        pl.DataFrame({"u": pl.Series(["a", "b"], dtype=pl.Object), "i": ["x", "y"]}),
+        pd.DataFrame({"u": [Decimal("1.5"), Decimal("2")], "i": ["x", "y"]}),
+        pd.DataFrame({"u": [datetime.date(2024, 1, 1)] * 2, "i": ["x", "y"]}),
+        pd.DataFrame({"u": pd.Series([True, False], dtype=object), "i": ["x", "y"]}),
+        pd.DataFrame({"u": [b"a", b"b"], "i": ["x", "y"]}),
+        pd.DataFrame({"u": [("SECRET", 1), ("b", 2)], "i": ["x", "y"]}),
+        pd.DataFrame({"u": ["SECRET", 7], "i": ["x", "y"]}),
+        pl.DataFrame({"u": [{"SECRET": 1}, {"SECRET": 2}], "i": ["x", "y"]}),
+        pa.table({"u": pa.array([2.0**60, 1.0]), "i": ["x", "y"]}),
+    ],
+    ids=lambda frame: str(type(frame)),
+)
+def test_names_are_text_or_whole_numbers_or_refused(frame: Any) -> None:
+    prior = sv.Prior(["x", "y"], [0.5, 0.5])
+    with pytest.raises(sv.TableError, match=r"must hold text or whole numbers|cannot be counted") as caught:
+        sv.read_users(frame, user="u", item="i", prior=prior)
+    assert "SECRET" not in str(caught.value)
+    weighted = {"u": ["a", 7], "i": ["x", "y"], "w": [1.0, 2.0]}
+    with pytest.raises(sv.TableError) as caught:
+        sv.read_users(pd.DataFrame(weighted), user="u", item="i", weight="w", prior=prior)
+    assert "'w'" not in str(caught.value)  # the weights are fine
+
+
+def test_names_that_are_the_same_number_are_one_user() -> None:
+    frame = pa.table({"u": [0.0, -0.0, -0.0, 1.0], "i": ["x", "x", "y", "x"]})
+    users = sv.read_users(frame, user="u", item="i", prior=sv.Prior(["x", "y"], [0.5, 0.5]))
+    assert users.ids == (0, 1)
+    np.testing.assert_allclose(users.p.toarray(), [[2 / 3, 1 / 3], [1, 0]])
+    views = pa.table({"u": pa.array(["a", "b"], pa.string_view()), "i": ["x", "y"]})
+    assert sv.read_users(views, user="u", item="i", prior=sv.Prior(["x", "y"], [0.5, 0.5])).ids == ("a", "b")
+
+
+def test_ragged_lines_and_names_twice_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text("user,item,when\nann,War,2024\nSmith,John,Drama,2024\n")
+    with pytest.raises(sv.TableError, match="every line needs the same number of fields"):
+        sv.build_prior(tmp_path / "long.csv", item="item")
+    for header in ("user,item,item", "user,item, item"):
+        (tmp_path / "twice.csv").write_text(f"{header}\nann,War,Drama\n")
+        with pytest.raises(sv.TableError, match="same name"):
+            sv.build_prior(tmp_path / "twice.csv", item="item")
+    relation = duckdb.connect().sql("select 1 as u, 2 as u, 'x' as i")
+    if len(set(relation.columns)) < len(relation.columns):
+        with pytest.raises(sv.TableError, match="same name"):
+            sv.build_prior(relation, item="i")
+
+
+def test_wide_tables_have_no_rows_to_count_and_keep_their_names() -> None:
+    wide = pl.DataFrame({"who": ["ann", "bob"], "War": [1, 0], "Drama": [3, 2]})
+    prior = sv.Prior(["War", "Drama"], [0.5, 0.5])
+    with pytest.raises(sv.TableError, match="needs a long table"):
+        sv.read_users(wide, user="who", item=["War", "Drama"], prior=prior, minimum_rows=2)
+    assert repr(sv.count_table(wide, user="who", item=["War", "Drama"])).startswith("Tally(4 entries")
+    clash = pl.DataFrame({"who": ["ann"], "amount": [1], "key_user": [2]})
+    with pytest.raises(sv.TableError, match="must not be called 'amount': rename it"):
+        sv.count_table(clash, user="who", item=["amount", "key_user"])
+
+
+def test_weights_that_add_up_to_infinity_are_refused() -> None:
+    frame = pl.DataFrame({"who": ["a", "a"], "genre": ["x", "y"], "w": [1e308, 1e308]})
+    with pytest.raises(sv.TableError, match="'w' adds up to infinity"):
+        sv.read_users(frame, user="who", item="genre", weight="w", prior=sv.Prior(["x", "y"], [0.5, 0.5]))
+
+
+def test_errors_count_all_groups_together() -> None:
+    frame = pl.DataFrame({"who": ["a", "b", "c"], "genre": ["x", "z", "z"], "age": ["o", "o", "y"]})
+    prior = sv.Prior(["x", "y"], [0.5, 0.5])
+    with pytest.raises(sv.UserDataError, match="2 of 3 rows do not name one"):
+        sv.read_users(frame, user="who", item="genre", by="age", prior=prior)
+    with pytest.raises(sv.UserDataError, match="2 of 3 users have no usable record"):
+        sv.read_users(frame, user="who", item="genre", by="age", prior=prior, unknown="drop")
+
+
+def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
+    (tmp_path / "o.json").write_text('{"a": 3, "b": 2, "c": 1}')
+    for options in ({"top": 2}, {"average": "users"}, {"count": "n"}, {"user": "who"}, {"public": True}):
+        with pytest.raises(sv.ParameterError, match="this is a JSON object of counts"):
+            inputs.read_priors(tmp_path / "o.json", **options)
+    inputs.write_priors(inputs.read_priors(tmp_path / "o.json", smoothing=1), tmp_path / "p.json")
+    with pytest.raises(
+        sv.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
+    ):
+        inputs.read_priors(tmp_path / "p.json", smoothing=1.0)
+    plain = (tmp_path / "p.json").read_text()
+    for old, new in (('"by": null', '"by": 5'), ('"all"', '"young"'), ('"all"', r'"\ud800"')):
+        (tmp_path / "q.json").write_text(plain.replace(old, new))
+        with pytest.raises(sv.TableError, match="not a prior file"):
+            inputs.read_priors(tmp_path / "q.json")

@@ -50,7 +50,7 @@ from .errors import (
 from .estimation import Estimate, estimate, how_many
 from .ledger import Ledger
 from .mechanism import Mechanism
-from .mechanism_file import Policy, load
+from .mechanism_file import Policy, load, load_groups
 from .prior import Prior
 from .samplers import ClipSampler, KernelSampler, Sampler
 from .tuning import PublicUsers, tuned
@@ -113,6 +113,7 @@ __all__ = [
     "how_many",
     "kernel_clip",
     "load",
+    "load_groups",
     "local_minimax",
     "minimax_kernel",
     "optimal_utility",

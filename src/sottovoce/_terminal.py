@@ -35,9 +35,14 @@ def working(what: str) -> AbstractContextManager[object]:
     return errors.status(what) if errors.is_terminal else nullcontext()
 
 
+def plain(value: object) -> str:
+    """Text without control characters, which could rewrite a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+
+
 def shown_text(value: object) -> str:
     """A name as it can be printed anywhere: markup and control characters made harmless."""
-    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value)))
+    return escape(plain(value))
 
 
 def print_card(card: Card) -> None:

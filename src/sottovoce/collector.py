@@ -116,23 +116,36 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     )
 
 
+def model_prior(mechanism: Mechanism) -> FloatArray:
+    """The prior of a mechanism, from its integer weights, in the order of its categories."""
+    engine, total = mechanism.engine, 1 << mechanism.bits
+    if isinstance(engine, KernelEngine):
+        q = np.empty(len(engine.order))
+        q[np.array(engine.order, dtype=np.intp)] = np.array(engine.kernel.prior, dtype=np.int64) / total
+        return q
+    return np.array(engine.prior, dtype=np.int64) / total  # type: ignore[attr-defined]
+
+
 def _of_mechanism(mechanism: Mechanism) -> Model:
     engine, epsilon = mechanism.engine, float(mechanism.epsilon)
     kernel: Invertible | None = None
-    worst, total = 0.0, 1 << mechanism.bits
+    worst = 0.0
     if isinstance(engine, KernelEngine):
-        certified = CertifiedKernel(engine, epsilon)
-        kernel, prior = certified, certified._unsort(certified._q)
+        kernel = CertifiedKernel(engine, epsilon)
     elif isinstance(engine, ResponseEngine):
         _check_response(mechanism.sampler, len(engine.kept) == engine.categories)
         kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
-        prior = np.array(engine.prior, dtype=np.int64) / total
     elif isinstance(engine, BoxEngine):
-        prior = np.array(engine.prior, dtype=np.int64) / total
-        worst = _worst_distance(engine.box, total)
-    else:
-        raise EstimateError("this kind of mechanism is unknown")
-    return Model(mechanism.sampler, mechanism.categories, prior, epsilon, kernel, worst, mechanism.digest)
+        worst = _worst_distance(engine.box, 1 << mechanism.bits)
+    return Model(
+        mechanism.sampler,
+        mechanism.categories,
+        model_prior(mechanism),
+        epsilon,
+        kernel,
+        worst,
+        mechanism.digest,
+    )
 
 
 def _worst_distance(box: Box, total: int) -> float:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from . import __version__, catalogue
+from . import __version__, catalogue, files
 from ._parsing import parse_sampler
-from ._terminal import console, print_averages, print_card, print_json, print_note, working
+from ._terminal import console, plain, print_averages, print_card, print_json, print_note, working
 from .cards import card
 from .certify import certify
 from .demo import GENRES, GROUPS, demo_comparison, demo_data, write_tables
@@ -105,6 +105,10 @@ def design(
     make, options = parse_sampler(sampler)
     if output is not None and len(epsilon) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilon)}")
+    if output is not None:
+        files.check_writable(output, prior_file)
+        if output.suffix.lower() != ".json":
+            raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
     public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
     samplers = {
         (group, one): make(prior, one, **options) for group, prior in public.priors.items() for one in epsilon
@@ -124,7 +128,8 @@ def design(
         print_note(f"certified and written to {output}: {digests}")
     made = [card(one, group=group) for (group, _), one in samplers.items()]
     print_note(
-        f"{prior_file.name}: {public.how}. It must be public data, not counts of the users to be served."
+        f"{prior_file.name}: {plain(public.how)}. It must be public data, not counts of the users to be "
+        f"served."
     )
     if as_json:
         print_json([asdict(one) for one in made])

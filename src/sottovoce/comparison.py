@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +16,9 @@ import numpy as np
 from ._validate import FloatArray
 from .divergences import TV, FDivergence, checked
 from .errors import ParameterError
-from .prior import FROM_USERS
+from .prior import FROM_USERS, Prior
 from .samplers import Sampler, label
-from .users import Users, rows_for
+from .users import Users, is_average, rows_for
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,15 @@ def compare(
     """
     if isinstance(users, Mapping) or isinstance(samplers, Mapping):
         return _compare_groups(users, samplers, divergences, progress)
-    chosen = [samplers] if isinstance(samplers, Sampler) else list(samplers)
+    chosen = _listed(samplers)
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
     if not all(isinstance(one, Sampler) for one in chosen):
         raise ParameterError("samplers must be samplers, such as sottovoce.kernel_clip(prior, epsilon)")
     if not chosen or not measures:
         raise ParameterError("samplers and divergences must not be empty")
-    gave = isinstance(users, Users) and users.gave_prior
     rows = []
     for sampler in chosen:
+        gave = isinstance(users, Users) and gave_prior(sampler.prior, [users])
         for measure in measures:
             values = np.atleast_1d(sampler.divergence(rows_for(users, sampler.prior), measure))
             rows.append(compared(group, sampler, measure, len(values), summarise(values), gave))
@@ -132,7 +132,25 @@ def _compare_groups(
         compare(one, samplers[name], divergences, group=name, progress=progress)
         for name, one in users.items()
     ]
-    return Comparison(tuple(row for part in parts for row in part))
+    rows = tuple(row for part in parts for row in part)
+    priors = {one.prior.digest: one.prior for name in users for one in _listed(samplers[name])}
+    if len(priors) == 1 and all(isinstance(one, Users) for one in users.values()):
+        (prior,) = priors.values()  # one prior for all groups: it may be the average of all of them together
+        if gave_prior(prior, list(users.values())):
+            rows = tuple(replace(row, prior_from_users=True) for row in rows)
+    return Comparison(rows)
+
+
+def _listed(samplers: Sampler | Iterable[Sampler]) -> list[Sampler]:
+    return [samplers] if isinstance(samplers, Sampler) else list(samplers)
+
+
+def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
+    """Whether these users together are where the prior came from, as far as it can be told."""
+    if len(users[0].categories) != len(prior):
+        return False
+    sums = [np.sum(parts, axis=0) for parts in zip(*(one.averages() for one in users), strict=False)]
+    return is_average(prior.probabilities, sum(map(len, users)), sums)
 
 
 def compared(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -15,14 +16,15 @@ import polars as pl
 from .document import finite, write_whole
 from .errors import PriorError, SottovoceError, TableError
 
-# Text everywhere in CSV: guessing types would turn a category "007" into 7 and a device "1e10" into a float.
+# Text everywhere in CSV: guessing types would turn a category "007" into 7, a device "1e10" into a float.
+# No globs: a file called m[1].csv is that file, and not m1.csv. JSON types come from all rows, not a few.
 _SCANNERS: dict[str, Callable[[Path], pl.LazyFrame]] = {
-    ".csv": lambda path: pl.scan_csv(path, infer_schema=False),
-    ".tsv": lambda path: pl.scan_csv(path, infer_schema=False, separator="\t"),
-    ".parquet": pl.scan_parquet,
-    ".json": lambda path: pl.read_json(path).lazy(),
-    ".jsonl": pl.scan_ndjson,
-    ".ndjson": pl.scan_ndjson,
+    ".csv": lambda path: pl.scan_csv(path, infer_schema=False, glob=False),
+    ".tsv": lambda path: pl.scan_csv(path, infer_schema=False, glob=False, separator="\t"),
+    ".parquet": lambda path: pl.scan_parquet(path, glob=False),
+    ".json": lambda path: pl.read_json(_content(path), infer_schema_length=None).lazy(),
+    ".jsonl": lambda path: pl.read_ndjson(_content(path), infer_schema_length=None).lazy(),
+    ".ndjson": lambda path: pl.read_ndjson(_content(path), infer_schema_length=None).lazy(),
 }
 _HINTS = {
     ".csv": "every line needs the same number of fields, in UTF-8",
@@ -47,15 +49,42 @@ def scan_table(path: str | Path) -> pl.LazyFrame:
     table = None
     try:
         table = _SCANNERS[kind](path)
-        names = [name.strip() for name in table.collect_schema().names()]
-    except Exception as problem:  # every reader has its own errors; their text may quote data
+        named = table.collect_schema().names()
+        header = _header(path, kind) if kind in (".csv", ".tsv") else named
+    except (SottovoceError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as problem:  # every reader has its own errors; their text may quote data
         reason = type(problem).__name__
         table = None
     if table is None:
         raise unreadable(path, reason)
-    if len(set(names)) != len(names):
+    names = [name.strip() for name in header]
+    if len(set(names)) != len(names) or len(names) != len(named):
         raise TableError(f"{path} cannot be read: two of its columns have the same name")
-    return table.rename(dict(zip(table.collect_schema().names(), names, strict=True)))
+    return table.rename(dict(zip(named, names, strict=True)))
+
+
+def _header(path: Path, kind: str) -> list[str]:
+    """The first record of a CSV file as it stands there; a reader renames what it finds twice."""
+    opener = gzip.open if _is_gzip(path) else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as text:
+        return next(csv.reader(text, delimiter="\t" if kind == ".tsv" else ","))
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _content(path: Path) -> bytes:
+    raw = path.read_bytes()
+    return gzip.decompress(raw) if _is_gzip(path) else raw
+
+
+def collecting(path: Path | None) -> dict[str, Any]:
+    """How polars computes: in streaming batches, and all fields of a CSV file, or a long line goes unseen."""
+    flags = pl.QueryOptFlags(projection_pushdown=path is None or kind_of(path) not in (".csv", ".tsv"))
+    return {"engine": "streaming", "optimizations": flags}
 
 
 def unreadable(path: Path, reason: str) -> TableError:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from .document import write_whole
-from .errors import PriorError, TableError
+from .errors import ParameterError, PriorError, TableError
 from .files import kind_of, naming, read_json
 from .frames import column_names, count_table, require
 from .mechanism import Mechanism
 from .prior import Prior
 from .tables import build_prior, read_users
-from .tally import Tally
+from .tally import Tally, filled_groups, with_minimum_rows
 from .users import Users
 
 FORMAT = "sottovoce-prior"
@@ -58,11 +58,14 @@ def read_priors(
     with naming(path):
         if kind_of(path) == ".json" and path.is_file():
             loaded = read_json(path)
-            if isinstance(loaded, dict) and loaded.get("format") == FORMAT:
-                return _parsed(loaded, by)
+            ready = isinstance(loaded, dict) and loaded.get("format") == FORMAT
             if isinstance(loaded, dict):
-                priors = _from_object(loaded, by, options.get("smoothing", 0.0))
-                return PublicData(priors, by, "amounts from the JSON object")
+                given = {**options, "count": count, "user": user, "wide": wide, "public": public}
+                smoothing = given.pop("smoothing", 0.0)
+                _only_for_tables({**given, "smoothing": smoothing} if ready else given, ready)
+                if ready:
+                    return _parsed(loaded, by)
+                return PublicData(_from_object(loaded, by, smoothing), by, "amounts from the JSON object")
         columns = column_names(path)
         looks_private = (user or "user").casefold() in {name.casefold() for name in columns}
         if wide:
@@ -73,14 +76,18 @@ def read_priors(
             how = f"amounts from column {column!r}" if column else "every row counts once"
             how = how if column else f"no column of amounts: {how}"
         require(columns, [name for name in (by, user, item if not wide else None, column) if name])
-        counted = count_table(
-            path, item=items, weight=column, by=by, user=user, top_by=options.pop("top_by", None)
-        )
+        top_by = options.pop("top_by", None)
+        if top_by is not None and options.get("top") is None:
+            raise ParameterError("--top-by ranks the items for --top: say how many to keep")
+        counted = count_table(path, item=items, weight=column, by=by, user=user, top_by=top_by)
         if column is not None and column.casefold() == "probability" and count is None:
             _check_probabilities(counted, column)
         marked = not public if public is not None else looks_private
         built = build_prior(counted, public=not marked, **options)
-        return PublicData(built if isinstance(built, dict) else {"all": built}, by, how)
+        priors = built if isinstance(built, dict) else {"all": built}
+        without = len(counted.groups) - len(priors)
+        how += f"; {without} of {len(counted.groups)} groups left out: too few users" if without else ""
+        return PublicData(priors, by, how)
 
 
 def read_user_groups(
@@ -105,10 +112,22 @@ def read_user_groups(
         users = read if isinstance(read, dict) else {"all": read}
         if not any(len(group) for group in users.values()):
             raise TableError("no user has a usable record")
-    dropped = sum(group.dropped for group in users.values())
-    refused = sum(group.refused for group in users.values())
-    how += f"; {dropped} rows with unknown items dropped" if dropped else ""
-    return users, how + (f"; {refused} users with no usable record left out" if refused else "")
+    return users, how + _left_out(counted, users, options.get("minimum_rows", 0))
+
+
+def _left_out(counted: Tally, users: Mapping[str, Users], minimum_rows: int) -> str:
+    """What happened to rows and users that are not there as they were: said, never silent."""
+    enough = with_minimum_rows(counted, minimum_rows)
+    people = [0 if one.users is None else len(one.users) for one in (counted, enough)]
+    groups = filled_groups(enough)
+    numbers = {
+        "{:,} users with too few rows left out": people[0] - people[1],
+        "{:,} groups without a prior left out": len(groups) - len(users),
+        "{:,} rows with unknown items dropped": sum(one.dropped for one in users.values()),
+        "{:,} rows with unknown items counted as other": sum(one.moved for one in users.values()),
+        "{:,} users with no usable record left out": sum(one.refused for one in users.values()),
+    }
+    return "".join(f"; {text.format(number)}" for text, number in numbers.items() if number)
 
 
 def private_columns(
@@ -116,6 +135,11 @@ def private_columns(
 ) -> tuple[str | list[str], str | None, str]:
     """Which columns hold the items and the weights of a file of histories, and how that is said."""
     if wide:
+        for name in (user, by):
+            if (
+                name is not None and name not in columns
+            ):  # what is there may be somebody's row: do not list it
+                raise TableError(f"there is no column {name!r}: is the first line of the table a header?")
         items = [name for name in columns if name not in (user, by)]
         return items, None, f"a wide table of {len(items)} categories"
     column = amount_column(columns, weight, PRIVATE_AMOUNTS)
@@ -159,17 +183,33 @@ def _check_probabilities(counted: Tally, column: str) -> None:
 def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
     grouped_by, marked, groups = (loaded.get(key) for key in ("by", "made_from_users", "groups"))
-    if loaded.get("version") != 1 or type(marked) is not bool or not isinstance(groups, dict) or not groups:
+    fits = isinstance(groups, dict) and groups and all(map(_is_unicode, groups))
+    named = set(groups or ()) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
+    if loaded.get("version") != 1 or type(marked) is not bool or not fits or not named:
         raise TableError("this is not a prior file of version 1")
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
     priors = {}
-    for name, one in groups.items():
+    for name, one in groups.items():  # type: ignore[union-attr]
         if not isinstance(one, dict) or set(one) != {"categories", "probabilities"}:
             raise TableError("this is not a prior file of version 1")
         priors[name] = Prior(one["categories"], one["probabilities"], made_from_users=marked)
-    return PublicData(priors, grouped_by, str(loaded.get("how")))
+    return PublicData(priors, grouped_by, f"a prior file ({loaded.get('how')})")
+
+
+def _is_unicode(name: str) -> bool:
+    """Half a surrogate pair cannot be written to a file again."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:
+    """Refuse options that a JSON object of counts, or a ready prior, cannot honour."""
+    given = [name for name, value in options.items() if value and value != "rows"]
+    if given:
+        what = "a prior that is made already" if ready else "a JSON object of counts"
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ParameterError(f"{flags} is for tables, and this is {what}: make the prior anew from its table")
 
 
 def _from_object(loaded: dict[str, Any], by: str | None, smoothing: float) -> dict[str, Prior]:
@@ -180,6 +220,8 @@ def _from_object(loaded: dict[str, Any], by: str | None, smoothing: float) -> di
         raise TableError("with --by the object must be {group: {category: amount}}")
     if by is None and grouped:
         raise TableError("the object holds groups: say --by with the name of the group column")
+    if not all(map(_is_unicode, loaded)):
+        raise TableError("the object has names that are no text")
     if by is None:
         return {"all": Prior.from_counts(loaded, smoothing=smoothing)}
     names = list(dict.fromkeys(name for amounts in loaded.values() for name in amounts))

@@ -82,6 +82,11 @@ def save_mechanisms(mechanisms: Mapping[str, Mechanism], by: str | None, path: P
     write_whole(json.dumps({**plain, "digest": digest_of(plain)}, ensure_ascii=False, indent=0) + "\n", path)
 
 
+def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, Mechanism]:
+    """Read the mechanisms of a file made with groups (`design --by`), each checked as `load` checks one."""
+    return load_mechanisms(path, policy=policy)[0]
+
+
 def load_mechanisms(
     path: str | Path, *, policy: Policy | None = None
 ) -> tuple[dict[str, Mechanism], str | None]:
@@ -141,7 +146,12 @@ def _json(text: str, source: str) -> Any:
 def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     """Build the mechanism that a document describes, or refuse it."""
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise MechanismFileError(f"{source} is not a mechanism file: its format is not {FORMAT!r}")
+        if isinstance(plain, dict) and plain.get("format") == GROUPS:
+            raise MechanismFileError(f"{source} holds a mechanism per group: read it with load_groups")
+        raise MechanismFileError(
+            f"{source} is not a mechanism file: its format is not {FORMAT!r} "
+            f"(make one with: sottovoce design … -o)"
+        )
     if plain.get("version") != VERSION or plain.get("bits") != BITS:
         raise MechanismFileError(f"{source} has an unknown version: this library reads version {VERSION}")
     kind = plain.get("kind")

@@ -25,8 +25,8 @@ SMALLEST_PROBABILITY = 1e-100
 """Below this a floor times e^-epsilon could leave double precision."""
 
 FROM_USERS = (
-    "The prior was made from the very users it serves: good for a comparison, not for a private release, "
-    "because the prior itself tells about them."
+    "The prior was made from the very users it serves, as far as can be told: good for a comparison, not for "
+    "a private release, because the prior itself tells about them."
 )
 """What every card, comparison and mechanism made from such a prior says."""
 

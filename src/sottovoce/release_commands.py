@@ -13,15 +13,16 @@ from rich.table import Table
 from . import files
 from ._terminal import console, errors, number, print_json, print_note, shown_text, working
 from .audit import AuditReport, audit
+from .collector import model_prior
 from .commands import AsJson, app
-from .errors import ParameterError
+from .errors import ParameterError, PriorError
 from .inputs import read_user_groups
 from .ledger import Ledger, budget_of
 from .mechanism import Mechanism
 from .mechanism_file import Policy, load_mechanisms
 from .prior import FROM_USERS
 from .table_commands import Other, Wide
-from .users import Users
+from .users import Users, is_average
 
 BATCH = 1 << 14
 """Users per batch of the command: charged, drawn and shown as one step."""
@@ -57,6 +58,9 @@ def release(
         typer.Option(help="Items that the mechanism does not know: error, drop their rows, or other."),
     ] = "error",
     other: Other = "other",
+    unknown_groups: Annotated[
+        str, typer.Option(help="Groups of users that have no mechanism: error, or drop them.")
+    ] = "error",
     ledger: Annotated[
         Path | None, typer.Option(help="Charge every user here first; made if --budget is given too.")
     ] = None,
@@ -93,10 +97,10 @@ def release(
             unknown=unknown,
             other=other,
             empty="skip",
+            unknown_groups=unknown_groups,
         )
     print_note(f"{table.name}: {how}.")
-    if any(one.prior_from_users for one in mechanisms.values()):
-        print_note(FROM_USERS)
+    _check_public(mechanisms, groups)
     total = sum(len(users) for users in groups.values())
     several = total - len({who for users in groups.values() for who in users.ids})
     if several:
@@ -116,7 +120,21 @@ def release(
                 ]
                 progress.advance(task, len(answers))
     files.write_rows(rows, output)
-    print_note(f"released one category for each of {total:,} users into {output}")
+    print_note(f"{total:,} releases, one category for each user and group, into {output}")
+    if book is None:
+        print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
+
+
+def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users]) -> None:
+    """Refuse to release against a prior that is these users' own average, unless the file admits it."""
+    for group, users in groups.items():
+        if mechanisms[group].prior_from_users:
+            print_note(FROM_USERS)
+        elif is_average(model_prior(mechanisms[group]), len(users), users.averages()):
+            raise PriorError(
+                f"{FROM_USERS} These users' average is the prior of the mechanism. Design one from public "
+                f"data; for an experiment, design it with --accept-prior-from-users"
+            )
 
 
 def _policy(max_epsilon: float | None) -> Policy:
@@ -132,6 +150,10 @@ def _book(path: Path | None, budget: str | None) -> Ledger | None:
         new = Ledger.create(path, budget=budget)
         print_note(f"a new ledger starts at {path}: nobody is charged for anything before it")
         return new
+    if not path.exists():
+        raise ParameterError(
+            f"there is no ledger at {path}: start one with --budget, the ε per user and epoch"
+        )
     book = Ledger(path)
     if budget is not None and budget_of(budget) != budget_of(str(book.budget)):
         raise ParameterError(

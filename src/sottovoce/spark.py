@@ -21,19 +21,20 @@ import numpy as np
 import pyarrow as pa
 
 from . import _validate, tally
+from .cells import check_sum
 from .comparison import Comparison, compared, summarise
 from .divergences import TV, FDivergence, checked
 from .errors import ParameterError, TableError
-from .frames import Columns, counted_frame, tally_of
+from .frames import Columns, counted_frame, gathered
 from .mechanism import Mechanism
 from .samplers import Sampler
 from .spark_session import told
-from .users import Users
+from .users import Users, is_average
 
 CELLS = 1 << 18
 """Counts per batch of complete users: some tens of megabytes in a worker, whatever the table's size."""
 
-POOLED, SHARED, LEFT_OUT = -1, -2, -3
+SUMS, LEFT_OUT = (-1, -2), -3
 """What a batch reports beside each sampler's values (0, 1, …): the users' two sums, and three counters."""
 
 _FOUND = "group string, what int, values array<double>"
@@ -59,24 +60,19 @@ class Reading:
         _validate.one_of(("error", "skip"), empty=self.empty)
         _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
         _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
-        if self.unknown == "other" and not all(self.other in one.index for one in self.known.values()):
-            raise TableError(f"the prior has no category {self.other!r} to take unknown items")
+        if self.unknown == "other":
+            for one in self.known.values():
+                tally.other_category(one, self.other)
 
     def users(self, cells: Any) -> dict[str, Users]:
         """The users of a batch by group, in a worker: what is wrong is counted there, and raised here."""
-        counted = tally_of(cells, self.columns, as_text=self.as_text)
+        counted = gathered(cells, self.columns, as_text=self.as_text)
         if np.bincount(counted.user, counted.rows).max() < self.minimum_rows:
             return {}
         counted = tally.with_minimum_rows(counted, self.minimum_rows)
-        unknown = "drop" if self.unknown == "error" else self.unknown
         return {
             name: tally.users_of(
-                counted,
-                counted.groups.index(name),
-                self.known[name],
-                unknown=unknown,
-                other=self.other,
-                empty="skip",
+                counted, counted.groups.index(name), self.known[name], unknown=self.unknown, other=self.other
             )
             for name in tally.filled_groups(counted)
             if name in self.known
@@ -102,14 +98,18 @@ def compare(
     """
     grouped = _by_group(samplers, by)
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
+    if not measures:
+        raise ParameterError("divergences must not be empty")
     priors = {name: chosen[0].prior for name, chosen in grouped.items()}
     reading = Reading(_columns(item, user, weight, by), priors, **options)
 
     def measure(cells: Any) -> Any:
         found: _Found = []
         for name, users in reading.users(cells).items():
-            pooled, shared = tally.averages(users.p, users.amounts)  # type: ignore[arg-type]
-            found += [(name, POOLED, pooled), (name, SHARED, shared), _left_out(name, users)]
+            found += [
+                _left_out(name, users),
+                *((name, k, sums) for k, sums in zip(SUMS, users.averages(), strict=True)),
+            ]
             pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
             if len(users):
                 found += [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
@@ -121,8 +121,8 @@ def compare(
     parts = []
     for name in sorted({group for group, what in found if what == 0}):
         pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
-        sums = (np.array(found[name, what]["values"]) for what in (POOLED, SHARED))
-        gave = tally.is_average(priors[name], found[name, 0]["users"], *sums)
+        sums = [np.array(found[name, what]["values"]) for what in SUMS]
+        gave = is_average(priors[name].probabilities, found[name, 0]["users"], sums)
         for k, (sampler, f) in enumerate(pairs):
             row = found[name, k]
             summary = {key: row[key] for key in ("mean", "median", "p90", "p99", "maximum")}
@@ -231,13 +231,15 @@ def _check_cells(cells: Any, reading: Reading) -> int:
             raise TableError(f"column {name!r} must hold text or whole numbers, it holds {kind}")
     absent = [F.sum(F.when(F.col(f"key_{key}").isNull(), F.col("rows")).otherwise(0)) for key in keys]
     fine = F.sum("fine_amount" if "fine_amount" in cells.columns else "rows")
-    total, right, *missing = cells.agg(F.sum("rows"), fine, *absent).first()
+    added = F.sum("amount" if "amount" in cells.columns else "rows")
+    total, right, amounts, *missing = cells.agg(F.sum("rows"), fine, added, *absent).first()
     if not total:
         raise TableError("the table is empty: it has no rows")
     if right != total:
         what = f"column {reading.columns.weight!r}" if reading.columns.weight else "the category columns"
         wrong = total - right
         raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
+    check_sum("the weight", float(amounts))
     for (_, name), gone in zip(keys.items(), missing, strict=True):
         if gone:
             raise TableError(f"column {name!r} has {gone} missing values")
@@ -287,11 +289,7 @@ def _check_left_out(found: Mapping[tuple[str, int], Mapping[str, Any]], reading:
     """Raise what would have been raised in one process; return how many users there are."""
     counters = [row["values"] for (_, what), row in found.items() if what == LEFT_OUT]
     dropped, refused, people = (int(sum(one[i] for one in counters)) for i in range(3))
-    if dropped and reading.unknown == "error":
-        known = next(iter(reading.known.values()))
-        raise tally.unknown_items(dropped, rows, known.categories[0], known)
-    if refused and reading.empty == "error":
-        raise tally.no_record(refused, refused + people)
+    tally.check_left_out(dropped, refused, people, rows, unknown=reading.unknown, empty=reading.empty)
     if not people:
         raise TableError("no user has a usable record")
     return people

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -28,8 +29,10 @@ def session(master: str | None = None) -> Any:
             "Spark needs pyspark and Java 17; install it with: pip install 'sottovoce[spark]'"
         ) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they quote the values that failed
     builder = SparkSession.builder.appName("sottovoce").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.log.level", "FATAL").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):  # one machine: no outside address, and not two hundred small tasks
@@ -39,19 +42,26 @@ def session(master: str | None = None) -> Any:
 
 
 def read_file(started: Any, path: str) -> Any:
-    """A table file as Spark reads it, by its extension; CSV columns are text."""
+    """A table file as Spark reads it, by its extension; CSV columns are text, a malformed line is refused."""
     kind = kind_of(Path(path))
+    exact = "".join(f"\\{letter}" if letter in "\\{}[]*?" else letter for letter in path)  # no globs
     if kind in (".csv", ".tsv"):
-        separator = "," if kind == ".csv" else "\t"
-        return told(lambda: started.read.csv(path, header=True, sep=separator))
-    if kind in (".jsonl", ".ndjson"):
-        return told(lambda: started.read.json(path))
-    if kind == ".parquet":
-        return told(lambda: started.read.parquet(path))
-    raise TableError(f"{path} cannot be read by Spark: its name must end in .csv, .tsv, .parquet or .jsonl")
+        started.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")  # or long lines pass unseen
+        options = {"header": True, "sep": "," if kind == ".csv" else "\t", "escape": '"', "mode": "FAILFAST"}
+        frame = told(lambda: started.read.csv(exact, **options))
+    elif kind in (".jsonl", ".ndjson"):
+        frame = told(lambda: started.read.json(exact))
+    elif kind == ".parquet":
+        frame = told(lambda: started.read.parquet(exact))
+    else:
+        known = ".csv, .tsv, .parquet or .jsonl"
+        raise TableError(f"{path} cannot be read by Spark: its name must end in {known}")
+    return frame.toDF(*(name.strip() for name in frame.columns))
 
 
-def told(call: Callable[[], _Result], hint: str = "its log says more") -> _Result:
+def told(
+    call: Callable[[], _Result], hint: str = "a file that is not as it should be, or the cluster"
+) -> _Result:
     """Run something in Spark; its errors, which may quote data, become one line without them."""
     reason = ""
     try:

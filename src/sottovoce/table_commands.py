@@ -16,6 +16,7 @@ from ._terminal import (
     console,
     errors,
     number,
+    plain,
     print_comparison,
     print_json,
     print_note,
@@ -31,7 +32,10 @@ from .prior import FROM_USERS
 from .samplers import Sampler
 
 Wide = Annotated[
-    bool, typer.Option("--wide", help="A column per category instead of a row per item; other columns none.")
+    bool,
+    typer.Option(
+        "--wide", help="A row per user and a column per category; all columns but user and group count."
+    ),
 ]
 Other = Annotated[str, typer.Option(help="The category of --unknown other.")]
 MinimumRows = Annotated[
@@ -110,7 +114,7 @@ def prior_command(
         average=average,
         public=True if public else None,
     )
-    print_note(f"{table.name}: {data.how}.")
+    print_note(f"{table.name}: {plain(data.how)}.")
     if output is not None:
         write_priors(data, output)
         print_note(f"written to {output}")
@@ -200,7 +204,8 @@ def compare_command(
         typer.Option("--output", "-o", help="Also write the rows (.csv, .parquet or .json)."),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="local: in this process; spark: on a cluster (sottovoce[spark]).")
+        str,
+        typer.Option(help="local: in this process; spark: on a cluster (pip install sottovoce\\[spark])."),
     ] = "local",
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077.")
@@ -246,7 +251,7 @@ def compare_command(
         with Progress(console=errors, transient=True, disable=quiet) as progress:
             task = progress.add_task("comparing", total=sum(len(samplers[group]) for group in groups))
             table = compare(groups, samplers, measures, progress=lambda: progress.advance(task))
-    print_note(f"{prior_file.name}: {public.how}. {users_file.name}: {private}.")
+    print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {private}.")
     if output is not None:
         files.write_rows(table.to_dicts(), output)
         print_note(f"written to {output}")

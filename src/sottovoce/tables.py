@@ -66,9 +66,13 @@ def build_prior(
         _validate.whole_at_least(0, **{name: least})
     if top is not None:
         _validate.whole_at_least(1, top=top)
+    elif top_by is not None:
+        raise ParameterError("top_by ranks the items for top=: say how many to keep")
     counted = _counted(table, item=item, weight=weight, by=by, user=user, top_by=top_by)
     if counted.users is None and (average == "users" or minimum_users or minimum_rows):
-        raise ParameterError("average='users', minimum_rows and minimum_users need the user column: user=")
+        raise ParameterError(
+            "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
+        )
     priors = tally.priors_of(
         tally.with_minimum_rows(counted, minimum_rows),
         smoothing=smoothing,
@@ -78,7 +82,7 @@ def build_prior(
         average=average,
         made_from_users=counted.users is not None if public is None else not public,
     )
-    return priors if counted.by else priors["all"]
+    return priors if counted.by is not None else priors["all"]
 
 
 def read_users(
@@ -123,21 +127,28 @@ def read_users(
     if counted.users is None:
         raise ParameterError("read_users needs the column of the user: user=")
     counted = tally.with_minimum_rows(counted, minimum_rows)
-    single = not isinstance(prior, Mapping)
-    if single and not counted.by:
-        return tally.users_of(counted, 0, prior, unknown=unknown, other=other, empty=empty)  # type: ignore[arg-type]
-    if not counted.by:
+    grouped = isinstance(prior, Mapping)
+    if grouped and counted.by is None:
         raise ParameterError("a prior per group needs the group column: by=")
-    known: Mapping[str, Any] = dict.fromkeys(counted.groups, prior) if single else prior  # type: ignore[assignment]
+    known: Mapping[str, Any] = prior if grouped else dict.fromkeys(counted.groups, prior)  # type: ignore[assignment]
     filled = tally.filled_groups(counted)
     tally.check_groups(filled, known, unknown_groups)
-    return {
-        name: tally.users_of(
-            counted, counted.groups.index(name), known[name], unknown=unknown, other=other, empty=empty
-        )
-        for name in filled
-        if name in known
+    there = set(filled)
+    found = {
+        name: tally.users_of(counted, g, known[name], unknown=unknown, other=other)
+        for g, name in enumerate(counted.groups)
+        if name in known and name in there
     }
+    tally.check_left_out(
+        sum(users.dropped for users in found.values()),
+        sum(users.refused for users in found.values()),
+        sum(map(len, found.values())),
+        int(counted.rows.sum()),
+        unknown=unknown,
+        empty=empty,
+        same_kind=type(counted.items[0]) is type(next(iter(known.values())).categories[0]),
+    )
+    return found if counted.by is not None else found["all"]
 
 
 def _counted(table: Any, **columns: Any) -> Tally:

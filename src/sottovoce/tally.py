@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ._validate import FloatArray, IntArray
-from .errors import TableError, UserDataError
+from .errors import PriorError, TableError, UserDataError
 from .prior import Category, Prior
 from .users import Users
 
@@ -54,12 +54,12 @@ class Tally:
     amount: FloatArray
     score: FloatArray
     by: str | None = None  # the group column, if there is one
+    long: bool = True  # whether a row was a record; in a wide table each entry counts as a row
 
     def __repr__(self) -> str:
         people = f"{len(self.users)} users, " if self.users is not None else ""
-        return (
-            f"Tally({int(self.rows.sum())} rows: {len(self.groups)} groups, {people}{len(self.items)} items)"
-        )
+        entries = f"{int(self.rows.sum())} {'rows' if self.long else 'entries'}"
+        return f"Tally({entries}: {len(self.groups)} groups, {people}{len(self.items)} items)"
 
     @cached_property
     def _starts(self) -> IntArray:
@@ -76,6 +76,8 @@ def with_minimum_rows(tally: Tally, least: int) -> Tally:
         return tally
     if tally.users is None:
         raise TableError("a minimum of rows per user needs the column of the user")
+    if not tally.long:
+        raise TableError("a minimum of rows per user needs a long table: a wide one has one row each")
     total = np.bincount(tally.user, tally.rows, minlength=len(tally.users))
     enough = total >= least
     if not enough.any():
@@ -93,6 +95,7 @@ def with_minimum_rows(tally: Tally, least: int) -> Tally:
         amount=tally.amount[kept],
         score=tally.score[kept],
         by=tally.by,
+        long=tally.long,
     )
 
 
@@ -111,6 +114,10 @@ def priors_of(
     Without `top` every group has all items of the table; with it each group has its own best-scoring
     items, ties going to the name that sorts first, and `other` takes the rest.
     """
+    if other is not None and other in tally.items:
+        raise TableError(
+            f"the table has an item called {other!r} already: give the other category a new name"
+        )
     priors = {}
     for g, name in enumerate(tally.groups):
         cells = tally.cells(g)
@@ -118,10 +125,9 @@ def priors_of(
             continue
         kept = np.arange(len(tally.items)) if top is None else _top_items(tally, cells, top)
         names = [tally.items[i] for i in kept]
-        if other is not None and other not in names:
+        if other is not None:
             names.append(other)
-        rest = -1 if other is None else names.index(other)
-        position = _positions(tally.item[cells], kept, rest)
+        position = _positions(tally.item[cells], kept, -1 if other is None else len(kept))
         person, amount = tally.user[cells], tally.amount[cells]
         used = (position >= 0) & (amount > 0)
         person, amount, position = person[used], amount[used], position[used]
@@ -131,7 +137,12 @@ def priors_of(
         if average == "users":  # every user weighs the same, as one record spread over their items
             amount = amount / np.bincount(person, amount)[person]
         counts = np.bincount(position, amount, minlength=len(names))
-        priors[name] = Prior.from_counts(counts, names, smoothing=smoothing, made_from_users=made_from_users)
+        try:
+            priors[name] = Prior.from_counts(
+                counts, names, smoothing=smoothing, made_from_users=made_from_users
+            )
+        except PriorError as problem:
+            raise PriorError(f"group {name!r}: {problem}" if tally.by is not None else str(problem)) from None
     if not priors:
         least = f"at least {minimum_users} users" if minimum_users > 1 else "a usable row"
         raise TableError(f"no prior is left: no group has {least}")
@@ -152,71 +163,60 @@ def _positions(item: IntArray, kept: IntArray, rest: int) -> IntArray:
     return np.where(kept[place] == item, place, rest)
 
 
-def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str, empty: str) -> Users:
-    """The users of one group as distributions over the known categories."""
+def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:
+    """The users of one group as distributions over the known categories.
+
+    Items that are no category are left out, or counted as `other` where `unknown` says so; users without a
+    usable record are left out. How many there were of each is kept, for `check_left_out`.
+    """
     index = known.index
     cells = tally.cells(g)
     rows, amount = tally.rows[cells], tally.amount[cells]
     people, person = np.unique(tally.user[cells], return_inverse=True)
     met, where = np.unique(tally.item[cells], return_inverse=True)
-    rest = -1
-    if unknown == "other":
-        if other not in index:
-            raise TableError(
-                f"the prior has no category {other!r} to take unknown items: build it with one "
-                f"(other={other!r}, --other {other})"
-            )
-        rest = index[other]
-    position = np.array([index.get(tally.items[i], rest) for i in met], dtype=np.intp)[where]
+    position = np.array([index.get(tally.items[i], -1) for i in met], dtype=np.intp)[where]
     strange = int(rows[position < 0].sum())
-    if strange and unknown == "error":
-        raise unknown_items(strange, int(rows.sum()), tally.items[0], known)
+    if unknown == "other":
+        position[position < 0] = other_category(known, other)
     used = (position >= 0) & (amount > 0)
     counts = sparse.coo_array(
         (amount[used], (person[used], position[used])), shape=(len(people), len(known.categories))
     ).tocsr()
     totals: FloatArray = np.asarray(counts.sum(axis=1)).ravel()
     usable = totals > 0
-    without = len(people) - int(np.count_nonzero(usable))
-    if without and empty == "error":
-        raise no_record(without, len(people))
     p = counts[np.flatnonzero(usable)]
-    p.data /= np.repeat(totals[usable], np.diff(p.indptr))
+    totals = totals[usable]
+    p.data /= np.repeat(totals, np.diff(p.indptr))
     ids = () if tally.users is None else tuple(tally.users[people[usable]].tolist())
-    gave = isinstance(known, Prior) and is_average(known, len(ids), *averages(p, totals[usable]))
-    return Users(ids, p, known.categories, strange, without, gave, totals[usable])
+    dropped, moved = (0, strange) if unknown == "other" else (strange, 0)
+    return Users(ids, p, known.categories, dropped, len(people) - len(ids), moved, totals)
 
 
-def averages(p: sparse.csr_array[np.float64], amounts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What users with these distributions and total amounts give together: pooled, and one share each."""
-    pooled: FloatArray = np.asarray(p.T @ amounts)
-    shared: FloatArray = np.asarray(p.sum(axis=0)).ravel()
-    return pooled, shared
+def other_category(known: Categories, other: str) -> int:
+    """Where the category stands that takes unknown items."""
+    if other not in known.index:
+        raise TableError(
+            f"there is no category {other!r} to take unknown items: name the one there is (other=, --other), "
+            f"or build the prior with one"
+        )
+    return known.index[other]
 
 
-def unknown_items(strange: int, total: int, one: Category, known: Categories) -> UserDataError:
-    """The error for items that are no category: how many rows, and what to do about them."""
-    advice = "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
-    if type(one) is not type(known.categories[0]):
-        advice = "one side has text, the other whole numbers"
-    return UserDataError(
-        f"items must be categories of the prior: {strange} of {total} rows do not name one; {advice}"
-    )
-
-
-def no_record(without: int, people: int) -> UserDataError:
-    """The error for users who have nothing left."""
-    return UserDataError(
-        f"{without} of {people} users have no usable record; leave them out with empty='skip' (--empty skip)"
-    )
-
-
-def is_average(prior: Prior, users: int, *sums: FloatArray) -> bool:
-    """Whether the prior is one of several users' sums, normalised: then it was made from them."""
-    q = prior.probabilities
-    if users < 2 or q.min() == q.max():  # a uniform prior tells nothing
-        return False
-    return any(np.allclose(one / one.sum(), q, rtol=1e-9, atol=0) for one in sums)
+def check_left_out(
+    dropped: int, refused: int, people: int, rows: int, *, unknown: str, empty: str, same_kind: bool = True
+) -> None:
+    """Refuse unknown items and users with nothing left, all groups together, unless they may be left out."""
+    if dropped and unknown == "error":
+        advice = "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
+        raise UserDataError(
+            f"items must be categories of the prior: {dropped} of {rows} rows do not name one; "
+            f"{advice if same_kind else 'one side has text, the other whole numbers'}"
+        )
+    if refused and empty == "error":
+        raise UserDataError(
+            f"{refused} of {refused + people} users have no usable record; leave them out with empty='skip' "
+            f"(--empty skip)"
+        )
 
 
 def filled_groups(tally: Tally) -> list[str]:
@@ -231,5 +231,6 @@ def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_gro
     if missing and (unknown_groups == "error" or missing == len(filled)):
         names = [*map(repr, list(known)[:SHOWN]), *(["…"] if len(known) > SHOWN else [])]
         raise TableError(
-            f"{missing} of {len(filled)} groups have no prior; there are priors for {', '.join(names)}"
+            f"{missing} of {len(filled)} groups have no prior (leave them out with unknown_groups='drop', "
+            f"--unknown-groups drop); there are priors for {', '.join(names)}"
         )
