@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import core, release, tables
+from . import core, estimation, release, tables
 from .measure import table
 
 OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -29,7 +29,12 @@ def main() -> int:
         f"certifying are held against fixed limits. Absolute times say little on another machine.",
     ]
     holds = True
-    for title, measure in {**core.SECTIONS, **release.SECTIONS, **tables.SECTIONS}.items():
+    for title, measure in {
+        **core.SECTIONS,
+        **release.SECTIONS,
+        **tables.SECTIONS,
+        **estimation.SECTIONS,
+    }.items():
         print(f"{title} …", flush=True)
         lines = measure()
         holds &= all(line.holds for line in lines)

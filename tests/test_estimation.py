@@ -209,6 +209,23 @@ def test_projection_is_the_nearest_distribution() -> None:
 
 
 @pytest.mark.parametrize("name", LINEAR)
+def test_shrinking_helps_near_the_prior_and_never_hurts_much(name: str) -> None:
+    """James and Stein's promise: on average no farther from the population than the unbiased values."""
+    q = PRIORS["films"]
+    made = sampler(name, q, 1.0)
+    rng = np.random.default_rng(8)
+    for mixture, most in ((0.0, 0.15), (0.1, 1.0), (1.0, 1.0)):
+        population = (1 - mixture) * q + mixture / len(q)
+        squares = np.zeros(2)
+        for counts in rng.multinomial(20_000, made.distribution(population), size=300):
+            found = sv.estimate(made, counts)
+            squares += [((v - population) ** 2).sum() for v in (found.shrunk, found.values)]
+        assert squares[0] <= most * squares[1] * 1.02  # 300 collections: the ratio is known to about 1 %
+    exact = sv.estimate(made, 1e6 * made.distribution(q))
+    np.testing.assert_allclose(exact.shrunk, q, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", LINEAR)
 def test_maximum_likelihood_satisfies_its_conditions(name: str) -> None:
     """At the likeliest p no category can gain: Σ_z K_iz y_z/(pK)_z ≤ 1, with equality where p_i > 0."""
     q = PRIORS["films"]

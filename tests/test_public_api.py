@@ -20,7 +20,7 @@ FLOW = [
     "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
     "samplers", "catalogue", "users", "tally", "weights", "exact", "randomness", "draws", "linear_draws",
     "document", "mechanism", "mechanism_file", "certify", "ledger", "audit", "comparison", "tuning",
-    "collector", "cards", "files", "cells", "frames", "tables", "inputs", "reports", "estimation",
+    "collector", "files", "cells", "frames", "tables", "inputs", "reports", "estimation", "cards",
     "spark_session", "spark", "demo", "plots", "_terminal", "_parsing", "commands", "table_commands",
     "release_commands", "estimate_commands", "cli", "__main__",
 ]  # fmt: skip

@@ -57,6 +57,10 @@ def print_card(card: Card) -> None:
     facts.add_row("smallest probability", f"{card.smallest_probability:.4g} ({rarest})")
     facts.add_row("keeps the prior", kept)
     facts.add_row("one record is enough", one)
+    needed = "never: its reports only tell what was released"
+    if card.reports_needed is not None:
+        needed = f"{card.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
+    facts.add_row("reports to estimate", needed)
     facts.add_row("prior digest", card.prior_digest[:16])
     console.print(facts)
     if card.prior_from_users:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from .catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
 from .divergences import DIVERGENCES
+from .errors import EstimateError
+from .estimation import how_many
 from .prior import Category
 from .samplers import Sampler, label
 
@@ -40,6 +42,7 @@ class Card:
     keeps_prior: bool
     prior_digest: str
     prior_from_users: bool  # then the prior is not public: see `prior.FROM_USERS`
+    reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
     worst_cases: tuple[WorstCase, ...]
 
 
@@ -65,6 +68,7 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
         keeps_prior=sampler.keeps_prior,
         prior_digest=prior.digest,
         prior_from_users=prior.made_from_users,
+        reports_needed=_reports_needed(sampler),
         worst_cases=tuple(
             WorstCase(
                 divergence=name,
@@ -77,3 +81,11 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
             for name, f in DIVERGENCES.items()
         ),
     )
+
+
+def _reports_needed(sampler: Sampler) -> int | None:
+    """What a collector would need, where reports tell the population at all."""
+    try:
+        return how_many(sampler, 0.01)
+    except EstimateError:
+        return None

@@ -133,7 +133,7 @@ def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeli
     shown = Table(title=title, box=None, header_style="bold")
     band = f"{found.level:.0%} band" if simultaneous else f"{found.level:.0%} interval"
     extra = ["likeliest"] if likeliest else []
-    for column in ("category", "reports", "prior", "estimate", band, "projected", *extra):
+    for column in ("category", "reports", "prior", "estimate", band, "projected", "shrunk", *extra):
         shown.add_column(column, justify="left" if column == "category" else "right", no_wrap=True)
     rows = _rows(found, simultaneous, likeliest)
     rows.sort(key=lambda row: -row["estimate"])
@@ -147,12 +147,14 @@ def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeli
             f"{row['estimate']:.4f}",
             interval,
             f"{row['projected']:.4f}",
+            f"{row['shrunk']:.4f}",
             *more,
         )
     console.print(shown)
     if len(rows) > LISTED:
         print_note(f"and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
     print_note(found.words())
+    print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
     if share != 0.01:
         print_note(
             f"A share of {share:g} malicious reports can move a value by {found.moved_by(share=share):.2g}."

@@ -73,6 +73,20 @@ class Estimate:
         return project(self.values)
 
     @cached_property
+    def shrunk(self) -> FloatArray:
+        """The values pulled towards the public prior by as much as their errors explain (James and Stein).
+
+        q + w·(p̂ − q) with w = max(0, 1 − Σs_j²/Σ(p̂_j − q_j)²): biased towards the prior, and much closer than
+        the unbiased values when the population is near it.
+        """
+        off = self.values - self.model.prior
+        spread = float(off @ off)
+        kept = (
+            max(0.0, 1 - float(self.standard_errors @ self.standard_errors) / spread) if spread > 0 else 0.0
+        )
+        return self.model.prior + kept * off
+
+    @cached_property
     def likeliest(self) -> FloatArray:
         """The maximum-likelihood distribution, by EM from the prior: biased, often the smaller error."""
         if self.model.kernel is None:
@@ -102,6 +116,7 @@ class Estimate:
             "low": low.tolist(),
             "high": high.tolist(),
             "projected": self.projected.tolist(),
+            "shrunk": self.shrunk.tolist(),
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
