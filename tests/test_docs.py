@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -57,6 +58,18 @@ def test_the_example_of_the_page_on_tables_runs() -> None:
     assert names["prior"].categories == ("Drama", "War", "rest")
     assert out.getvalue().count("kernel") == 2
     assert {row.group for row in names["table"]} == {"DE", "FR"}
+
+
+def test_the_example_of_the_page_on_estimating_runs() -> None:
+    page = (ROOT / "docs" / "estimating.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    out = io.StringIO()
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "estimating.md", "exec"), names)  # noqa: S102
+    found = names["found"]
+    assert np.abs(found.values - [0.5, 0.25, 1 / 6, 1 / 12]).max() < 6 * found.standard_errors.max()
+    assert "Unbiased estimate" in out.getvalue()
 
 
 @pytest.mark.full
