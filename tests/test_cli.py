@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -36,8 +38,22 @@ def test_demo_prints_a_table_and_saves_a_picture(demo: Path) -> None:
     assert "2,000 members, 18 genres, 3 age groups" in printed
     assert "keeps the prior" in printed
     assert sorted(path.name for path in demo.iterdir()) == [
-        "comparison.png", "members.csv", "printed.txt", "survey.csv",
+        "comparison.png", "estimate.png", "members.csv", "printed.txt", "report.html", "survey.csv",
     ]  # fmt: skip
+    assert "2,000 members in" in printed
+    assert "what the collector learns about 25 to 44" in printed
+
+
+def test_the_demos_page_holds_everything_and_asks_the_network_for_nothing(demo: Path) -> None:
+    page = (demo / "report.html").read_text(encoding="utf-8")
+    for name in (*sv.SAMPLERS, "Drama", "Unbiased estimate", "certificate"):
+        assert name in page
+    assert page.count("data:image/png;base64,") == 2
+    asked = re.findall(r"(?:src|href)=[\"']?([^\"' >]+)", page)
+    assert all(address.startswith("data:") for address in asked)
+    assert "<script" not in page
+    truth = np.asarray(demo_data().users("25 to 44").mean(axis=0)).ravel()
+    assert f"{truth[0]:.3f}" in page
 
 
 def test_compare_from_files_equals_the_library(demo: Path) -> None:

@@ -21,8 +21,8 @@ FLOW = [
     "samplers", "catalogue", "users", "tally", "weights", "exact", "randomness", "draws", "linear_draws",
     "document", "mechanism", "mechanism_file", "certify", "ledger", "audit", "comparison", "tuning",
     "collector", "files", "cells", "frames", "tables", "inputs", "reports", "estimation", "cards",
-    "spark_session", "spark", "demo", "plots", "_terminal", "_parsing", "commands", "table_commands",
-    "release_commands", "estimate_commands", "cli", "__main__",
+    "spark_session", "spark", "demo", "plots", "report", "_terminal", "_parsing", "commands",
+    "table_commands", "release_commands", "estimate_commands", "cli", "__main__",
 ]  # fmt: skip
 
 

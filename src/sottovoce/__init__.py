@@ -58,7 +58,7 @@ from .users import Users
 
 if TYPE_CHECKING:
     from .frames import count_table
-    from .plots import plot_box, plot_comparison, plot_estimate
+    from .plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
     from .tables import build_prior, read_users
     from .tally import Tally
 
@@ -120,6 +120,7 @@ __all__ = [
     "plot_box",
     "plot_comparison",
     "plot_estimate",
+    "plot_tradeoff",
     "prior_minimax",
     "randomized_response",
     "read_users",
@@ -137,6 +138,7 @@ _LATER = {
     "plot_box": "plots",
     "plot_comparison": "plots",
     "plot_estimate": "plots",
+    "plot_tradeoff": "plots",
 }
 
 

@@ -33,8 +33,8 @@ class Invertible(Protocol):
     def inverse(self, y: FloatArray) -> FloatArray:
         """yK⁻¹."""
 
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Per category the second moment of its column of K⁻¹ under y, and the range of that column."""
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Per category, of its column of K⁻¹: the second moment under y, the diagonal entry, the range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class CertifiedKernel:
             p += self.closed.inverse(y - self.apply(p))
         return p
 
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The closed form's, which is close enough for an error bar."""
         return self.closed.inverse_columns(y)
 

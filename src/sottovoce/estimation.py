@@ -3,11 +3,12 @@
 Reports z_1..z_m of a linear mechanism have the mean law p̄K, p̄ the average private law. With ŷ the share of
 each category among the reports and W = K⁻¹,
 
-    p̂ = ŷW,     p̂_j = (1/m) Σ_i W_{z_i j},     s_j² = (Σ_z ŷ_z W_zj² − p̂_j²)/(m − 1)
+    p̂ = ŷW,     p̂_j = (1/m) Σ_i W_{z_i j},     s_j² = (Σ_z ŷ_z W_zj² − p̂_j² + (2/m)·W_jj²)/(m − 1)
 
-is unbiased for p̄, a mean of m numbers per category, and costs O(n): the inverse is closed-form. A clip
-mechanism is not linear; its reports tell the average law that was *released*, which is another thing, and is
-called so here.
+is unbiased for p̄, a mean of m numbers per category, and costs O(n): the inverse is closed-form. The last
+term adds two reports to a category's own count (Agresti and Coull 1998): without it a category that nobody
+reported would have no error at all, and a rare one too small an interval. A clip mechanism is not linear; its
+reports tell the average law that was *released*, which is another thing, and is called so here.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from .errors import EstimateError, ParameterError
 from .mechanism import Mechanism
 from .prior import Category
 from .samplers import Sampler
+
+RARE = 2.0
+"""Reports added to a category's own count in its error: half the square of the 95 % quantile, about."""
 
 LARGEST_STEPS = 5000
 """Steps of expectation maximisation at most; it gains slowly when ε is small."""
@@ -174,12 +178,15 @@ def estimate(
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
     y = counts / total
     if model.kernel is None:
-        values, second, reach = y, y, np.ones(len(y))
+        values, errors, own, reach = y, y.copy(), np.ones(len(y)), np.ones(len(y))
     else:
         values = model.kernel.inverse(y)
-        second, reach = model.kernel.inverse_columns(y)
-    errors = second - values**2
+        errors, own, reach = model.kernel.inverse_columns(y)
+    errors -= values**2
     np.maximum(errors, 0.0, out=errors)
+    own *= own
+    own *= RARE / total
+    errors += own
     errors /= total - 1
     return Estimate(model, counts, total, values, np.sqrt(errors, out=errors), reach, level)
 
@@ -189,12 +196,13 @@ def how_many(
 ) -> int:
     """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
 
-    m = ⌈(z/error)²·max_j v_j⌉ with v_j = Σ_z y_z W_zj² − q_j², y = qK, the exact variance of one report's
-    contribution, and z the normal quantile of the level (for all categories at once with `simultaneous`).
+    The least m with z²·(v_j + 2·W_jj²/m)/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK, is
+    the exact variance of one report's contribution and z the normal quantile of the level (for all categories
+    at once with `simultaneous`).
 
     >>> from sottovoce import Prior, minimax_kernel
     >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
-    79771
+    79778
     """
     _validate.positive(error=error)
     _check_level(level)
@@ -204,9 +212,11 @@ def how_many(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
-    second, _ = model.kernel.inverse_columns(model.kernel.apply(model.prior))
-    variance = float((second - model.prior**2).max())
-    return max(2, math.ceil(variance * (_quantile(level, len(second) if simultaneous else 1) / error) ** 2))
+    second, own, _ = model.kernel.inverse_columns(model.kernel.apply(model.prior))
+    variance = second - model.prior**2
+    step = (error / _quantile(level, len(second) if simultaneous else 1)) ** 2
+    needed = (variance + np.sqrt(variance**2 + 4 * RARE * step * own**2)) / (2 * step)
+    return max(2, math.ceil(float(needed.max())))
 
 
 def project(values: FloatArray) -> FloatArray:

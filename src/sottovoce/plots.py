@@ -12,9 +12,11 @@ from matplotlib.figure import Figure
 
 from .catalogue import SAMPLERS
 from .comparison import Comparison
-from .demo import DemoData
+from .demo import DemoData, DemoRelease
+from .divergences import TV, FDivergence
 from .errors import ParameterError
 from .estimation import Estimate
+from .prior import Prior
 from .samplers import ClipSampler, Sampler, label
 
 if TYPE_CHECKING:
@@ -42,8 +44,12 @@ def style(sampler: str) -> dict[str, Any]:
     return STYLES.get(sampler.split("(")[0], {"color": "#000000", "marker": ".", "linestyle": "-"})
 
 
-def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes) -> Axes:
-    """Per category: the prior, the interval the first clip sampler allows, p and each released law."""
+def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> Axes:
+    """Per category: the prior, the interval the first clip sampler allows, p and each released law.
+
+    Without `axes` every picture makes a figure of its own: `plot_box(...).figure.savefig("box.png")`.
+    """
+    axes = axes if axes is not None else new_figure(9, 4.6).subplots()
     prior = samplers[0].prior
     order = np.argsort(-prior.probabilities, kind="stable")
     place = np.arange(len(order))
@@ -76,9 +82,10 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes) -> Axes:
 
 
 def plot_comparison(
-    comparison: Comparison, axes: Axes, *, statistic: str = "mean", divergence: str = "tv"
+    comparison: Comparison, axes: Axes | None = None, *, statistic: str = "mean", divergence: str = "tv"
 ) -> Axes:
     """One statistic of every sampler against epsilon, averaged over groups."""
+    axes = axes if axes is not None else new_figure(6, 4.4).subplots()
     cells: dict[str, dict[float, list[float]]] = {}
     if statistic not in STATISTICS:
         raise ParameterError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
@@ -99,8 +106,36 @@ def plot_comparison(
     return axes
 
 
-def plot_estimate(found: Estimate, axes: Axes, *, most: int = 40) -> Axes:
-    """Per category, largest prior first: the prior, the estimate and its interval."""
+def plot_tradeoff(
+    prior: Prior,
+    axes: Axes | None = None,
+    *,
+    p: Any = None,
+    samplers: Sequence[str] | None = None,
+    epsilons: Sequence[float] | None = None,
+    divergence: FDivergence = TV,
+) -> Axes:
+    """What privacy costs: each sampler's distance against epsilon, for the worst user, or for the user p."""
+    axes = axes if axes is not None else new_figure(6, 4.4).subplots()
+    unknown = [name for name in samplers or () if name not in SAMPLERS]
+    if unknown:
+        raise ParameterError(f"samplers must be names of sottovoce.SAMPLERS, got {unknown[0]!r}")
+    grid = np.linspace(0.5, 10, 20) if epsilons is None else np.asarray(epsilons, dtype=np.float64)
+    for name in samplers or SAMPLERS:
+        made = [SAMPLERS[name](prior, float(epsilon)) for epsilon in grid]
+        values = [s.worst_case(divergence) if p is None else float(s.divergence(p, divergence)) for s in made]
+        axes.plot(grid, values, label=name, linewidth=1.6, markersize=5, markevery=3, **style(name))
+    whom = "at worst, over all users" if p is None else "for this user"
+    axes.set_xlabel("epsilon (more is less private)")
+    axes.set_ylabel(f"{divergence.name.upper()} distance {whom}")
+    axes.set_ylim(bottom=0)
+    axes.grid(color="#EEEEEE")
+    return axes
+
+
+def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
+    """Per category, largest prior first: the prior, the estimate, its interval and, if known, the truth."""
+    axes = axes if axes is not None else new_figure(9, 4.2).subplots()
     order = np.argsort(-found.model.prior, kind="stable")[:most]
     place = np.arange(len(order))
     low, high = found.interval()
@@ -110,6 +145,9 @@ def plot_estimate(found: Estimate, axes: Axes, *, most: int = 40) -> Axes:
     look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
     name = f"{what}, {found.level:.0%} interval"
     axes.errorbar(place, found.values[order], bars, fmt="o", label=name, **look)
+    if truth is not None:
+        values = np.asarray(truth, dtype=np.float64)[order]
+        axes.plot(place, values, "_", color="black", markersize=13, label="the truth, which nobody sees")
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xticks(place, [str(found.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("share")
@@ -151,4 +189,13 @@ def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:
     left.legend(fontsize=8)
     plot_comparison(table, right, statistic="maximum")
     right.set_title("the worst-served member of each group")
+    return save_figure(figure, path)
+
+
+def demo_estimate(released: DemoRelease, path: str | Path) -> Path:
+    """The demo's second picture: what the collector learns, beside the truth."""
+    figure = new_figure(10, 4.4)
+    axes = plot_estimate(released.found, figure.subplots(), truth=released.truth)
+    axes.set_title(f"members {released.group}: {released.found.reports:,.0f} private reports")
+    axes.legend(fontsize=8)
     return save_figure(figure, path)
