@@ -7,9 +7,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK  := $(VENV)/.spark
+BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-spark lint format bench figures clean
+.PHONY: help demo test test-full test-spark test-browser lint format bench figures clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,16 +27,23 @@ demo: $(READY) ## prior, comparison and picture on generated data
 	$(BIN)/sottovoce demo
 
 test: $(READY) ## the whole test suite at its everyday size
-	$(BIN)/python -m pytest -n 2 -m "not full and not spark"
+	$(BIN)/python -m pytest -n 2 -m "not full and not spark and not browser"
 
 test-full: $(READY) ## the same with every promise at its stated size
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark"
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark and not browser"
 
 $(SPARK): $(READY)
 	@java -version >/dev/null 2>&1 || { echo "Spark needs Java 17: install a Java runtime first"; exit 1; }
 	@echo "installing pyspark into $(VENV) (once, 440 MB)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
 	@touch $(SPARK)
+
+$(BROWSER): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+	@touch $(BROWSER)
+
+test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
+	$(BIN)/python -m pytest tests/test_explore.py -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/test_spark.py

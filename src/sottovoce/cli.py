@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import estimate_commands, release_commands, table_commands  # noqa: F401  (register their commands)
+from . import estimate_commands, explore_command, release_commands, table_commands  # noqa: F401  (register)
 from ._terminal import errors
 from .commands import app
 from .errors import SottovoceError

@@ -74,7 +74,7 @@ def demo_report(
         "<p>Distance to each member's own taste (total variation), mean / maximum over the members, averaged "
         "over the groups. 0 is a perfect draw of their own.</p>",
         table(
-            ("sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons), "keeps the public data"),
+            ("sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons), "keeps q"),
             [(name, *cells, "yes" if keeps else "no") for name, cells, keeps in averages(comparison)],
         ),
         "<h2>A certified mechanism</h2>",
