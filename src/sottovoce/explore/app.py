@@ -154,9 +154,9 @@ def _box(charts, mo, p, samplers, views):
     mo.vstack(
         [
             mo.md(
-                "**What may be released, and what is.** The grey bar is what privacy allows for each category, "
-                "the black tick the public share. A larger ε makes the bars longer. Categories the person does "
-                "not have are still released now and then: that is the privacy."
+                "**What may be released, and what is.** The grey bar is what privacy allows for each "
+                "category, the black tick the public share. A larger ε makes the bars longer. Categories the "
+                "person does not have are still released now and then: that is the privacy."
             ),
             charts.box(_intervals, _points),
             mo.md("Distance (TV): 0 is a perfect draw of their own data, 1 has nothing in common with it."),
@@ -258,10 +258,10 @@ def _release(again, budget, epsilon, get_spent, mechanism, mo, release, release_
 
 @app.cell
 def _many(charts, mechanism, mo, np, order, people, views):
-    _everyone = people[np.random.default_rng(1).integers(0, len(people), 2000)]
+    _everyone = people[np.random.default_rng(1).integers(0, len(people), 1000)]
     simulated, _answers = views.simulated_rows(mechanism, _everyone)
     _parts = [
-        mo.md("## Many people\n\n2,000 simulated people like those of the data release one category each."),
+        mo.md("## Many people\n\n1,000 simulated people like those of the data release one category each."),
         charts.histogram(simulated, order),
     ]
     if mechanism.linear and mechanism.sampler != "rr_with_prior":
@@ -290,7 +290,10 @@ def _download(epsilon, mechanism, mo):
     )
     mo.vstack(
         [
-            mo.md("## Take it with you\n\nThe certified mechanism, for `sv.load` and `sottovoce release`."),
+            mo.md(
+                "## Take it with you\n\nThe certified mechanism, for `sv.load` and `sottovoce release`. "
+                "Pictures: the dots beside each chart save it as PNG or SVG."
+            ),
             mo.download(
                 _text.encode(), filename="mechanism.json", mimetype="application/json", label="mechanism.json"
             ),

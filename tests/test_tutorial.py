@@ -1,0 +1,38 @@
+"""Every command of the tutorial runs, in order, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sottovoce as sv
+
+PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
+
+
+def test_the_tutorial_runs_from_its_first_line_to_its_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for language, block in re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL):
+        if language == "python":
+            names: dict[str, object] = {}
+            exec(compile(block, "tutorial.md", "exec"), names)  # noqa: S102
+            assert names["genre"] in sv.load_groups("mechanism.json")["under 25"].categories
+            continue
+        for line in block.strip().splitlines():
+            program, *arguments = shlex.split(line)
+            assert program == "sottovoce"
+            command = [sys.executable, "-m", "sottovoce", *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert pl.read_csv("comparison.csv").height == 3 * 3 * len(sv.SAMPLERS)
+    assert pl.read_csv("reports.csv").height == 2000
+    assert sv.Ledger(tmp_path / "budget.db").left("member-0001", "2026-11") == 2
+    assert Path("estimate.png").stat().st_size > 10_000
