@@ -154,6 +154,12 @@ def test_wide_tables_equal_long_ones(kind: str) -> None:
     assert [one.ids for one in grouped.values()] == [("ann",), ("bob", "cy")]
 
 
+def test_zero_weights_leave_no_trace() -> None:
+    frame = pl.DataFrame({"who": ["a", "a"], "genre": ["x", "y"], "w": [0, 2]})
+    users = sv.read_users(frame, user="who", item="genre", weight="w", prior=sv.Prior(["x", "y"], [0.5, 0.5]))
+    assert users.p.nnz == 1
+
+
 def test_wide_tables_with_holes_or_text_are_refused() -> None:
     prior = sv.Prior(["War", "Drama"], [0.5, 0.5])
     for bad, message in (
@@ -361,13 +367,16 @@ def test_broken_prior_files(tmp_path: Path) -> None:
 
 
 def test_a_file_name_is_no_pattern(tmp_path: Path) -> None:
-    for suffix in ("csv", "jsonl", "parquet"):
+    for suffix in ("csv", "tsv", "jsonl", "parquet"):
         for name, item in (("m[1]", "War"), ("m1", "Drama"), ("x*", "War"), ("x2", "Drama")):
             frame = pl.DataFrame({"item": [item]})
             path = tmp_path / f"{name}.{suffix}"
-            {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[suffix](
-                path
-            )
+            {
+                "csv": frame.write_csv,
+                "tsv": frame.write_csv,
+                "jsonl": frame.write_ndjson,
+                "parquet": frame.write_parquet,
+            }[suffix](path)
         for name in ("m[1]", "x*"):
             assert sv.build_prior(tmp_path / f"{name}.{suffix}", item="item").categories == ("War",)
 
