@@ -95,6 +95,45 @@ def test_rare_categories_have_honest_intervals(name: str) -> None:
     assert inside / 2000 >= 0.93
 
 
+@pytest.mark.parametrize(
+    ("q", "epsilon", "reports"),
+    [([0.002, 0.998], 1.0, 500), ([0.01, 0.99], 2.0, 200), ([0.001, 0.3, 0.699], 2.0, 1000)],
+)
+def test_a_rare_category_does_not_make_the_common_ones_look_certain(
+    q: list[float], epsilon: float, reports: int
+) -> None:
+    made = sampler("minimax_kernel", np.array(q), epsilon)
+    rng = np.random.default_rng(7)
+    inside = np.zeros(len(q))
+    for counts in rng.multinomial(reports, made.distribution(q), size=1000):
+        found = sv.estimate(made, counts)
+        low, high = found.interval()
+        inside += (low <= q) & (np.array(q) <= high)
+        if len(q) == 2:  # p₂ = 1 − p₁: the same error
+            assert found.standard_errors[0] == pytest.approx(found.standard_errors[1])
+    assert (inside / 1000).min() >= 0.93
+
+
+def test_the_band_holds_for_many_rare_categories() -> None:
+    q = 1 / np.arange(1, 101)
+    q /= q.sum()
+    made = sampler("minimax_kernel", q, 2.0)
+    together = 0
+    for counts in np.random.default_rng(9).multinomial(3000, made.distribution(q), size=1000):
+        low, high = sv.estimate(made, counts).interval(simultaneous=True)
+        together += bool(np.all((low <= q) & (q <= high)))
+    assert together / 1000 >= 0.92  # nominally 0.95; three deviations of 0.7 % below it
+
+
+def test_one_category_is_certain() -> None:
+    one = sv.Prior(["a"], [1.0])
+    for made in (sv.minimax_kernel(one, 1.0), sv.randomized_response(one, 1.0), sv.kernel_clip(one, 1.0)):
+        found = sv.estimate(made, ["a"] * 10)
+        assert found.values.tolist() == [1.0]
+        assert found.standard_errors.tolist() == [0.0]
+        assert found.moved_by(reports=1) == 0
+
+
 def test_unbiased_through_the_certified_mechanism() -> None:
     q = PRIORS["films"]
     mechanism = sv.certify(sampler("minimax_kernel", q, 2.0))
@@ -286,6 +325,9 @@ def test_every_form_of_reports_counts_alike(tmp_path: Path) -> None:
     for form in forms:
         assert sv.estimate(made, form).counts.tolist() == [5, 1, 2]
     assert sv.estimate(made, pl.DataFrame(frame), user="user").reports == 8
+    assert sv.estimate(made, {"a": 5, "b": 1, "c": 2, "unknown": 0}).reports == 8
+    added = pl.DataFrame({"item": ["a", "b", "c"], "count": [5, 1, 2]})
+    assert sv.estimate(made, added).counts.tolist() == [5, 1, 2]
     rows = sv.estimate(made, reports).to_dicts()
     assert [row["category"] for row in rows] == ["a", "b", "c"]
     assert rows[0]["low"] < rows[0]["estimate"] < rows[0]["high"]
@@ -307,6 +349,12 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, ["a", "z", "z"]), "2 of 3 are not"),
         (lambda: sv.estimate(made, {"a": 3, "z": 2}), "2 of 5 are not"),
         (lambda: sv.estimate(made, [["a"], ["b"]]), "reports must be categories"),
+        (lambda: sv.estimate(made, None), "must be a list of categories"),
+        (lambda: sv.estimate(made, np.ma.array([1, 2, 3], mask=[0, 1, 0])), "masked"),
+        (lambda: sv.estimate(made, np.array([2**62, 2**62, 1])), "below 2"),
+        (lambda: sv.estimate(made, twice), "1 of 1 users have more than one report"),
+        (lambda: sv.how_many(made, 1e-200), "no number of reports will do"),
+        (lambda: sv.estimate(made, ["a", "b"]).moved_by(reports=3), "at most the 2 there are"),
         (lambda: sv.estimate(made, ["a", "b"], level=1.0), "level must lie between 0 and 1"),
         (lambda: sv.estimate(made, ["a", "b"], item="x"), "item is for a table"),
         (lambda: sv.estimate(rare, ["a", "a"]), "never releases some of its categories"),

@@ -64,6 +64,10 @@ def test_a_typed_user() -> None:
     prior = sv.Prior(["Science fiction", "War"], [0.5, 0.5])
     assert views.typed_user("Science fiction 3\n\nWar: 1", prior).tolist() == [0.75, 0.25]
     assert views.as_text(np.array([0.75, 0.25]), prior) == "Science fiction 15\nWar 5"
+    numbers = sv.Prior([1, 2], [0.5, 0.5])
+    assert views.typed_user("1 3\n2 1", numbers).tolist() == [0.75, 0.25]
+    many = sv.Prior.uniform(range(500))
+    assert views.typed_user(views.as_text(many.probabilities, many), many).sum() == pytest.approx(1)
     for text in ("", "War", "War -1", "Opera 3", "War 0", "3"):
         with pytest.raises(sv.UserDataError):
             views.typed_user(text, prior)
@@ -82,6 +86,22 @@ def test_bad_uploads_are_named_as_the_visitor_knows_them(content: bytes, message
         views.uploaded_prior(content, "my.csv")
     assert "/" not in str(caught.value)
     assert views.uploaded_prior(b"item,count\na,3\nb,1\n", "my.csv").probabilities.tolist() == [0.75, 0.25]
+
+
+def test_names_are_text_and_charts_offer_no_other_host() -> None:
+    evil = '<img src="https://example.org/x">'
+    assert "<" not in views.shown(evil)
+    assert views.shown("a_b*c") == r"a\_b\*c"
+    prior = sv.Prior([evil, "b"], [0.5, 0.5])
+    rows = views.box_rows(views.make(prior, 1.0, ["kernel_clip"]), np.array([0.5, 0.5]))
+    actions = charts.box(*rows).to_dict()["usermeta"]["embedOptions"]["actions"]
+    assert actions == {"export": True, "source": False, "compiled": False, "editor": False}
+    with pytest.raises(sv.CertificateError, match="too rare to certify"):
+        views.uploaded_prior(b"item,count\na,100000000000000000000\nb,1\n", "x.csv")
+    wide = sv.Prior.uniform(range(6000))
+    intervals, points = views.box_rows(views.make(wide, 1.0, ["kernel_clip"]), wide.probabilities)
+    assert (len(intervals), len(points)) == (views.MOST_SHOWN, 2 * views.MOST_SHOWN)
+    assert views.left(None, []) == 0
 
 
 def test_the_command_refuses_what_it_cannot_show(tmp_path: Path) -> None:

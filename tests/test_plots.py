@@ -51,6 +51,12 @@ def test_estimate_draws_values_intervals_prior_and_truth(tmp_path: Path) -> None
     assert save_figure(axes.figure, tmp_path / "e.svg").stat().st_size > 1000
 
 
+def test_a_dollar_is_a_dollar(tmp_path: Path) -> None:
+    prior = sv.Prior(["$0 to $10_", "$5%$"], [0.5, 0.5])
+    found = sv.estimate(sv.randomized_response(prior, 1.0), {"$5%$": 5, "$0 to $10_": 9})
+    assert save_figure(sv.plot_estimate(found).figure, tmp_path / "e.png").stat().st_size > 1000
+
+
 def test_box_and_comparison_make_their_own_figures() -> None:
     clip = sv.kernel_clip(PRIOR, 1.0)
     p = np.array([0.1, 0.2, 0.3, 0.4])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
 from .divergences import DIVERGENCES
-from .errors import EstimateError
+from .errors import SottovoceError
 from .estimation import how_many
 from .prior import Category
 from .samplers import Sampler, label
@@ -87,5 +87,5 @@ def _reports_needed(sampler: Sampler) -> int | None:
     """What a collector would need, where reports tell the population at all."""
     try:
         return how_many(sampler, 0.01)
-    except EstimateError:
+    except SottovoceError:
         return None

@@ -131,7 +131,7 @@ def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeli
     """The largest values first, with their intervals."""
     title = None if group == "all" else shown_text(group)
     shown = Table(title=title, box=None, header_style="bold")
-    band = f"{found.level:.0%} band" if simultaneous else f"{found.level:.0%} interval"
+    band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
     extra = ["likeliest"] if likeliest else []
     for column in ("category", "reports", "prior", "estimate", band, "projected", "shrunk", *extra):
         shown.add_column(column, justify="left" if column == "category" else "right", no_wrap=True)
@@ -163,7 +163,8 @@ def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeli
 
 
 def _check_picture(path: Path | None) -> None:
-    if path is not None and (path.suffix.lower() not in (".png", ".pdf", ".svg") or not path.parent.is_dir()):
+    fits = path is None or (path.suffix.lower() in (".png", ".pdf", ".svg") and path.parent.is_dir())
+    if not fits or (path is not None and path.is_dir()):
         raise EstimateError(f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists")
 
 

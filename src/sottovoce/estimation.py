@@ -3,12 +3,13 @@
 Reports z_1..z_m of a linear mechanism have the mean law p̄K, p̄ the average private law. With ŷ the share of
 each category among the reports and W = K⁻¹,
 
-    p̂ = ŷW,     p̂_j = (1/m) Σ_i W_{z_i j},     s_j² = (Σ_z ŷ_z W_zj² − p̂_j² + (2/m)·W_jj²)/(m − 1)
+    p̂ = ŷW,  p̂_j = (1/m) Σ_i W_{z_i j},  s_j² = (v_j + (2/m)·r_j²)/(m − 1),  v_j = Σ_z ŷ_z W_zj² − p̂_j²
 
-is unbiased for p̄, a mean of m numbers per category, and costs O(n): the inverse is closed-form. The last
-term adds two reports to a category's own count (Agresti and Coull 1998): without it a category that nobody
-reported would have no error at all, and a rare one too small an interval. A clip mechanism is not linear; its
-reports tell the average law that was *released*, which is another thing, and is called so here.
+is unbiased for p̄, a mean of m numbers per category, and costs O(n): the inverse is closed-form. The term
+with r_j = max_z W_zj − min_z W_zj adds two reports that were not seen (after Agresti and Coull 1998; in an
+interval half the square of its quantile): without it a category that nobody reported would look certain, and
+so would those that it moves. A clip mechanism is not linear; its reports tell the average law that was
+*released*, which is another thing, and is called so here.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Estimate:
     counts: FloatArray
     reports: float
     values: FloatArray
-    standard_errors: FloatArray
+    variances: FloatArray  # of one report's contribution to each value
     reach: FloatArray  # per category, m times how far one report, changed at will, moves its value
     level: float
 
@@ -66,9 +67,15 @@ class Estimate:
         """The largest distance (TV) of the expected values from the population: zero where unbiased."""
         return 0.0 if self.unbiased else self.model.worst_distance
 
+    @cached_property
+    def standard_errors(self) -> FloatArray:
+        """One per category, with two unseen reports reckoned with."""
+        return _errors(self.variances, self.reach, self.reports, RARE)
+
     def interval(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Normal intervals at the level: for each category alone, or for all at once (Bonferroni)."""
-        half = _quantile(self.level, len(self.values) if simultaneous else 1) * self.standard_errors
+        """Normal intervals, nominally at the level: for each category alone, or for all (Bonferroni)."""
+        z = _quantile(self.level, len(self.values) if simultaneous else 1)
+        half = z * _errors(self.variances, self.reach, self.reports, z * z / 2)
         return self.values - half, self.values + half
 
     @cached_property
@@ -80,19 +87,23 @@ class Estimate:
     def shrunk(self) -> FloatArray:
         """The values pulled towards the public prior by as much as their errors explain (James and Stein).
 
-        q + w·(p̂ − q) with w = max(0, 1 − Σs_j²/Σ(p̂_j − q_j)²): biased towards the prior, and much closer than
-        the unbiased values when the population is near it.
+        q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²): biased towards the prior, and
+        much closer than the unbiased values when the population is near it. For n ≤ 3: the values.
         """
         off = self.values - self.model.prior
         spread = float(off @ off)
-        kept = (
-            max(0.0, 1 - float(self.standard_errors @ self.standard_errors) / spread) if spread > 0 else 0.0
-        )
+        free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
+        noise = free * float(self.standard_errors @ self.standard_errors)
+        kept = max(0.0, 1 - noise / spread) if spread > 0 else 0.0
         return self.model.prior + kept * off
 
     @cached_property
     def likeliest(self) -> FloatArray:
-        """The maximum-likelihood distribution, by EM from the prior: biased, often the smaller error."""
+        """Towards the maximum-likelihood distribution, by EM from the prior: biased, often the smaller error.
+
+        At most `LARGEST_STEPS` steps: at a small ε EM is slow and stops short of the maximum, nearer the
+        prior.
+        """
         if self.model.kernel is None:
             raise EstimateError("a clip mechanism has no likelihood of the population: it is not linear")
         return maximum_likelihood(self.model.kernel, self.counts / self.reports, self.model.prior)
@@ -105,7 +116,12 @@ class Estimate:
         if (reports is None) == (share is None):
             raise ParameterError("moved_by takes either reports= or share=, one of them")
         if share is None:
-            share = _validate.whole_at_least(0, reports=reports) / self.reports
+            count = _validate.whole_at_least(0, reports=reports)
+            if count > self.reports:
+                raise ParameterError(
+                    f"reports must be at most the {self.reports:,.0f} there are, got {count}"
+                )
+            share = count / self.reports
         return _validate.fraction(share=share) * float(self.reach.max())
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -178,17 +194,23 @@ def estimate(
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
     y = counts / total
     if model.kernel is None:
-        values, errors, own, reach = y, y.copy(), np.ones(len(y)), np.ones(len(y))
+        values, variances = y, y.copy()
+        reach = np.full(len(y), 1.0 if len(y) > 1 else 0.0)
     else:
         values = model.kernel.inverse(y)
-        errors, own, reach = model.kernel.inverse_columns(y)
-    errors -= values**2
-    np.maximum(errors, 0.0, out=errors)
-    own *= own
-    own *= RARE / total
-    errors += own
-    errors /= total - 1
-    return Estimate(model, counts, total, values, np.sqrt(errors, out=errors), reach, level)
+        variances, _, reach = model.kernel.inverse_columns(y)
+    variances -= values**2
+    np.maximum(variances, 0.0, out=variances)
+    return Estimate(model, counts, total, values, variances, reach, level)
+
+
+def _errors(variances: FloatArray, reach: FloatArray, reports: float, unseen: float) -> FloatArray:
+    """√((v + (unseen/m)·r²)/(m − 1)), with as few copies as ten million categories need."""
+    out = reach * reach
+    out *= unseen / reports
+    out += variances
+    out /= reports - 1
+    return np.sqrt(out, out=out)
 
 
 def how_many(
@@ -196,13 +218,13 @@ def how_many(
 ) -> int:
     """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
 
-    The least m with z²·(v_j + 2·W_jj²/m)/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK, is
-    the exact variance of one report's contribution and z the normal quantile of the level (for all categories
-    at once with `simultaneous`).
+    The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK,
+    is the exact variance of one report's contribution and z the normal quantile of the level (for all
+    categories at once with `simultaneous`).
 
     >>> from sottovoce import Prior, minimax_kernel
     >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
-    79778
+    79781
     """
     _validate.positive(error=error)
     _check_level(level)
@@ -212,11 +234,15 @@ def how_many(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
-    second, own, _ = model.kernel.inverse_columns(model.kernel.apply(model.prior))
-    variance = second - model.prior**2
-    step = (error / _quantile(level, len(second) if simultaneous else 1)) ** 2
-    needed = (variance + np.sqrt(variance**2 + 4 * RARE * step * own**2)) / (2 * step)
-    return max(2, math.ceil(float(needed.max())))
+    with np.errstate(all="ignore"):
+        second, _, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
+        variance = np.maximum(second - model.prior**2, 0.0)
+        z = _quantile(level, len(second) if simultaneous else 1)
+        step = (error / z) ** 2 if z > 0 else math.inf
+        needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
+    if not needed < _validate.LARGEST_COUNT:
+        raise EstimateError("no number of reports will do: the error or epsilon is too small")
+    return max(2, math.ceil(needed))
 
 
 def project(values: FloatArray) -> FloatArray:
@@ -256,25 +282,31 @@ def _counts(model: Model, reports: Any, columns: Mapping[str, str | None]) -> Fl
         return count_reports(reports, model, **columns)["all"]  # type: ignore[arg-type]
     if columns:
         raise ParameterError(f"{', '.join(columns)} is for a table of reports")
+    if isinstance(reports, np.ma.MaskedArray):
+        raise EstimateError("counts must not be a masked array: fill or drop what is masked")
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
         return _checked(reports, len(model.categories))
     index = {name: i for i, name in enumerate(model.categories)}
     if isinstance(reports, Mapping):
         names, amounts = list(reports), _checked(np.array(list(reports.values())), len(reports))
     else:
-        names = list(reports)
+        try:
+            names = list(reports)
+        except TypeError:
+            raise EstimateError("reports must be a list of categories, counts, or a table") from None
         amounts = np.ones(len(names))
     try:
         places = np.array([index.get(name, -1) for name in names], dtype=np.intp)
     except TypeError:
         raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
     strange = amounts[places < 0].sum()
+    names_known = places >= 0
     if strange:
         raise EstimateError(
             f"reports must be categories of the mechanism: {strange:g} of {amounts.sum():g} are not; is "
             f"it the mechanism they were released with?"
         )
-    return np.bincount(places, amounts, minlength=len(index)).astype(np.float64)
+    return np.bincount(places[names_known], amounts[names_known], minlength=len(index)).astype(np.float64)
 
 
 def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
@@ -284,7 +316,7 @@ def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
             f"counts must have one number per category: {size} categories, got {counts.shape}"
         )
     fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
-    if not fine or float(counts.sum()) >= _validate.LARGEST_COUNT:
+    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
         raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
     return counts.astype(np.float64)
 

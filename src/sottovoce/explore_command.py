@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -39,6 +40,11 @@ def explore(
     """
     if find_spec("marimo") is None or find_spec("altair") is None:
         raise ParameterError("the explorer needs marimo and altair: pip install 'sottovoce[explore]'")
+    if not 0 < port < 65536:
+        raise ParameterError(f"port must be between 1 and 65535, got {port}")
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise ParameterError(f"port {port} is taken: choose another with --port")
     page = Path(__file__).parent / "explore" / "app.py"
     command = [sys.executable, "-m", "marimo", "--quiet", "run", str(page), "--port", str(port), "--no-token"]
     command += ["--headless"] if no_browser else []

@@ -44,6 +44,11 @@ def style(sampler: str) -> dict[str, Any]:
     return STYLES.get(sampler.split("(")[0], {"color": "#000000", "marker": ".", "linestyle": "-"})
 
 
+def _plain(name: object) -> str:
+    """A name as text: a dollar sign would begin a formula."""
+    return str(name).replace("$", r"\$")
+
+
 def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> Axes:
     """Per category: the prior, the interval the first clip sampler allows, p and each released law.
 
@@ -76,7 +81,7 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> A
         axes.plot(place + shift, sampler.distribution(own)[order], label=label(sampler), **shape)
     axes.set_yscale("log")
     axes.set_ylim(bottom=bottom, top=2)
-    axes.set_xticks(place, [str(prior.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_xticks(place, [_plain(prior.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("probability of release")
     return axes
 
@@ -143,13 +148,13 @@ def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = Non
     axes.bar(place, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
     what = "estimate" if found.unbiased else "released law"
     look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
-    name = f"{what}, {found.level:.0%} interval"
+    name = f"{what}, {100 * found.level:g}% interval"
     axes.errorbar(place, found.values[order], bars, fmt="o", label=name, **look)
     if truth is not None:
         values = np.asarray(truth, dtype=np.float64)[order]
         axes.plot(place, values, "_", color="black", markersize=13, label="the truth, which nobody sees")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(place, [str(found.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_xticks(place, [_plain(found.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("share")
     return axes
 

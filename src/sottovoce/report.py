@@ -83,6 +83,8 @@ def demo_report(
         f"{total / released.seconds:,.0f} a second, in exact integer arithmetic, from the operating system's "
         "randomness.</p>",
         "<h2>What the collector learns</h2>",
+        f"<p>For this the members {html.escape(released.group)} released once more, through a linear "
+        f"mechanism at ε = {found.model.epsilon:g}: what they spent adds up.</p>",
         f"<p>{html.escape(found.words())}</p>",
         *(picture(*one) for one in pictures[1:]),
         table(

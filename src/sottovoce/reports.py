@@ -38,8 +38,11 @@ def count_reports(
     if isinstance(models, Mapping) != (by is not None):
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
-    described = "mechanism" in column_names(table)
-    counted = count_table(table, item=item, user=user, by=by)
+    columns = column_names(table)
+    described = "mechanism" in columns and all(one.digest is not None for one in known.values())
+    user = "user" if user is None and "user" in columns else user
+    weight = "count" if user is None and "count" in columns and item != "count" else None  # reports added up
+    counted = count_table(table, item=item, user=user, by=by, weight=weight)
     filled = tally.filled_groups(counted)
     tally.check_groups(filled, known, "error")
     if described:
@@ -82,11 +85,11 @@ def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatAr
     index = {str(one) if as_text else one: i for i, one in enumerate(model.categories)}
     met, where = np.unique(counted.item[cells], return_inverse=True)
     place = np.array([index.get(counted.items[i], -1) for i in met], dtype=np.intp)[where]
-    rows = counted.rows[cells]
-    strange = int(rows[place < 0].sum())
+    rows = counted.amount[cells]
+    strange = rows[place < 0].sum()
     if strange:
         raise EstimateError(
-            f"reports must be categories of the mechanism: {strange} of {int(rows.sum())} are not; is it the "
+            f"reports must be categories of the mechanism: {strange:g} of {rows.sum():g} are not; is it the "
             f"mechanism they were released with?"
         )
     return np.bincount(place, rows, minlength=len(index)).astype(np.float64)

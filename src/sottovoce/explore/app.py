@@ -39,12 +39,13 @@ def _sources(demo_data, mo, read_priors, read_user_groups, sv):
     given = {}
     users_given = None
     problem_given = ""
+    left_out = ""
     try:
         if _args.get("prior"):
             _public = read_priors(str(_args.get("prior")))
             given = dict(_public.priors)
             if _args.get("users"):
-                users_given, _ = read_user_groups(
+                users_given, left_out = read_user_groups(
                     str(_args.get("users")), _public.priors, by=_public.by, unknown="drop", empty="skip"
                 )
     except sv.SottovoceError as _problem:
@@ -52,7 +53,7 @@ def _sources(demo_data, mo, read_priors, read_user_groups, sv):
     _demo = demo_data()
     demo_priors = {f"demo: {group}": prior for group, prior in _demo.priors.items()}
     demo_users = {f"demo: {group}": _demo.users(group).toarray() for group in _demo.priors}
-    return demo_priors, demo_users, given, problem_given, users_given
+    return demo_priors, demo_users, given, left_out, problem_given, users_given
 
 
 @app.cell
@@ -84,7 +85,7 @@ def _prior(chosen_prior, demo_priors, given, problem_given, sv, upload, views):
 
 
 @app.cell
-def _controls(chosen_prior, mo, prior, problem, source, sv, upload):
+def _controls(chosen_prior, left_out, mo, prior, problem, source, sv, upload, views):
     epsilon = mo.ui.slider(0.5, 10, 0.5, value=3, show_value=True, label="ε, how much may be told")
     _on = ("kernel_clip", "minimax_kernel", "relative_mollifier")
     checked = mo.ui.dictionary({name: mo.ui.checkbox(value=name in _on, label=name) for name in sv.SAMPLERS})
@@ -92,8 +93,11 @@ def _controls(chosen_prior, mo, prior, problem, source, sv, upload):
     mo.vstack(
         [
             mo.hstack([chosen_prior, upload], justify="start", wrap=True),
-            mo.callout(mo.md(f"**{problem}**"), kind="danger") if problem else mo.md(""),
-            mo.md(f"Public data: {source}, {len(prior)} categories, rarest {prior.smallest:.4f}.{_mark}"),
+            mo.callout(mo.md(f"**{views.shown(problem)}**"), kind="danger") if problem else mo.md(""),
+            mo.md(
+                f"Public data: {views.shown(source)}, {len(prior)} categories, rarest {prior.smallest:.4f}."
+                f"{_mark} {'Users: ' + views.shown(left_out) + '.' if left_out else ''}"
+            ),
             epsilon,
             mo.hstack(list(checked.elements.values()), justify="start", wrap=True),
         ]
@@ -108,12 +112,11 @@ def _user_choice(demo_users, mo, np, order, prior, source, users_given, views):
         _held = demo_users[source]
     elif users_given and source.removeprefix("file: ") in users_given:
         _held = users_given[source.removeprefix("file: ")].p[:200].toarray()
-    if _held is None:
+    _whose = "a user from the data" if _held is not None and len(_held) else "an invented user"
+    if _held is None or not len(_held):
         _held = np.random.default_rng(7).dirichlet(np.maximum(5 * prior.probabilities, 1e-3), size=50)
     people = _held
-    which = mo.ui.slider(
-        1, len(people), 1, value=min(4, len(people)), show_value=True, label="a user from the data"
-    )
+    which = mo.ui.slider(1, len(people), 1, value=min(4, len(people)), show_value=True, label=_whose)
     return people, which
 
 
@@ -137,7 +140,7 @@ def _user(mo, people, prior, sv, typed, views, which):
             p = views.typed_user(typed.value, prior)
         except sv.SottovoceError as _problem:
             user_problem = str(_problem)
-    mo.callout(mo.md(user_problem), kind="warn") if user_problem else None
+    mo.callout(mo.md(views.shown(user_problem)), kind="warn") if user_problem else None
     return (p,)
 
 
@@ -154,9 +157,9 @@ def _box(charts, mo, p, samplers, views):
     mo.vstack(
         [
             mo.md(
-                "**What may be released, and what is.** The grey bar is what privacy allows for each "
-                "category, the black tick the public share. A larger ε makes the bars longer. Categories the "
-                "person does not have are still released now and then: that is the privacy."
+                "**What may be released, and what is.** The grey bar is what the first clip sampler allows "
+                "for each category, the black tick the public share. A larger ε makes the bars longer. "
+                "Categories the person does not have are still released now and then: that is the privacy."
             ),
             charts.box(_intervals, _points),
             mo.md("Distance (TV): 0 is a perfect draw of their own data, 1 has nothing in common with it."),
@@ -213,7 +216,7 @@ def _mechanism(release_with, samplers, sv):
 
 
 @app.cell
-def _budget(mo):
+def _budget(mo, p, prior):  # a new person or new public data: a new budget
     budget = mo.ui.number(1, 100, 1, value=9, label="budget of this person, in ε")
     get_spent, set_spent = mo.state([])
     return budget, get_spent, set_spent
@@ -223,10 +226,13 @@ def _budget(mo):
 def _release_button(budget, epsilon, get_spent, mechanism, mo, p, set_spent, views):
     def _release(_):
         spent = get_spent()
-        if views.left(budget.value, [cost for _, cost in spent]) < epsilon.value:
-            set_spent([*spent, ("refused", 0)])
+        left = views.left(budget.value, [cost for _, cost, _ in spent])
+        if left < epsilon.value:
+            words = f"**Refused**: {epsilon.value:g} is more than the {float(left):g} that was left."
+            set_spent([*spent, ("", 0, f"{words} Each release spends its ε.")])
         else:
-            set_spent([*spent, (str(mechanism.release(p=p)), epsilon.value)])
+            answer = views.shown(mechanism.release(p=p))
+            set_spent([*spent, (answer, epsilon.value, f"Released: **{answer}**.")])
 
     release = mo.ui.button(label="release one category", kind="success", on_click=_release)
     again = mo.ui.button(label="start over", on_click=lambda _: set_spent([]))
@@ -234,15 +240,10 @@ def _release_button(budget, epsilon, get_spent, mechanism, mo, p, set_spent, vie
 
 
 @app.cell
-def _release(again, budget, epsilon, get_spent, mechanism, mo, release, release_with, views):
+def _release(again, budget, get_spent, mechanism, mo, release, release_with, views):
     _spent = get_spent()
-    _left = float(views.left(budget.value, [cost for _, cost in _spent]))
-    _last = _spent[-1][0] if _spent else "nothing yet"
-    _text = (
-        f"**Refused**: {epsilon.value:g} is more than the {_left:g} that is left. Each release spends its ε."
-        if _last == "refused"
-        else f"Released: **{_last}**. Left of the budget: **{_left:g}** of {budget.value:g}."
-    )
+    _left = float(views.left(budget.value, [cost for _, cost, _ in _spent]))
+    _words = _spent[-1][2] if _spent else "Nothing released yet."
     mo.vstack(
         [
             mo.md(
@@ -250,7 +251,10 @@ def _release(again, budget, epsilon, get_spent, mechanism, mo, release, release_
                 f"({mechanism.digest[:16]}), in exact integers, with the operating system's randomness."
             ),
             mo.hstack([release_with, budget, release, again], justify="start", wrap=True),
-            mo.callout(mo.md(_text), kind="warn" if _last == "refused" else "neutral"),
+            mo.callout(
+                mo.md(f"{_words} Left of the budget: **{_left:g}** of {budget.value or 0:g}."),
+                kind="warn" if "Refused" in _words else "neutral",
+            ),
         ]
     )
     return
@@ -264,8 +268,9 @@ def _many(charts, mechanism, mo, np, order, people, views):
         mo.md("## Many people\n\n1,000 simulated people like those of the data release one category each."),
         charts.histogram(simulated, order),
     ]
-    if mechanism.linear and mechanism.sampler != "rr_with_prior":
-        _rows, found = views.estimate_rows(mechanism, _answers, _everyone.mean(axis=0))
+    _found = views.estimate_rows(mechanism, _answers, _everyone.mean(axis=0))
+    if _found is not None:
+        _rows, found = _found
         _parts += [
             mo.md(f"**What the collector concludes.** {found.words()} Black ticks: the truth, unseen."),
             charts.estimated(_rows, order),
@@ -273,8 +278,8 @@ def _many(charts, mechanism, mo, np, order, people, views):
     else:
         _parts.append(
             mo.md(
-                "*From this mechanism the collector learns the released law only. Release with "
-                "minimax_kernel or randomized_response to see an estimate of what people hold.*"
+                "*From this mechanism's reports one cannot tell what people hold. Release with "
+                "minimax_kernel or randomized_response to see an estimate.*"
             )
         )
     mo.vstack(_parts)

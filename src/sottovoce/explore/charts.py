@@ -19,6 +19,10 @@ _SHAPES = {
 _BELOW = alt.Legend(orient="bottom", title=None, columns=2, labelLimit=170)
 
 
+# Charts can be saved; the editor on another host, which would be sent the data, is not offered.
+_SAFE = {"embedOptions": {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}}
+
+
 def _data(rows: Rows) -> Any:
     return pl.DataFrame(rows)  # three times as fast as inline values, which altair checks one by one
 
@@ -55,7 +59,7 @@ def box(intervals: Rows, points: Rows) -> Any:
             tooltip=["category:N", "law:N", alt.Tooltip("probability:Q", format=".4f")],
         )
     )
-    return (bars + ticks + marks).properties(width="container", height=330)
+    return (bars + ticks + marks).properties(usermeta=_SAFE, width="container", height=330)
 
 
 def tradeoff(rows: Rows, epsilon: float) -> list[Any]:
@@ -74,7 +78,7 @@ def tradeoff(rows: Rows, epsilon: float) -> list[Any]:
         mine = [row for row in rows if row["whom"] == whom]
         lines = alt.Chart(_data(mine)).mark_line(point=True).encode(**look)
         rule = alt.Chart(_data([{"epsilon": epsilon}])).mark_rule(strokeDash=[4, 4]).encode(x="epsilon:Q")
-        panels.append((lines + rule).properties(title=whom, width="container", height=230))
+        panels.append((lines + rule).properties(usermeta=_SAFE, title=whom, width="container", height=230))
     return panels
 
 
@@ -85,7 +89,7 @@ def heat_map(rows: Rows) -> Any:
     colour = alt.Color("probability:Q", scale=alt.Scale(scheme="greys"), legend=alt.Legend(orient="bottom"))
     tip = ["held:N", "released:N", alt.Tooltip("probability:Q", format=".4f")]
     chart = alt.Chart(_data(rows)).mark_rect().encode(x=x, y=y, color=colour, tooltip=tip)
-    return chart.properties(width="container", height=360)
+    return chart.properties(usermeta=_SAFE, width="container", height=360)
 
 
 def histogram(rows: Rows, order: list[str]) -> Any:
@@ -103,7 +107,7 @@ def histogram(rows: Rows, order: list[str]) -> Any:
             tooltip=["category:N", "what:N", alt.Tooltip("share:Q", format=".4f")],
         )
     )
-    return chart.properties(width="container", height=260)
+    return chart.properties(usermeta=_SAFE, width="container", height=260)
 
 
 def estimated(rows: Rows, order: list[str]) -> Any:
@@ -115,4 +119,4 @@ def estimated(rows: Rows, order: list[str]) -> Any:
     whisker = base.mark_rule(color="#0072B2").encode(x=x, y="low:Q", y2="high:Q")
     point = base.mark_point(filled=True, color="#0072B2", size=50).encode(x=x, y="estimate:Q", tooltip=tip)
     truth = base.mark_tick(color="black", thickness=2, width=14).encode(x=x, y="truth:Q")
-    return (prior + whisker + point + truth).properties(width="container", height=260)
+    return (prior + whisker + point + truth).properties(usermeta=_SAFE, width="container", height=260)

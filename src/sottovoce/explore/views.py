@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import tempfile
 from collections.abc import Sequence
@@ -13,8 +14,10 @@ import numpy as np
 
 from .._validate import FloatArray
 from ..catalogue import SAMPLERS
+from ..certify import certify
+from ..collector import model_prior
 from ..divergences import TV
-from ..errors import SottovoceError, UserDataError
+from ..errors import EstimateError, SottovoceError, UserDataError
 from ..estimation import Estimate, estimate
 from ..inputs import read_priors
 from ..mechanism import Mechanism
@@ -23,29 +26,45 @@ from ..samplers import ClipSampler, KernelSampler, Sampler
 
 EPSILONS = np.linspace(0.5, 10, 20)
 LARGEST_HEAT_MAP = 40
+MOST_SHOWN = 60
+"""Categories in a chart, the likeliest ones; more could not be told apart."""
 Rows = list[dict[str, Any]]
 
 
 def uploaded_prior(content: bytes, name: str) -> Prior:
     """A prior from an uploaded file; the error, if any, names the file as the visitor knows it."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / (Path(name).name or "upload.csv")
+        path = Path(folder) / "upload.csv"
         path.write_bytes(content)
         try:
-            priors = read_priors(path).priors
+            prior = next(iter(read_priors(path).priors.values()))
+            certify(SAMPLERS["kernel_clip"](prior, 1.0), accept_prior_from_users=True)
         except SottovoceError as problem:
-            raise type(problem)(str(problem).replace(str(path), path.name)) from None
-    return next(iter(priors.values()))
+            raise type(problem)(str(problem).replace(str(path), name)) from None
+    return prior
+
+
+def shown(text: object) -> str:
+    """Text for the page: names are data, and must not become markup that could ask another host."""
+    return re.sub(r"([\\\\`*_{}\[\]()#+!|~$-])", r"\\\1", html.escape(str(text), quote=False))
+
+
+def likeliest(prior: Prior) -> list[int]:
+    """The categories a chart shows, the likeliest first."""
+    return [int(i) for i in np.argsort(-prior.probabilities, kind="stable")[:MOST_SHOWN]]
 
 
 def typed_user(text: str, prior: Prior) -> FloatArray:
     """A user from lines such as "Drama 3": a category and how often; the last word is the number."""
     counts = np.zeros(len(prior))
+    places = {str(name).strip(): i for i, name in enumerate(prior.categories)}
     for line in filter(None, (line.strip() for line in text.splitlines())):
-        match = re.fullmatch(r"(.+?)[\s:,=]+([0-9]+(?:\.[0-9]+)?)", line)
-        if match is None or match[1] not in prior.index:
+        match = re.fullmatch(r"(.+?)\s*([0-9]+(?:\.[0-9]+)?)", line)
+        names = [] if match is None else [match[1].strip(), match[1].strip().rstrip(":,=").strip()]
+        place = next((places[name] for name in names if name in places), None)
+        if match is None or place is None:
             raise UserDataError("each line is a category of the prior and a number, such as: Drama 3")
-        counts[prior.index[match[1]]] += float(match[2])
+        counts[place] += float(match[2])
     if not 0 < counts.sum() < 1e15:
         raise UserDataError("the user needs at least one record: write a category and a number")
     p: FloatArray = counts / counts.sum()
@@ -54,7 +73,9 @@ def typed_user(text: str, prior: Prior) -> FloatArray:
 
 def as_text(p: FloatArray, prior: Prior, records: int = 20) -> str:
     """A user as lines that can be edited."""
-    counts = np.round(p * records).astype(int)
+    counts = np.ceil(p * records - 0.5).astype(int)
+    if not counts.any():  # spread too thin: its largest shares, once each
+        counts[np.argsort(-p, kind="stable")[:records]] = 1
     order = np.argsort(-counts, kind="stable")
     return "\n".join(f"{prior.categories[i]} {counts[i]}" for i in order.tolist() if counts[i])
 
@@ -67,7 +88,7 @@ def make(prior: Prior, epsilon: float, names: Sequence[str]) -> list[Sampler]:
 def box_rows(samplers: Sequence[Sampler], p: FloatArray) -> tuple[Rows, Rows]:
     """Per category the allowed interval and the prior; and a point per law: the user's, each released one."""
     prior = samplers[0].prior
-    order = np.argsort(-prior.probabilities, kind="stable").tolist()
+    order = likeliest(prior)
     box = next((one for one in samplers if isinstance(one, ClipSampler)), samplers[0])
     cap = np.minimum(np.exp(box.epsilon) * box.floor, 1.0)
     intervals = [
@@ -130,15 +151,23 @@ def simulated_rows(mechanism: Mechanism, users: FloatArray) -> tuple[Rows, list[
     for answer in answers:
         released[answer] += 1
     rows = []
-    for i, name in enumerate(mechanism.categories):
+    for i in np.argsort(-model_prior(mechanism), kind="stable")[:MOST_SHOWN].tolist():
+        name = mechanism.categories[i]
         rows.append({"category": str(name), "what": "users hold", "share": float(held[i])})
         rows.append({"category": str(name), "what": "released", "share": released[name] / len(answers)})
     return rows, answers
 
 
-def estimate_rows(mechanism: Mechanism, answers: Sequence[Any], truth: FloatArray) -> tuple[Rows, Estimate]:
-    """What a collector would conclude from the answers, beside the truth."""
-    found = estimate(mechanism, list(answers))
+def estimate_rows(
+    mechanism: Mechanism, answers: Sequence[Any], truth: FloatArray
+) -> tuple[Rows, Estimate] | None:
+    """What a collector would conclude from the answers, beside the truth; None where nothing can be told."""
+    try:
+        found = estimate(mechanism, list(answers))
+    except EstimateError:
+        return None
+    if not found.unbiased:
+        return None
     low, high = found.interval()
     rows = [
         {
@@ -151,9 +180,10 @@ def estimate_rows(mechanism: Mechanism, answers: Sequence[Any], truth: FloatArra
         }
         for i, name in enumerate(found.categories)
     ]
-    return rows, found
+    order = np.argsort(-found.model.prior, kind="stable")[:MOST_SHOWN].tolist()
+    return [rows[i] for i in order], found
 
 
-def left(budget: float, spent: Sequence[float]) -> Fraction:
-    """What is left of a budget, exactly."""
-    return Fraction(budget) - sum(map(Fraction, spent), Fraction(0))
+def left(budget: float | None, spent: Sequence[float]) -> Fraction:
+    """What is left of a budget, exactly; an empty field is a budget of nothing."""
+    return Fraction(budget or 0) - sum(map(Fraction, spent), Fraction(0))
