@@ -218,6 +218,13 @@ def test_a_visit(address: str, browser: Any, tmp_path: Path) -> None:
         page.get_by_text("mechanism.json").first.click()
     download.value.save_as(tmp_path / "mechanism.json")
     assert sv.load(tmp_path / "mechanism.json") == sv.certify(sv.kernel_clip(PRIOR, 3.5))
+    # the kernel, and what a collector would conclude
+    visit.shows("Each line is what is released for somebody who holds only that category")
+    page.locator("select", has=page.locator("option", has_text="minimax_kernel")).last.select_option(
+        "minimax_kernel"
+    )
+    visit.shows("What the collector concludes.")
+    visit.shows("1,000 reports of minimax_kernel at ε = 3.5")
     # upload public data, good and bad
     upload = page.locator("input[type=file]").first
     for name, content, message in (

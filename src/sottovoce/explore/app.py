@@ -185,19 +185,11 @@ def _tradeoff(charts, chosen, epsilon, mo, p, prior, views):
 @app.cell
 def _kernel(charts, mo, samplers, views):
     _rows = next((rows for rows in (views.kernel_rows(one) for one in samplers) if rows), None)
-    _chart = (
-        mo.vstack(
-            [
-                mo.md(
-                    "**The kernel.** Each line is what is released for somebody who holds only that category."
-                ),
-                charts.heat_map(_rows),
-            ]
-        )
-        if _rows
-        else mo.md("*Check minimax_kernel or randomized_response (up to 40 categories) to see a kernel.*")
-    )
-    mo.accordion({"The kernel as a heat map": _chart})
+    _parts = [mo.md("*Check minimax_kernel or randomized_response (up to 40 categories) to see a kernel.*")]
+    if _rows:
+        _words = "Each line is what is released for somebody who holds only that category; dark is often."
+        _parts = [mo.md(_words), charts.heat_map(_rows)]
+    mo.vstack([mo.md("## The kernel"), *_parts])
     return
 
 
