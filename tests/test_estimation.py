@@ -46,8 +46,7 @@ def test_columns_of_the_inverse(name: str, n: int, epsilon: float) -> None:
     k = matrix(name, q, epsilon)
     w = np.linalg.inv(k)
     kernel = sampler(name, q, epsilon).kernel  # type: ignore[attr-defined]
-    second, own, reach = kernel.inverse_columns(y)
-    np.testing.assert_allclose(own, np.diag(w), rtol=1e-8)
+    second, reach = kernel.inverse_columns(y)
     np.testing.assert_allclose(second, (y[:, None] * w**2).sum(axis=0), rtol=1e-8)
     np.testing.assert_allclose(reach, w.max(axis=0) - w.min(axis=0), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(kernel.back(y), k @ y, rtol=1e-11)

@@ -76,7 +76,7 @@ def test_a_million_rows_agree_to_a_trillionth(session: Any, log: Path) -> None:
     close(here, there)
 
 
-def test_more_than_one_process_works(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_one_process_works(session: Any) -> None:
     def who(batch: Any) -> Any:
         import pyarrow
 

@@ -481,3 +481,16 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
         (tmp_path / "q.json").write_text(plain.replace(old, new))
         with pytest.raises(sv.TableError, match="not a prior file"):
             inputs.read_priors(tmp_path / "q.json")
+
+
+def test_a_reader_that_panics_is_a_table_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Panic(BaseException):
+        """What polars raises on damaged files: no Exception."""
+
+    def panics(*_: object) -> None:
+        raise Panic("SECRET")
+
+    monkeypatch.setattr("sottovoce.frames.counted_frame", panics)
+    with pytest.raises(sv.TableError, match="cannot be counted: Panic") as caught:
+        sv.build_prior(pl.DataFrame({"item": ["a"]}), item="item")
+    assert "SECRET" not in str(caught.value)

@@ -33,8 +33,8 @@ class Invertible(Protocol):
     def inverse(self, y: FloatArray) -> FloatArray:
         """yK⁻¹."""
 
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Per category, of its column of K⁻¹: the second moment under y, the diagonal entry, the range."""
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category, of its column of K⁻¹: the second moment under y, and the range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class CertifiedKernel:
             p, left = better, rest
         return p
 
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The closed form's, which is close enough for an error bar."""
         return self.closed.inverse_columns(y)
 

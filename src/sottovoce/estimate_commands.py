@@ -12,13 +12,13 @@ from . import _validate, files
 from ._terminal import console, number, print_json, print_note, shown_text, working
 from .collector import model_of
 from .commands import AsJson, app
-from .errors import EstimateError, ParameterError
+from .errors import EstimateError
 from .estimation import Estimate, estimate
-from .frames import column_names
 from .mechanism_file import load_mechanisms
 from .prior import FROM_USERS
-from .release_commands import MechanismFile
+from .release_commands import ByGroup, MechanismFile, group_column
 from .reports import count_reports
+from .table_commands import RowsOutput
 
 LISTED = 25
 
@@ -36,9 +36,7 @@ def estimate_command(
     user: Annotated[
         str | None, typer.Option(help="Column of the user; default user if there: nobody counts twice.")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Group column, when the file holds a mechanism per group.")
-    ] = None,
+    by: ByGroup = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold for all categories at once.")
@@ -47,9 +45,7 @@ def estimate_command(
         bool, typer.Option("--likeliest", help="Add the maximum-likelihood distribution (biased).")
     ] = False,
     share: Annotated[float, typer.Option(help="Share of malicious reports to reckon with.")] = 0.01,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write the rows (.csv, .parquet or .json).")
-    ] = None,
+    output: RowsOutput = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw prior, estimate and intervals into this file (.png, .pdf).")
     ] = None,
@@ -67,13 +63,9 @@ def estimate_command(
         files.check_writable(output, mechanism_file, reports)
     _check_picture(picture)
     mechanisms, grouped_by = load_mechanisms(mechanism_file)
-    by = by or grouped_by
-    if (by is None) != (grouped_by is None):
-        raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+    by = group_column(by, grouped_by)
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
     with working(f"counting {reports.name}"), files.naming(reports):
-        if user is None and "user" in column_names(reports):
-            user = "user"
         counts = count_reports(reports, models if by else models["all"], item=item, user=user, by=by)
     found = {group: estimate(mechanisms[group], one, level=level) for group, one in counts.items()}
     rows = [

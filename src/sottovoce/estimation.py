@@ -34,7 +34,7 @@ from .prior import Category
 from .samplers import Sampler
 
 RARE = 2.0
-"""Reports added to a category's own count in its error: half the square of the 95 % quantile, about."""
+"""Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
 
 LARGEST_STEPS = 5000
 """Steps of expectation maximisation at most; it gains slowly when ε is small."""
@@ -198,7 +198,7 @@ def estimate(
         reach = np.full(len(y), 1.0 if len(y) > 1 else 0.0)
     else:
         values = model.kernel.inverse(y)
-        variances, _, reach = model.kernel.inverse_columns(y)
+        variances, reach = model.kernel.inverse_columns(y)
     variances -= values**2
     np.maximum(variances, 0.0, out=variances)
     return Estimate(model, counts, total, values, variances, reach, level)
@@ -235,7 +235,7 @@ def how_many(
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
     with np.errstate(all="ignore"):
-        second, _, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
+        second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
         variance = np.maximum(second - model.prior**2, 0.0)
         z = _quantile(level, len(second) if simultaneous else 1)
         step = (error / z) ** 2 if z > 0 else math.inf

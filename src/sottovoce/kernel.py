@@ -144,8 +144,8 @@ class MinimaxKernel:
         q = self._unsort(self._q)
         return self.apply(q * v) / q
 
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Per category j: Σ_z y_z·W_zj², W_jj, and max_z W_zj − min_z W_zj, for W = K⁻¹, in O(n).
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹, in O(n).
 
         W has the kernel's shape. With λ_j = (a−1)c_j, S_j = Σ_{i≥j} q_i, r_j = 1/(λ_j S_j) for j < n, r_n = 0
         and G_j = Σ_{i<j} q_i r_i/S_{i+1}:  W_zj = q_j(1 + G_j − r_j) for z > j,
@@ -175,7 +175,7 @@ class MinimaxKernel:
         np.maximum(largest[1:], q[1:] * np.maximum.accumulate(tau[:-1]), out=largest[1:])
         np.minimum(smallest[1:], q[1:] * np.minimum.accumulate(tau[:-1]), out=smallest[1:])
         largest -= smallest
-        return self._unsort(second), self._unsort(own), self._unsort(largest)
+        return self._unsort(second), self._unsort(largest)
 
     def spectrum(self) -> FloatArray:
         """The eigenvalues of K, largest first: 1, and (a−1)c_i for all but the largest q_i."""

@@ -30,6 +30,9 @@ BATCH = 1 << 14
 MechanismFile = Annotated[
     Path, typer.Argument(help="Made by: sottovoce design … -o mechanism.json", show_default=False)
 ]
+ByGroup = Annotated[
+    str | None, typer.Option(help="Group column, when the file holds a mechanism per group; default its own.")
+]
 MaxEpsilon = Annotated[float | None, typer.Option(help="Refuse a mechanism with a larger epsilon.")]
 
 
@@ -49,9 +52,7 @@ def release(
     weight: Annotated[
         str | None, typer.Option(help="Column of weights; default weight or count if there.")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Group column, when the file holds a mechanism per group.")
-    ] = None,
+    by: ByGroup = None,
     wide: Wide = False,
     unknown: Annotated[
         str,
@@ -80,10 +81,7 @@ def release(
     if user == item or {user, item, by} & {"epsilon", "mechanism"}:
         raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
     mechanisms, grouped_by = load_mechanisms(mechanism_file, policy=_policy(max_epsilon))
-    if grouped_by is not None and by is None:
-        by = grouped_by
-    if (by is None) != (grouped_by is None):
-        raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+    by = group_column(by, grouped_by)
     book = _book(ledger, budget)
     with working(f"reading {table.name}"):
         groups, how = read_user_groups(
@@ -123,6 +121,13 @@ def release(
     print_note(f"{total:,} releases, one category for each user and group, into {output}")
     if book is None:
         print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
+
+
+def group_column(by: str | None, grouped_by: str | None) -> str | None:
+    """The group column: the one named, else the one the mechanism file was made with."""
+    if by is not None and grouped_by is None:
+        raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+    return by or grouped_by
 
 
 def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users]) -> None:

@@ -96,13 +96,12 @@ class ResponseKernel:
         out: FloatArray = self._other * (math.expm1(self.epsilon) * v + v.sum(axis=-1, keepdims=True))
         return out
 
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Per category j: Σ_z y_z·W_zj², W_jj, and max_z W_zj − min_z W_zj, for W = K⁻¹."""
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹."""
         rest = -1 / math.expm1(self.epsilon)
         own = rest - rest / self._other
         second = y * own**2 + (np.sum(y) - y) * rest**2
-        reach = own - rest if len(self) > 1 else 0.0
-        return second, np.full(len(self), own), np.full(len(self), reach)
+        return second, np.full(len(self), own - rest if len(self) > 1 else 0.0)
 
     def matrix(self) -> FloatArray:
         """All of K as an n × n array."""

@@ -41,6 +41,9 @@ Other = Annotated[str, typer.Option(help="The category of --unknown other.")]
 MinimumRows = Annotated[
     int, typer.Option(help="Leave out users with fewer rows in the whole table (all groups together).")
 ]
+RowsOutput = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Also write the rows (.csv, .parquet or .json).")
+]
 LISTED = 15
 
 
@@ -199,10 +202,7 @@ def compare_command(
         str, typer.Option(help="Groups of users that have no prior: error, or drop them.")
     ] = "error",
     minimum_rows: MinimumRows = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Also write the rows (.csv, .parquet or .json)."),
-    ] = None,
+    output: RowsOutput = None,
     engine: Annotated[
         str,
         typer.Option(help="local: in this process; spark: on a cluster (pip install sottovoce\\[spark])."),
