@@ -55,24 +55,27 @@ def test_release_in_groups_and_with_a_ledger(tmp_path: Path) -> None:
     prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\na,1,young\nb,9,young\n")
     users = write(tmp_path, "users.csv", "user,item,age\nann,a,old\nbob,b,young\nann,b,young\n")
     assert run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json").returncode == 0
-    mechanisms, by = load_mechanisms(tmp_path / "m.json")
-    assert by == "age"
-    assert set(mechanisms) == {"old", "young"}
-    book = ["--ledger", tmp_path / "b.db", "--epoch", "may"]
-    first = run("release", tmp_path / "m.json", users, "-o", tmp_path / "1.csv", *book, "--budget", 2)
+    loaded = load_mechanisms(tmp_path / "m.json")
+    assert loaded.by == "age"
+    assert set(loaded.mechanisms) == {"old", "young"}
+    made = run("ledger", "create", tmp_path / "b.db", "--budget", 2)
+    assert made.returncode == 0, made.stderr
+    book = ["--ledger", tmp_path / "b.db", "--epoch", "may", "--by", "age", "--several-groups", "allow"]
+    first = run("release", tmp_path / "m.json", users, "-o", tmp_path / "1.csv", *book)
     assert first.returncode == 0, first.stderr
-    assert "1 releases are second ones" in first.stderr
+    assert "epoch 'may' is new to this ledger" in first.stderr
+    assert "3 releases charged, 0 repeated" in first.stderr
     again = run("release", tmp_path / "m.json", users, "-o", tmp_path / "2.csv", *book)
     assert again.returncode == 0, again.stderr
+    assert "is new" not in again.stderr
+    assert "0 releases charged, 3 repeated" in again.stderr
     assert (tmp_path / "1.csv").read_text() == (tmp_path / "2.csv").read_text()  # remembered, not drawn anew
-    other = run("release", tmp_path / "m.json", users, "-o", tmp_path / "4.csv", *book, "--budget", 3)
-    check_refused_last(other, "has a budget of 2, not 3")
     ledger = sv.Ledger(tmp_path / "b.db")
     assert (ledger.left("ann", "may"), ledger.left("bob", "may")) == (0, 1)
     more = run("design", prior, "-e", 1.5, "--by", "age", "-o", tmp_path / "n.json")
     assert more.returncode == 0
     done = run("release", tmp_path / "n.json", users, "-o", tmp_path / "3.csv", *book)
-    check_refused_last(done, "left")
+    check_refused_last(done, "2 of 2 users have less than they need; nobody was charged")
     assert not (tmp_path / "3.csv").exists()
 
 
@@ -107,12 +110,14 @@ def test_users_without_a_usable_record_are_refused_and_counted(made: Path) -> No
         (["-o", "{}/no/x.csv"], "there is no folder"),
         (["-o", "{}/x.csv", "--by", "age"], "--by needs a mechanism file made with --by"),
         (["-o", "{}/x.csv", "--max-epsilon", "1"], "has epsilon 1.5, the policy allows 1"),
-        (["-o", "{}/x.csv", "--budget", "1"], "--budget needs --ledger"),
+        (["-o", "{}/x.csv", "--epoch", "may"], "--epoch and --exhausted need --ledger"),
+        (["-o", "{}/x.csv", "--digest", "abc"], "64 hexadecimal digits"),
+        (["-o", "{}/x.csv", "--digest", "0" * 64], "is not the expected mechanism"),
+        (["-o", "{}/x.csv", "--several-groups", "yes"], "several_groups must be one of error, allow"),
         (["-o", "{}/users.csv"], "must not be one of the inputs"),
         (["-o", "{}/x.csv", "--item", "mechanism"], "not be named epsilon or mechanism"),
         (["-o", "{}/x.csv", "--user", "item"], "must differ"),
         (["-o", "{}/x.csv", "--ledger", "{}/none.db"], "there is no ledger"),
-        (["-o", "{}/x.csv", "--ledger", "{}/b.db", "--budget", "x"], "budget must be a number"),
     ],
 )
 def test_bad_release_options(made: Path, arguments: list[str], message: str) -> None:
@@ -212,13 +217,19 @@ def test_released_frequencies_follow_the_law_through_the_command(made: Path) -> 
 
 def test_release_refuses_a_mechanism_made_from_these_very_users(tmp_path: Path) -> None:
     users = write(tmp_path, "users.csv", "device,item\nu,a\nu,b\nv,a\nw,c\nw,d\nw,d\n")
+    prior = write(tmp_path, "prior.csv", "item\na\nb\na\nc\nd\nd\n")  # the same rows, without the people
     for sampler in ("kernel-clip", "minimax-kernel", "randomized-response"):
-        made = run("design", users, "-e", 1, "-s", sampler, "--smoothing", 0.5, "-o", tmp_path / "m.json")
-        assert made.returncode == 0, made.stderr  # nothing tells that these rows are users …
-        done = run("release", tmp_path / "m.json", users, "--user", "device", "-o", tmp_path / "r.csv")
-        assert done.returncode == 2  # … until they are read
-        assert "average is the prior of the mechanism" in done.stderr
+        design = ["-e", 1, "-s", sampler, "--smoothing", 0.5, "-o", tmp_path / f"{sampler}.json"]
+        refused = run("design", users, *design)
+        check_refused_last(refused, "--public -o prior.json")  # the devices recur with several items
+        made = run("design", prior, *design)
+        assert made.returncode == 0, made.stderr  # nothing tells where these rows come from …
+        release = [tmp_path / f"{sampler}.json", users, "--user", "device", "-o", tmp_path / "r.csv"]
+        done = run("release", *release)
+        check_refused_last(done, "it is their average, perhaps smoothed")  # … until the users are read
         assert not (tmp_path / "r.csv").exists()
+        assert run("release", *release, "--prior-is-public", "--force").returncode == 0
+        (tmp_path / "r.csv").unlink()
 
 
 def test_groups_are_loaded_by_their_own_name(tmp_path: Path) -> None:

@@ -120,7 +120,11 @@ def test_every_command_in_documents_exists() -> None:
         ):
             name, *rest = line.split()
             assert name in commands, f"{path.name}: sottovoce {name}"
-            known = {option for parameter in commands[name].params for option in parameter.opts}
+            command = commands[name]
+            if hasattr(command, "commands") and rest:
+                assert rest[0] in command.commands, f"{path.name}: {line}"
+                command = command.commands[rest[0]]
+            known = {option for parameter in command.params for option in parameter.opts}
             for word in rest:
                 assert not word.startswith("-") or word in known, f"{path.name}: {line}"
 

@@ -13,12 +13,14 @@ from collections import Counter
 from enum import IntEnum
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.ledger import Ledger, budget_of, charge_of
+from sottovoce.ledger_store import Store
 
 PRIOR = sv.Prior.uniform([f"c{i}" for i in range(50)])
 
@@ -83,13 +85,13 @@ def test_promise_12_a_thousand_repeats_one_release_one_charge(
     book = Ledger.create(tmp_path / "b.db", budget=10)
     m = mechanism()
     drawn = Counter[str]()
-    real = sv.Mechanism.release
+    real = sv.Mechanism.draw
 
-    def counting(self: sv.Mechanism, records: object) -> object:
-        drawn["releases"] += 1
-        return real(self, records)  # type: ignore[arg-type]
+    def counting(self: sv.Mechanism, rows: Any) -> object:
+        drawn["releases"] += rows.shape[0]
+        return real(self, rows)
 
-    monkeypatch.setattr(sv.Mechanism, "release", counting)
+    monkeypatch.setattr(sv.Mechanism, "draw", counting)
     answers = {book.release(m, "ann", ["c3"], epoch="may") for _ in range(1000)}
     assert len(answers) == 1
     assert drawn["releases"] == 1
@@ -100,27 +102,34 @@ def test_promise_12_a_thousand_repeats_one_release_one_charge(
     assert book.left("ann", "may") == 9
 
 
-def test_bad_data_is_charged_or_refused_but_never_released_twice(tmp_path: Path) -> None:
-    book = Ledger.create(tmp_path / "b.db", budget=1)
-    with pytest.raises(sv.UserDataError):
-        book.release(mechanism(), "ann", ["unknown"])
-    assert book.left("ann") == 0  # the charge came first …
-    assert book.release(mechanism(), "ann", ["c1"]) in PRIOR.categories  # … and is still there to be used
-    assert book.left("ann") == 0
+def test_promise_12_groups_have_their_own_answers_and_charges(tmp_path: Path) -> None:
+    """Two groups with equal priors have equal mechanisms; a user in both releases twice and pays twice."""
+    book = Ledger.create(tmp_path / "b.db", budget=100)
+    m = mechanism(1 / 64)
+    answers = [book.release(m, "ann", ["c3"], group=f"g{i}") for i in range(60)]
+    assert len(set(answers)) > 1  # one answer for all 60 groups would have chance 50^-59
+    assert book.total("ann") == Fraction(60, 64)
+    assert [book.release(m, "ann", ["c3"], group=f"g{i}") for i in range(60)] == answers
+    assert book.total("ann") == Fraction(60, 64)
+
+
+def rows(count: int, category: int = 1) -> np.ndarray:
+    counts = np.zeros((count, len(PRIOR)), dtype=np.int64)
+    counts[:, category] = 1
+    return counts
 
 
 def test_batches_are_all_or_nothing(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
     m = mechanism()
     book.release(mechanism(0.5), "bob", ["c1"])
-    with pytest.raises(sv.BudgetError, match="1 of 3 users have less") as caught:
-        book.release_batch(m, ["ann", "bob", "cy"], lambda new: ["c1"] * len(new))
+    with pytest.raises(sv.BudgetError, match=r"1 of 3 users have less than the ε = 1 .*nobody was") as caught:
+        book.release_batch(m, ["ann", "bob", "cy"], rows(3))
     assert "bob" not in str(caught.value)
     assert book.left("ann") == 1
-    assert book.release_batch(m, ["ann", "cy"], lambda new: ["c7"] * len(new)) == ["c7", "c7"]
-    assert book.release_batch(m, ["cy", "ann"], lambda _: pytest.fail("nothing is new")) == ["c7", "c7"]
-    with pytest.raises(sv.ParameterError, match="distinct"):
-        book.release_batch(m, ["ann", "ann"], lambda new: ["c1"] * len(new))
+    answers = book.release_batch(m, ["ann", "cy"], rows(2))
+    assert book.release_batch(m, ["cy", "ann"], rows(2)) == answers[::-1]
+    assert book.left("ann") == 0
 
 
 def test_users_are_not_readable_in_the_file(tmp_path: Path) -> None:
@@ -152,7 +161,7 @@ def test_a_store_rolled_back_under_an_open_ledger_refuses(tmp_path: Path) -> Non
     book = Ledger.create(path, budget=5)
     book.release(mechanism(), "ann", ["c1"])
     with sqlite3.connect(path) as other:
-        other.execute("UPDATE facts SET value = '0' WHERE name = 'charges'")
+        other.execute("UPDATE facts SET value = '0' WHERE name = 'commits'")
         other.execute("DELETE FROM spent")
     with pytest.raises(sv.LedgerError, match="rolled back"):
         book.release(mechanism(0.5), "ann", ["c1"])
@@ -186,20 +195,26 @@ def test_one_person_has_one_budget_however_the_name_is_typed(tmp_path: Path) -> 
         assert book.left(same) == 0
     with pytest.raises(sv.ParameterError, match="user must be"):
         book.left(None)  # type: ignore[arg-type]
-    for epoch in (b"", None, 1, "a\nb"):
+    for epoch in (b"", 1, "a\nb", " may", "may ", "x" * 101):
         with pytest.raises(sv.ParameterError, match="epoch must be"):
             book.left("ann", epoch)  # type: ignore[arg-type]
 
 
-def test_a_store_from_between_charge_and_answer_refuses(tmp_path: Path) -> None:
+def test_a_store_from_between_charge_and_answer_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "b.db"
     book = Ledger.create(path, budget=1)
 
-    def drawing(new: list[int]) -> list[str]:
-        shutil.copy(path, tmp_path / "snapshot")
-        return ["c1"] * len(new)
+    real = sv.Mechanism.draw
 
-    book.release_batch(mechanism(), ["ann"], drawing)
+    def drawing(self: sv.Mechanism, prepared: Any) -> Any:
+        shutil.copy(path, tmp_path / "snapshot")
+        return real(self, prepared)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sv.Mechanism, "draw", drawing)
+        book.release(mechanism(), "ann", ["c1"])
     book.close()
     shutil.copy(tmp_path / "snapshot", path)
     with pytest.raises(sv.LedgerError, match="rolled back"):
@@ -213,7 +228,7 @@ def test_a_resumed_charge_is_witnessed_before_it_is_drawn_on(
     book = Ledger.create(path, budget=1)
     shutil.copy(path, tmp_path / "empty")
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "_testify", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Store, "testify", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             book.release(mechanism(), "ann", ["c1"])
     book.close()
@@ -241,7 +256,7 @@ def test_the_witness_may_stand_elsewhere(tmp_path: Path) -> None:
 def test_a_busy_store_releases_nothing_and_recovers(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
     book = Ledger.create(path, budget=1)
-    book._database.execute("PRAGMA busy_timeout = 50")
+    book._store.database.execute("PRAGMA busy_timeout = 50")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(sv.LedgerError, match="busy"):
@@ -282,8 +297,8 @@ def test_power_loss_between_charge_and_answer(tmp_path: Path, monkeypatch: pytes
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("_testify", "release"):
-        target = Ledger if step == "_testify" else sv.Mechanism
+    for step in ("testify", "draw"):
+        target = Store if step == "testify" else sv.Mechanism
         with monkeypatch.context() as patch:
             patch.setattr(target, step, dies)
             with pytest.raises(KeyboardInterrupt):
@@ -301,45 +316,33 @@ def test_the_charge_is_durable_before_anything_is_drawn(
     book = Ledger.create(path, budget=1)
     seen = []
 
-    def looking(self: sv.Mechanism, _: object) -> str:
+    def looking(self: sv.Mechanism, _: object) -> list[str]:
         with sqlite3.connect(path) as other:
             seen.append(other.execute("SELECT SUM(micro) FROM spent").fetchone()[0])
         seen.append(int((tmp_path / "b.db.witness").read_text()))
-        return "c1"
+        return ["c1"]
 
-    monkeypatch.setattr(sv.Mechanism, "release", looking)
+    monkeypatch.setattr(sv.Mechanism, "draw", looking)
     book.release(mechanism(), "ann", ["c1"])
     assert seen == [1_000_000, 1]
     assert int((tmp_path / "b.db.witness").read_text()) == 2  # the answer is witnessed too
-    assert book._database.execute("PRAGMA synchronous").fetchone()[0] == 3  # EXTRA
+    assert book._store.database.execute("PRAGMA synchronous").fetchone()[0] == 3  # EXTRA
 
 
 # --- many processes -------------------------------------------------------------------------------
 
 
 def _ask(path: Path, worker: int, requests: int, out: Path) -> None:
-    book = Ledger(path)
-    granted = 0
+    book, granted = Ledger(path), 0
+    cheap = sv.certify(sv.randomized_response(sv.Prior.uniform(["a", "b"]), 1e-6))  # costs one micro-ε
     for i in range(requests):
         try:
-            # The same user, another epsilon each time, so that every request is a new release.
-            book.release_batch(_cheap(worker * requests + i), ["shared"], lambda new: ["c1"] * len(new))
+            # The same user, another group each time, so that every request is a new release.
+            book.release(cheap, "shared", ["a"], group=str(worker * requests + i))
             granted += 1
         except sv.BudgetError:
             pass
     out.write_text(str(granted))
-
-
-class _Cheap:
-    """Looks like a mechanism to the ledger: one micro-ε each, every one different."""
-
-    def __init__(self, number: int) -> None:
-        self.digest, self.epsilon = f"mechanism {number}", Fraction(1, 10**6)
-        self.index, self.categories = {"c1": 0}, ["c1"]
-
-
-def _cheap(number: int) -> sv.Mechanism:
-    return _Cheap(number)  # type: ignore[return-value]
 
 
 def check_race(tmp_path: Path, requests: int, budget: int) -> None:

@@ -66,6 +66,7 @@ def test_a_million_rows_agree_to_a_trillionth(session: Any, log: Path) -> None:
     }
     options: dict[str, Any] = {
         "minimum_rows": 20, "unknown": "drop", "empty": "skip", "unknown_groups": "drop",
+        "several_groups": "allow",
     }  # fmt: skip
     users = sv.read_users(counted, prior=priors, **options)
     here = sv.compare(users, samplers, [sv.TV, sv.KL])
@@ -95,8 +96,8 @@ def test_weights_groups_wide_tables_and_priors_from_spark(session: Any) -> None:
     named: dict[str, Any] = {"user": "who", "item": "genre", "weight": "stars", "by": "age"}
     priors = sv.build_prior(there, **named, smoothing=1, public=True)
     assert priors == sv.build_prior(here, **named, smoothing=1, public=True)
-    users = sv.read_users(there, **named, prior=priors)
-    close_users = sv.read_users(here, **named, prior=priors)
+    users = sv.read_users(there, **named, prior=priors, several_groups="allow")
+    close_users = sv.read_users(here, **named, prior=priors, several_groups="allow")
     for group in users:
         np.testing.assert_allclose(users[group].p.toarray(), close_users[group].p.toarray(), rtol=1e-12)
     samplers = {group: sv.blend(prior, 2.0, weight=0.3) for group, prior in priors.items()}

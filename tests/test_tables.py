@@ -93,8 +93,9 @@ def test_every_library_counts_as_by_hand(kind: str) -> None:
     expected = oracles.priors_by_hand(rows, **options)
     same_priors(priors, expected)
     users = sv.read_users(
-        frame, **named, prior=priors, minimum_rows=3, unknown="other", other="rest", unknown_groups="drop"
-    )
+        frame, **named, prior=priors, minimum_rows=3, unknown="other", other="rest", unknown_groups="drop",
+        several_groups="allow",
+    )  # fmt: skip
     names = {group: list(law) for group, law in expected.items()}
     same_users(users, oracles.users_by_hand(rows, names, other="rest", minimum_rows=3))
 
@@ -129,6 +130,7 @@ def test_every_option_counts_as_by_hand(seed: int) -> None:
             other=other or "",
             empty="skip",
             unknown_groups="drop",
+            several_groups="allow",
         )
         least = options["minimum_rows"]
         filled = {group: one for group, one in users.items() if len(one)}  # type: ignore[union-attr]
@@ -311,7 +313,7 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
     assert not marked(users, survey)  # what counts is the sampler's prior, not the one they were read against
     assert marked(sv.read_users(frame, **named, prior=survey), public)
     public = sv.build_prior(frame, **named, public=True)
-    groups: Any = sv.read_users(frame, **named, by="age", prior=public)
+    groups: Any = sv.read_users(frame, **named, by="age", prior=public, several_groups="allow")
     together = sv.compare(groups, {name: sv.kernel_clip(public, 1.0) for name in groups})
     assert together.prior_from_users  # no group's average, but that of all groups together
     uniform = sv.Prior.uniform(["x", "y"])

@@ -8,6 +8,7 @@ that could be a coordinate of somebody's data.
 from __future__ import annotations
 
 import math
+import unicodedata
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,9 @@ FLOAT32_TOLERANCE = 1e-5
 
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
+
+NEVER_GROUPS = ("user", "item", "weight", "count")
+"""Names of columns that are never groups, wherever groups are made, saved, loaded or released."""
 
 NEGLIGIBLE = 1e-250
 """A private probability below this counts as zero, so that no ratio c/p can overflow."""
@@ -102,6 +106,21 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
     if value not in choices:
         raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {_short(value)}")
     return str(value)
+
+
+def group_column(by: object, *others: str | None) -> str:
+    """Return the name of a group column, which must not be a column of items, users or amounts.
+
+    A user's group is published in clear beside the release. `others` are the columns a table is read with.
+    """
+    if not isinstance(by, str) or not by.strip():
+        raise ParameterError("by must be the name of a column")
+    if by in others or unicodedata.normalize("NFKC", by).strip().casefold() in NEVER_GROUPS:
+        raise ParameterError(
+            f"column {_short(by)} cannot be a group: the group of a user is published in clear, and items, "
+            f"users and amounts never are"
+        )
+    return by
 
 
 def users(p: object, categories: int) -> sparse.csr_array[np.float64]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from . import estimate_commands, explore_command, release_commands, table_commands  # noqa: F401  (register)
+from . import (  # noqa: F401  (each registers its commands)
+    audit_commands,
+    estimate_commands,
+    explore_command,
+    ledger_commands,
+    release_commands,
+    table_commands,
+)
 from ._terminal import errors
 from .commands import app
 from .errors import SottovoceError

@@ -52,6 +52,7 @@ By = Annotated[
     typer.Option(help="Group column: one prior per group. A user in two groups counts once in each."),
 ]
 Smoothing = Annotated[float, typer.Option(help="Added to every public count, so that none is zero.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an output file that is there already.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs; null stands for infinity.")]
 
 
@@ -95,6 +96,7 @@ def design(
         bool,
         typer.Option("--accept-prior-from-users", help="Certify on a prior made from the users it serves."),
     ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """A card for one sampler: what it keeps and how bad it can get; with -o also a certified mechanism.
@@ -109,7 +111,7 @@ def design(
     if output is not None and len(epsilon) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilon)}")
     if output is not None:
-        files.check_writable(output, prior_file)
+        files.check_writable(output, prior_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
     public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
@@ -126,9 +128,10 @@ def design(
             group: certify(one, accept_prior_from_users=accept_prior_from_users)
             for (group, _), one in samplers.items()
         }
-        save_mechanisms(mechanisms, public.by, output)
-        digests = ", ".join(mechanism.digest[:16] for mechanism in mechanisms.values())
-        print_note(f"certified and written to {output}: {digests}")
+        digest = save_mechanisms(mechanisms, public.by, output, replace=force)
+        print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
+        if public.by is not None:
+            print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
     made = [card(one, group=group) for (group, _), one in samplers.items()]
     print_note(
         f"{prior_file.name}: {plain(public.how)}. It must be public data, not counts of the users to be "

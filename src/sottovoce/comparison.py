@@ -17,8 +17,9 @@ from ._validate import FloatArray
 from .divergences import TV, FDivergence, checked
 from .errors import ParameterError
 from .prior import FROM_USERS, Prior
+from .prior_check import add_up, doubt, moments
 from .samplers import Sampler, label
-from .users import Users, is_average, rows_for
+from .users import Users, rows_for
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,10 @@ def _listed(samplers: Sampler | Iterable[Sampler]) -> list[Sampler]:
 
 def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
     """Whether these users together are where the prior came from, as far as it can be told."""
-    if len(users[0].categories) != len(prior):
+    if len(users[0].categories) != len(prior) or not sum(map(len, users)):
         return False
-    sums = [np.sum(parts, axis=0) for parts in zip(*(one.averages() for one in users), strict=False)]
-    return is_average(prior.probabilities, sum(map(len, users)), sums)
+    found = doubt(prior.probabilities, add_up([moments(one) for one in users]))
+    return found is not None and found.certain
 
 
 def compared(

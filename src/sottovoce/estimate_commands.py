@@ -11,12 +11,12 @@ from rich.table import Table
 from . import _validate, files
 from ._terminal import console, number, print_json, print_note, shown_text, working
 from .collector import model_of
-from .commands import AsJson, app
-from .errors import EstimateError
+from .commands import AsJson, Force, app
+from .errors import EstimateError, ParameterError
 from .estimation import Estimate, estimate
 from .mechanism_file import load_mechanisms
 from .prior import FROM_USERS
-from .release_commands import ByGroup, MechanismFile, group_column
+from .release_commands import MechanismPath
 from .reports import count_reports
 from .table_commands import RowsOutput
 
@@ -25,7 +25,7 @@ LISTED = 25
 
 @app.command("estimate")
 def estimate_command(
-    mechanism_file: MechanismFile,
+    mechanism_file: MechanismPath,
     reports: Annotated[
         Path,
         typer.Argument(
@@ -36,7 +36,10 @@ def estimate_command(
     user: Annotated[
         str | None, typer.Option(help="Column of the user; default user if there: nobody counts twice.")
     ] = None,
-    by: ByGroup = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Group column of the reports; default the one the mechanism file was made with."),
+    ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold for all categories at once.")
@@ -49,6 +52,7 @@ def estimate_command(
     picture: Annotated[
         Path | None, typer.Option(help="Draw prior, estimate and intervals into this file (.png, .pdf).")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """What the users are like on average, from their private reports.
@@ -60,10 +64,13 @@ def estimate_command(
     """
     _validate.fraction(share=share)
     if output is not None:
-        files.check_writable(output, mechanism_file, reports)
-    _check_picture(picture)
-    mechanisms, grouped_by = load_mechanisms(mechanism_file)
-    by = group_column(by, grouped_by)
+        files.check_writable(output, mechanism_file, reports, force=force)
+    _check_picture(picture, force)
+    loaded = load_mechanisms(mechanism_file)
+    mechanisms = loaded.mechanisms
+    if by is not None and loaded.by is None:
+        raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+    by = by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
     with working(f"counting {reports.name}"), files.naming(reports):
         counts = count_reports(reports, models if by else models["all"], item=item, user=user, by=by)
@@ -74,7 +81,7 @@ def estimate_command(
         for row in _rows(one, simultaneous, likeliest)
     ]
     if output is not None:
-        files.write_rows(rows, output)
+        files.write_rows(rows, output, replace=force)
         print_note(f"written to {output}")
     if picture is not None:
         _draw(found, picture)
@@ -154,10 +161,12 @@ def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeli
     console.print()
 
 
-def _check_picture(path: Path | None) -> None:
+def _check_picture(path: Path | None, force: bool) -> None:
     fits = path is None or (path.suffix.lower() in (".png", ".pdf", ".svg") and path.parent.is_dir())
     if not fits or (path is not None and path.is_dir()):
         raise EstimateError(f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists")
+    if path is not None and path.exists() and not force:
+        raise EstimateError(f"{path} is there already: choose another name, or say --force to replace it")
 
 
 def _draw(found: dict[str, Estimate], path: Path) -> None:

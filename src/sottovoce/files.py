@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,8 +134,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def check_writable(path: Path, *inputs: Path) -> None:
-    """Refuse an output that cannot be written, or that is an input, before any work is done."""
+def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
+    """Refuse an output that cannot be written, is there already, or is an input, before any work is done."""
     if path.suffix.lower() not in (".csv", ".parquet", ".json"):
         raise TableError(f"{path} cannot be written: its name must end in .csv, .parquet or .json")
     if not path.parent.is_dir():
@@ -143,13 +144,15 @@ def check_writable(path: Path, *inputs: Path) -> None:
         raise TableError(f"{path} cannot be written: it is a folder")
     if path.resolve() in {one.resolve() for one in inputs}:
         raise TableError(f"--output must not be one of the inputs: {path} would be lost")
+    if not force and os.path.lexists(path):
+        raise TableError(f"{path} is there already: choose another name, or say --force to replace it")
 
 
-def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600) -> None:
+def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
     kind = path.suffix.lower()
     if kind == ".json":
-        write_whole(json.dumps(finite(rows), indent=1) + "\n", path, mode)
+        write_whole(json.dumps(finite(rows), indent=1) + "\n", path, mode, replace=replace)
         return
     table = pl.DataFrame(rows, infer_schema_length=None)
     buffer = io.BytesIO()
@@ -157,4 +160,4 @@ def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600) -> Non
         table.write_parquet(buffer)
     else:
         table.write_csv(buffer)
-    write_whole(buffer.getvalue(), path, mode)
+    write_whole(buffer.getvalue(), path, mode, replace=replace)

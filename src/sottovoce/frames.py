@@ -13,7 +13,7 @@ from typing import Any
 
 import narwhals as nw
 
-from . import files
+from . import _validate, files
 from .cells import tally_of
 from .errors import ParameterError, SottovoceError, TableError
 from .tally import Tally
@@ -37,6 +37,9 @@ class Columns:
             raise ParameterError("a wide table has its amounts in the category columns: leave the weight out")
         if not self.item:
             raise ParameterError("item must name a column, or the columns of a wide table")
+        if self.by is not None:
+            items = (self.item,) if isinstance(self.item, str) else self.item
+            _validate.group_column(self.by, self.user, self.weight, self.top_by, *items)
 
     @property
     def long(self) -> bool:

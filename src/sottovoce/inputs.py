@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from . import _validate
 from .document import write_whole
 from .errors import ParameterError, PriorError, TableError
 from .files import kind_of, naming, read_json
 from .frames import column_names, count_table, require
 from .mechanism import Mechanism
+from .people import Recurring, recurring_columns
 from .prior import Prior
 from .tables import build_prior, read_users
-from .tally import Tally, filled_groups, with_minimum_rows
+from .tally import Tally, filled_groups, people, with_minimum_rows
 from .users import Users
 
 FORMAT = "sottovoce-prior"
@@ -51,8 +53,9 @@ def read_priors(
 ) -> PublicData:
     """Priors from a file of public data; `options` are those of `build_prior`.
 
-    A table that has a column named `user` looks like histories of the users to be served, so its prior
-    carries the mark, unless `public` says that they are somebody else.
+    A table with a column named `user`, or with any column whose values recur with several items, looks like
+    histories of the users to be served, so its prior carries the mark, unless `public` says that they are
+    somebody else.
     """
     path = Path(path)
     with naming(path):
@@ -68,6 +71,7 @@ def read_priors(
                 return PublicData(_from_object(loaded, by, smoothing), by, "amounts from the JSON object")
         columns = column_names(path)
         looks_private = (user or "user").casefold() in {name.casefold() for name in columns}
+        recurring = Recurring((), ())
         if wide:
             items: Any = [name for name in columns if name not in (user or "user", by)]
             column, how = None, f"a wide table of {len(items)} categories"
@@ -80,6 +84,12 @@ def read_priors(
         if top_by is not None and options.get("top") is None:
             raise ParameterError("--top-by ranks the items for --top: say how many to keep")
         counted = count_table(path, item=items, weight=column, by=by, user=user, top_by=top_by)
+        if wide:
+            looks_private = looks_private or bool(counted.rows.max() > 1)  # more than one row a group
+        elif public is None and not looks_private:
+            others = [name for name in columns if name not in (item, column, by, top_by)]
+            recurring = recurring_columns(path, item, others)
+            looks_private = bool(recurring.people)
         if column is not None and column.casefold() == "probability" and count is None:
             _check_probabilities(counted, column)
         marked = not public if public is not None else looks_private
@@ -87,7 +97,20 @@ def read_priors(
         priors = built if isinstance(built, dict) else {"all": built}
         without = len(counted.groups) - len(priors)
         how += f"; {without} of {len(counted.groups)} groups left out: too few users" if without else ""
-        return PublicData(priors, by, how)
+        return PublicData(priors, by, how + _said(recurring))
+
+
+def _said(recurring: Recurring) -> str:
+    """What was concluded from the columns that nobody named."""
+    if recurring.people:
+        return (
+            f"; the rows look like people, because the values of {recurring.people[0]!r} recur with several "
+            f"items: say --public if they are not the users to be served"
+        )
+    if recurring.groups:
+        name = recurring.groups[0]
+        return f"; all values of {name!r} added up: if they are groups, say --by {name}"
+    return ""
 
 
 def read_user_groups(
@@ -118,10 +141,9 @@ def read_user_groups(
 def _left_out(counted: Tally, users: Mapping[str, Users], minimum_rows: int) -> str:
     """What happened to rows and users that are not there as they were: said, never silent."""
     enough = with_minimum_rows(counted, minimum_rows)
-    people = [0 if one.users is None else len(one.users) for one in (counted, enough)]
     groups = filled_groups(enough)
     numbers = {
-        "{:,} users with too few rows left out": people[0] - people[1],
+        "{:,} users with too few rows left out": people(counted) - people(enough),
         "{:,} groups without a prior left out": len(groups) - len(users),
         "{:,} rows with unknown items dropped": sum(one.dropped for one in users.values()),
         "{:,} rows with unknown items counted as other": sum(one.moved for one in users.values()),
@@ -146,7 +168,7 @@ def private_columns(
     return item, column, f"weights from column {column!r}" if column else "every row counts once"
 
 
-def write_priors(data: PublicData, path: Path) -> None:
+def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
     """Write priors as one JSON file that `read_priors` reads again, whole or not at all."""
     groups = {
         name: {"categories": list(prior.categories), "probabilities": prior.probabilities.tolist()}
@@ -160,7 +182,7 @@ def write_priors(data: PublicData, path: Path) -> None:
         "how": data.how,
         "groups": groups,
     }
-    write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", path)
+    write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", path, replace=replace)
 
 
 def amount_column(columns: list[str], given: str | None, usual: tuple[str, ...]) -> str | None:
@@ -187,6 +209,8 @@ def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
     named = set(groups or ()) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
     if loaded.get("version") != 1 or type(marked) is not bool or not fits or not named:
         raise TableError("this is not a prior file of version 1")
+    if grouped_by is not None:
+        _validate.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
@@ -215,6 +239,8 @@ def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:
 def _from_object(loaded: dict[str, Any], by: str | None, smoothing: float) -> dict[str, Prior]:
     if not loaded:
         raise TableError("the object is empty")
+    if by is not None:
+        _validate.group_column(by)
     grouped = all(isinstance(amounts, dict) for amounts in loaded.values())
     if by is not None and not grouped:
         raise TableError("with --by the object must be {group: {category: amount}}")

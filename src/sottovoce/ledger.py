@@ -1,327 +1,293 @@
-"""The privacy budget: charged durably before anything is sampled, and never twice for one answer.
+"""A budget of ε per user and epoch that is never under-charged, and answers that are never drawn twice.
 
-Amounts are whole micro-ε: a charge is rounded up, a budget down. A user's releases in an epoch add up, and
-stop when the budget is spent. What was released is remembered under (mechanism, user, epoch), so asking again
-returns the same answer and costs nothing.
+Every release is charged ⌈ε·10⁶⌉ micro-ε before anything is drawn. What was released is remembered under
+(mechanism, group, user, epoch), so asking again returns the same answer and costs nothing.
 
-The order of one release is fixed: charge committed to disk, witness written, category drawn, answer
-committed, answer returned. If power fails in between, ε was charged and nothing came out; the next request
-draws on that charge. Beside the database stands a witness file with the number of the last charge. A database
-that is older than its witness (restored from a backup, rolled back by a snapshot) or gone refuses to release.
+The order is fixed: everything is checked, and what is refused has cost nobody anything; then the charge is
+committed to disk, the witness written, the category drawn, the answer committed, the answer returned. If
+power fails in between, ε was charged and nothing came out; the next request draws on that charge.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from .document import write_whole
+import numpy as np
+
+from . import _validate, ledger_entries
+from ._validate import IntArray
+from .charges import (
+    MICRO,
+    Amount,
+    EpochTotal,
+    Receipt,
+    Request,
+    budget_of,
+    charge_of,
+    epoch_name,
+    epsilon_text,
+    request,
+    user_name,
+)
 from .errors import BudgetError, LedgerError, ParameterError
+from .ledger_entries import NOBODY
+from .ledger_store import Store, create_store
 from .mechanism import Mechanism
 from .prior import Category
 
-MICRO = 1_000_000
-LARGEST = 10**9
-"""The largest budget or grant, in ε: far above any use, far below what 64-bit sums of micro-ε can hold."""
-
-_SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE spent (user BLOB, epoch TEXT, micro INTEGER NOT NULL, PRIMARY KEY (user, epoch)) STRICT;
-CREATE TABLE granted (user BLOB, epoch TEXT, micro INTEGER NOT NULL, PRIMARY KEY (user, epoch)) STRICT;
-CREATE TABLE answers (mechanism TEXT, user BLOB, epoch TEXT, position INTEGER,
-                      PRIMARY KEY (mechanism, user, epoch)) STRICT;
-"""
-
-
-def charge_of(epsilon: Fraction) -> int:
-    """⌈ε·10⁶⌉: what a release costs."""
-    return -(-epsilon.numerator * MICRO // epsilon.denominator)
-
-
-def budget_of(amount: Fraction | float | int | str) -> int:
-    """⌊amount·10⁶⌋, the amount taken as it is written: 0.3 is three tenths."""
-    text = str(amount)
-    try:
-        # A long or exponential text could take minutes to turn into a fraction.
-        value = Fraction(text) if len(text) <= 60 and "e" not in text.lower() else None
-    except (ValueError, ZeroDivisionError):
-        value = None
-    if value is None:
-        raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
-    if not 0 < value <= LARGEST:
-        raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
-    return value.numerator * MICRO // value.denominator
+__all__ = ["Ledger", "budget_of", "charge_of"]
 
 
 class Ledger:
     """A budget of ε per user and epoch, in one SQLite file and its witness.
 
     Guarantees
-        Released ⊆ charged, through crashes, power loss and any number of processes. Users are stored as keyed
-        hashes, with the key in the same file: no list of names, but whoever has the file can test a guess.
-        What it cannot notice: database *and* witness rolled back together.
+        Released ⊆ charged, through crashes, power loss and any number of processes; what is refused has
+        charged nobody. Users are stored as keyed hashes, with the key in the same file: no list of names, but
+        whoever has the file can test a guess. What it cannot notice: database *and* witness rolled back
+        together.
 
-    Make one with `Ledger.create(path, budget=4)`, use it later with `Ledger(path)`.
+    Make one, once, with `Ledger.create(path, budget=4)`; use it with `Ledger.open(path)`, which makes none.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        beside = _witness_beside(self._path)
-        if not self._path.is_file():
-            lost = " although its witness is there: the store was lost" if beside.exists() else ""
-            raise LedgerError(f"there is no ledger at {self._path}{lost}; nothing is released")
+        self._store = Store(Path(path).resolve())
         try:
-            self._open()
-            self._key = bytes.fromhex(self._fact("key"))
-            self._budget = int(self._fact("budget"))
-            self._witness = Path(self._fact("witness")) if self._fact("witness") else beside
-            self._check()
+            self._key = bytes.fromhex(self._store.fact("key"))
+            self._budget = int(self._store.fact("budget"))
+            lifetime = self._store.fact("lifetime")
+            self._lifetime = int(lifetime) if lifetime else None
         except (sqlite3.Error, ValueError) as problem:
+            self._store.close()
             if isinstance(problem, LedgerError):
                 raise
-            raise LedgerError(f"{self._path} is not a readable ledger; nothing is released") from None
+            raise LedgerError(f"{self._store.path} is not a readable ledger; nothing is released") from None
+
+    @classmethod
+    def open(cls, path: str | Path) -> Ledger:
+        """Open a ledger that was made before; a missing one is refused, never made."""
+        return cls(path)
 
     @classmethod
     def create(
-        cls, path: str | Path, *, budget: Fraction | float | int | str, witness: str | Path | None = None
+        cls,
+        path: str | Path,
+        *,
+        budget: Amount,
+        lifetime: Amount | None = None,
+        witness: str | Path | None = None,
     ) -> Ledger:
         """Start an empty ledger that allows every user `budget` of ε in each epoch.
 
-        `witness` may stand on another volume, out of reach of a snapshot of this one; its place is
-        remembered in the ledger.
+        `lifetime` is the most a user may spend in all epochs together; a grant does not raise it. `witness`
+        may stand on another volume, out of reach of a snapshot of this one; its place is remembered.
+
+        Raises
+            LedgerError: something is there already, or the files cannot be made. Nobody's file is touched.
         """
-        path = Path(path)
-        micro = budget_of(budget)
-        place = _witness_beside(path) if witness is None else Path(witness).absolute()
-        if path.exists() or place.exists():
-            raise LedgerError(
-                f"there is something at {path} or {place} already; a ledger is never overwritten"
-            )
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            database = sqlite3.connect(path)
-            try:
-                database.executescript(_SCHEMA)
-                facts = {"version": "1", "key": secrets.token_hex(32), "budget": str(micro), "charges": "0"}
-                facts["witness"] = "" if witness is None else str(place)
-                database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
-                database.commit()
-            finally:
-                database.close()
-            write_whole("0\n", place, 0o600)
-        except (OSError, sqlite3.Error) as problem:
-            path.unlink(missing_ok=True)  # it did not exist before: half a ledger is none
-            raise LedgerError(f"no ledger could be made at {path}: {type(problem).__name__}") from None
+        facts = {
+            "key": secrets.token_hex(32),
+            "budget": str(budget_of(budget)),
+            "lifetime": "" if lifetime is None else str(budget_of(lifetime)),
+        }
+        if lifetime is not None and budget_of(lifetime) < budget_of(budget):
+            raise ParameterError("lifetime must be at least the budget of one epoch")
+        create_store(Path(path).resolve(), facts, None if witness is None else Path(witness).resolve())
         return cls(path)
+
+    @property
+    def path(self) -> Path:
+        """Where the store is."""
+        return self._store.path
+
+    @property
+    def witness(self) -> Path:
+        """Where the witness is."""
+        return self._store.witness
 
     @property
     def budget(self) -> Fraction:
         """What every user may spend in one epoch."""
         return Fraction(self._budget, MICRO)
 
-    def left(self, user: Category, epoch: str = "") -> Fraction:
-        """How much ε a user still has in an epoch."""
-        try:
-            return Fraction(self._left_micro(self._hash(user), _checked_epoch(epoch)), MICRO)
-        except sqlite3.Error:
-            raise LedgerError(f"{self._path} could not be read; nothing is released") from None
+    @property
+    def lifetime(self) -> Fraction | None:
+        """What every user may spend in all epochs together, or None where that has no bound."""
+        return None if self._lifetime is None else Fraction(self._lifetime, MICRO)
 
-    def grant(self, user: Category, more: Fraction | float | int | str, epoch: str = "") -> None:
+    def epochs(self) -> tuple[EpochTotal, ...]:
+        """The epochs in which something was charged or granted, by name."""
+        with self._store.reading() as database:
+            found = ledger_entries.epoch_totals(database)
+        return tuple(EpochTotal(name, users, Fraction(micro, MICRO)) for name, users, micro in found)
+
+    def knows(self, epoch: str) -> bool:
+        """Whether anything was ever charged or granted in an epoch."""
+        with self._store.reading() as database:
+            return ledger_entries.epoch_number(database, epoch_name(epoch)) != NOBODY
+
+    def users(self) -> int:
+        """How many users were ever charged."""
+        with self._store.reading() as database:
+            return ledger_entries.users_in_all(database)
+
+    def left(self, user: Category, epoch: str | None = None) -> Fraction:
+        """How much ε a user may still spend in an epoch, within the lifetime if there is one."""
+        key, name = self._hash(user_name(user)), self.epoch_meant(epoch)
+        with self._store.reading() as database:
+            money = self._money(ledger_entries.epoch_number(database, name))
+            return Fraction(ledger_entries.left(database, key, money), MICRO)
+
+    def total(self, user: Category) -> Fraction:
+        """How much ε a user has spent in all epochs together."""
+        with self._store.reading() as database:
+            return Fraction(ledger_entries.spent_in_all(database, self._hash(user_name(user))), MICRO)
+
+    def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
         """Allow one user more ε in one epoch, and forget their answers there: the next release is new."""
-        key, micro, epoch = self._hash(user), budget_of(more), _checked_epoch(epoch)
-        with self._exclusively():
-            self._add("granted", key, epoch, micro)
-            self._database.execute("DELETE FROM answers WHERE user = ? AND epoch = ?", (key, epoch))
+        key, micro, name = self._hash(user_name(user)), budget_of(more), self.epoch_meant(epoch)
+        with self._store.exclusively() as database:
+            ledger_entries.add_grant(database, key, ledger_entries.new_epoch(database, name), micro)
 
     def release(
-        self, mechanism: Mechanism, user: Category, records: Iterable[Category], *, epoch: str = ""
+        self,
+        mechanism: Mechanism,
+        user: Category,
+        records: Iterable[Category],
+        *,
+        epoch: str | None = None,
+        group: str = "",
     ) -> Category:
         """Release for one user, or return what was released before; charge only for something new.
 
         Raises
-            BudgetError: not enough ε is left; says how much is. Nothing is released.
+            UserDataError: the records are not categories of the mechanism. Nobody is charged.
+            BudgetError: not enough ε is left; says how much is. Nobody is charged.
             LedgerError: the store was lost, rolled back or damaged. Nothing is released.
         """
-        (answer,) = self.release_batch(mechanism, [user], lambda _: [mechanism.release(records)], epoch=epoch)
+        if not isinstance(mechanism, Mechanism):
+            raise ParameterError("mechanism must be a Mechanism, made by certify or load")
+        counts = mechanism.prepare_records(records)
+        (answer,) = self.release_batch(mechanism, [user], counts, epoch=epoch, group=group)
         return answer
 
     def release_batch(
         self,
         mechanism: Mechanism,
         users: Sequence[Category],
-        draw: Callable[[list[int]], Sequence[Category]],
+        p: object,
         *,
-        epoch: str = "",
+        epoch: str | None = None,
+        group: str = "",
     ) -> list[Category]:
-        """Charge all users who have no answer yet, in one commit, then `draw` for those positions.
+        """Release one category per user and row of p; all who have no answer yet are charged in one commit.
 
-        All or nothing: when one user has too little left, nobody is charged. The message says how many lack
-        budget (for a single user: how much is left), never which.
+        All or nothing: when one user has too little left, or anything is wrong with the data, nobody is
+        charged. The message says how many lack budget (for a single user: how much is left), never which.
         """
-        keys = [self._hash(user) for user in users]
-        if len(set(keys)) != len(keys):
-            raise ParameterError("users must be distinct within one batch")
-        cost, digest, epoch = charge_of(mechanism.epsilon), mechanism.digest, _checked_epoch(epoch)
-        known = self._answers(digest, keys, epoch)
-        if any(key not in known for key in keys):
-            with self._exclusively():
-                known = self._answers(digest, keys, epoch)  # another process may have been faster
-                new = [key for key in keys if key not in known]
-                self._refuse_overspending(new, epoch, cost)
-                for key in new:
-                    self._add("spent", key, epoch, cost)
-                paid = [(digest, key, epoch, None) for key in new]
-                self._database.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", paid)
-                self._bump()
-        open_ones = [i for i, key in enumerate(keys) if known.get(key) is None]
-        if open_ones:
-            self._testify()  # also for a charge that somebody else paid and could not use
-            drawn = draw(open_ones)
-            rows = [
-                (mechanism.index[category], digest, keys[i], epoch)
-                for i, category in zip(open_ones, drawn, strict=True)
+        asked = request(mechanism, users, p, group=group)
+        receipt = self.charge([asked], epoch=epoch)
+        return self.answers(asked, receipt.epoch, np.arange(len(asked.users)))
+
+    def charge(
+        self, requests: Sequence[Request], *, epoch: str | None = None, exhausted: str = "error"
+    ) -> Receipt:
+        """Charge every release that has no answer yet, all requests in one commit, or nobody.
+
+        With exhausted="skip", users who cannot pay for all that is new for them are left out instead; what
+        they were answered before is theirs still.
+        """
+        _validate.one_of(("error", "skip"), exhausted=exhausted)
+        if len({(one.mechanism.digest, one.group) for one in requests}) < len(requests):
+            raise ParameterError("each mechanism and group must be asked for once")
+        name = self.epoch_meant(epoch)
+        keys = [[self._hash(user) for user in one.users] for one in requests]
+        costs = [charge_of(one.mechanism.epsilon) for one in requests]
+        with self._store.exclusively() as database:
+            number = ledger_entries.epoch_number(database, name)
+            kinds = [
+                ledger_entries.kind_number(database, one.mechanism.digest, one.group) for one in requests
             ]
-            with self._exclusively():  # if two processes drew on one charge, the first answer stays
-                self._database.executemany(
-                    "UPDATE answers SET position = ? "
-                    "WHERE mechanism = ? AND user = ? AND epoch = ? AND position IS NULL",
-                    rows,
-                )
-                self._bump()
-            self._testify()  # a store from before the answer must not be able to draw again
-            known = self._answers(digest, keys, epoch)
-        return [mechanism.categories[self._place(known, key)] for key in keys]
+            kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(kinds)]
+            ledger_entries.clear(database)
+            for users, kind, cost in zip(keys, kinds, costs, strict=True):
+                ledger_entries.ask(database, users, kind, cost)
+            lacking = ledger_entries.find_lacking(database, self._money(number))
+            if lacking and exhausted == "error":
+                self._refuse(lacking, keys, costs, number)
+            charged, left_out = ledger_entries.count_new(database, number)
+            kept = [np.array(ledger_entries.places_kept(database, kind, number), np.intp) for kind in kinds]
+            if charged:  # up to here nothing was written
+                for kind, one in zip(kinds, requests, strict=True):
+                    entered = ledger_entries.new_kind(database, one.mechanism.digest, one.group)
+                    database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
+                ledger_entries.pay(database, ledger_entries.new_epoch(database, name))
+                self._store.count_commit()
+        return Receipt(name, charged, sum(map(len, keys)) - charged - left_out, left_out, tuple(kept))
+
+    def answers(self, asked: Request, epoch: str, which: IntArray) -> list[Category]:
+        """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
+        users = [self._hash(asked.users[i]) for i in which.tolist()]
+        found = self._positions(asked, epoch, users)
+        missing = [i for i, position in enumerate(found) if position is None]
+        if missing:
+            self._store.testify()  # also for a charge that somebody else paid and could not use
+            drawn = asked.mechanism.draw(asked.rows[which[missing]])
+            rows = [(users[i], asked.mechanism.index[one]) for i, one in zip(missing, drawn, strict=True)]
+            with self._store.exclusively() as database:
+                kind = ledger_entries.kind_number(database, asked.mechanism.digest, asked.group)
+                number = ledger_entries.epoch_number(database, epoch)
+                ledger_entries.enter_answers(database, rows, kind, number)
+                self._store.count_commit()
+            self._store.testify()  # a store from before the answer must not be able to draw again
+            found = self._positions(asked, epoch, users)
+        if any(position is None or position == NOBODY for position in found):
+            raise LedgerError(f"an answer vanished from {self.path}; nothing is released")
+        return [asked.mechanism.categories[position] for position in found]  # type: ignore[index]
+
+    def epoch_meant(self, epoch: str | None) -> str:
+        """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""
+        if epoch is not None:
+            return epoch_name(epoch)
+        others = [one.epoch for one in self.epochs() if one.epoch]
+        if others:
+            shown = ", ".join(map(repr, others[-6:]))
+            raise ParameterError(
+                f"epoch must be said (epoch=, --epoch): the ledger knows {len(others)}, such as {shown}"
+            )
+        return ""
 
     def close(self) -> None:
         """Close the database."""
-        self._database.close()
+        self._store.close()
 
     # --- inside ------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = DELETE")
-        self._database.execute("PRAGMA synchronous = EXTRA")  # the directory entry is flushed as well
+    def _money(self, epoch: int) -> dict[str, int]:
+        return ledger_entries.bounds(self._budget, self._lifetime, epoch)
 
-    def _fact(self, name: str) -> str:
-        row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise LedgerError(f"{self._path} is not a readable ledger; nothing is released")
-        return str(row[0])
+    def _hash(self, name: str) -> bytes:
+        return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self._key, digest_size=16).digest()
 
-    def _check(self) -> None:
-        """Refuse a database that is behind its witness."""
-        try:
-            seen = int(self._witness.read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            raise LedgerError(
-                f"the witness of {self._path} is missing or damaged; nothing is released"
-            ) from None
-        if int(self._fact("charges")) < seen:
-            raise LedgerError(
-                f"{self._path} was rolled back: it knows fewer charges than its witness; nothing is released"
+    def _positions(self, asked: Request, epoch: str, users: list[bytes]) -> list[int | None]:
+        with self._store.reading() as database:
+            kind = ledger_entries.kind_number(database, asked.mechanism.digest, asked.group)
+            number = ledger_entries.epoch_number(database, epoch)
+            return ledger_entries.positions(database, users, kind, number)
+
+    def _refuse(self, lacking: int, keys: list[list[bytes]], costs: list[int], epoch: int) -> None:
+        """Say how many users lack budget; for a single user, how much there is."""
+        people = {key for users in keys for key in users}
+        if len(people) == 1:
+            left = ledger_entries.left(self._store.database, next(iter(people)), self._money(epoch))
+            raise BudgetError(
+                f"this release needs ε = {epsilon_text(sum(costs))}, ε = {epsilon_text(left)} is left; "
+                f"nobody was charged"
             )
-
-    @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        """One writer at a time, all or nothing, on disk when it returns."""
-        try:
-            self._database.execute("BEGIN IMMEDIATE")
-            self._check()
-            yield
-            self._database.execute("COMMIT")
-        except sqlite3.Error:
-            raise LedgerError(f"{self._path} is busy or could not be written; nothing is released") from None
-        finally:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-
-    def _bump(self) -> None:
-        count = int(self._fact("charges")) + 1
-        self._database.execute("UPDATE facts SET value = ? WHERE name = 'charges'", (str(count),))
-
-    def _testify(self) -> None:
-        """Write the witness under the lock, so that it only ever grows."""
-        with self._exclusively():
-            try:
-                write_whole(f"{self._fact('charges')}\n", self._witness, 0o600)
-            except OSError:
-                raise LedgerError(
-                    f"the witness {self._witness} could not be written; nothing is released"
-                ) from None
-
-    def _hash(self, user: Category) -> bytes:
-        if not isinstance(user, str | int) or isinstance(user, bool):
-            raise ParameterError("user must be a string or an integer")
-        # One person, one budget: 7, "7" and numpy's own strings are the same user.
-        text = (str.__str__(user) if isinstance(user, str) else str(int(user))).encode(
-            "utf-8", "surrogatepass"
-        )
-        return hashlib.blake2b(text, key=self._key, digest_size=16).digest()
-
-    def _add(self, table: str, key: bytes, epoch: str, micro: int) -> None:
-        sql = {
-            "spent": "INSERT INTO spent VALUES (?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
-            "granted": "INSERT INTO granted VALUES (?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
-        }[table]
-        self._database.execute(sql, (key, epoch, micro))
-
-    def _left_micro(self, key: bytes, epoch: str) -> int:
-        spent, granted = (
-            self._database.execute(sql, (key, epoch)).fetchone()
-            for sql in (
-                "SELECT micro FROM spent WHERE user = ? AND epoch = ?",
-                "SELECT micro FROM granted WHERE user = ? AND epoch = ?",
-            )
-        )
-        return self._budget + (granted[0] if granted else 0) - (spent[0] if spent else 0)
-
-    def _refuse_overspending(self, keys: list[bytes], epoch: str, cost: int) -> None:
-        lacking = [left for key in keys if (left := self._left_micro(key, epoch)) < cost]
-        if not lacking:
-            return
-        need = _epsilon(cost)
-        if len(keys) == 1:
-            raise BudgetError(f"this release needs ε = {need}, ε = {_epsilon(max(lacking[0], 0))} is left")
-        raise BudgetError(
-            f"{len(lacking)} of {len(keys)} users have less than the ε = {need} that a release needs"
-        )
-
-    def _place(self, known: dict[bytes, int | None], key: bytes) -> int:
-        place = known.get(key)
-        if place is None:
-            raise LedgerError(f"an answer vanished from {self._path}; nothing is released")
-        return place
-
-    def _answers(self, digest: str, keys: list[bytes], epoch: str) -> dict[bytes, int | None]:
-        """Answers by user; None where a charge was paid and nothing drawn yet."""
-        sql = "SELECT position FROM answers WHERE mechanism = ? AND user = ? AND epoch = ?"
-        try:
-            found = {key: self._database.execute(sql, (digest, key, epoch)).fetchone() for key in keys}
-        except sqlite3.Error:
-            raise LedgerError(f"{self._path} could not be read; nothing is released") from None
-        return {key: row[0] for key, row in found.items() if row is not None}
-
-
-def _epsilon(micro: int) -> str:
-    """Micro-ε as a decimal number, exactly."""
-    whole, rest = divmod(micro, MICRO)
-    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
-
-
-def _witness_beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.witness")
-
-
-def _checked_epoch(epoch: object) -> str:
-    if type(epoch) is not str or not epoch.isprintable():
-        raise ParameterError("epoch must be printable text, such as 2026-11")
-    return epoch
+        need = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
+        raise BudgetError(f"{lacking} of {len(people)} users have less than {need}; nobody was charged")

@@ -109,7 +109,18 @@ class Mechanism:
         Rows of floats are distributions, rows of integers are counts. All rows are checked before any
         randomness is drawn, and nothing is returned unless every row was released.
         """
-        rows = weights.from_rows(p, len(self.categories))
+        return self.draw(self.prepare(p))
+
+    def prepare(self, p: object) -> Any:
+        """Check one row of p per user and turn it into whole numbers; nothing is drawn."""
+        return weights.from_rows(p, len(self.categories))
+
+    def prepare_records(self, records: Iterable[Category]) -> Any:
+        """Count one user's records into a row of whole numbers; nothing is drawn."""
+        return weights.row_of(weights.from_records(records, self.index), len(self.categories))
+
+    def draw(self, rows: Any) -> Any:
+        """Release one category per prepared row."""
         starts = range(0, rows.shape[0], BATCH)
 
         def one_batch(begin: int) -> Any:
@@ -138,10 +149,10 @@ class Mechanism:
         """SHA-256 of the whole mechanism: equal digests, equal behaviour."""
         return digest_of(self.document())
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, replace: bool = True) -> None:
         """Write the mechanism as one JSON file, whole or not at all."""
         plain = {**self.document(), "digest": self.digest}
-        write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", Path(path))
+        write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", Path(path), replace=replace)
 
     def document(self) -> dict[str, Any]:
         """Everything a client in any language needs, as plain values, without the digest."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from . import _validate
 from .document import FORMAT, VERSION, digest_of, write_whole
 from .draws import BoxEngine
 from .errors import CertificateError, MechanismFileError, ParameterError
 from .exact import BITS, IntegerKernel, certified_box
+from .justified_text import read_justified
 from .linear_draws import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
 from .prior import LARGEST_INTEGER, Category
@@ -21,7 +23,6 @@ from .prior import LARGEST_INTEGER, Category
 GROUPS = "sottovoce-mechanisms"
 _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
 _RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
-_BYTES_PER_CATEGORY = 512
 _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FIELDS = {
     "box": {"prior", "low"},
@@ -41,12 +42,15 @@ class Policy:
     Parameters
         max_epsilon: the largest ε, or None for any.
         max_categories: the most categories.
-        digest: the one mechanism that is expected, or None for any.
+        digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
+            it is the digest of the whole file: its group column, its group names and every mechanism.
+        require_public_prior: refuse a mechanism that says its prior was made from the users it serves.
     """
 
     max_epsilon: Fraction | int | float | str | None = None
     max_categories: int = 10_000_000
     digest: str | None = None
+    require_public_prior: bool = False
 
     def __post_init__(self) -> None:
         if self.max_epsilon is not None:
@@ -58,6 +62,19 @@ class Policy:
                 raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
         if type(self.max_categories) is not int or self.max_categories < 1:
             raise ParameterError(f"max_categories must be a whole number ≥ 1, got {self.max_categories!r}")
+        if self.digest is not None and not _matches(_HEX, self.digest):
+            raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
+        if type(self.require_public_prior) is not bool:
+            raise ParameterError("require_public_prior must be True or False")
+
+
+@dataclass(frozen=True)
+class MechanismFile:
+    """What a file holds: one mechanism (under "all", no group column) or one per group, and its digest."""
+
+    mechanisms: dict[str, Mechanism]
+    by: str | None
+    digest: str
 
 
 def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
@@ -68,60 +85,60 @@ def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
         CertificateError: the integers do not certify what the file claims.
     """
     rules = Policy() if policy is None else policy
-    return parse(_read(Path(path), rules), str(path), rules)
+    return parse(read_justified(Path(path), rules.max_categories), str(path), rules)
 
 
-def save_mechanisms(mechanisms: Mapping[str, Mechanism], by: str | None, path: Path) -> None:
-    """Write one mechanism as its own file, or several as a file of groups named by the column `by`."""
+def save_mechanisms(
+    mechanisms: Mapping[str, Mechanism], by: str | None, path: Path, *, replace: bool = True
+) -> str:
+    """Write one mechanism as its own file, or several as a file of groups; return the digest to pin it by."""
     if by is None:
         (mechanism,) = mechanisms.values()
-        mechanism.save(path)
-        return
+        mechanism.save(path, replace=replace)
+        return mechanism.digest
     groups = {name: {**one.document(), "digest": one.digest} for name, one in mechanisms.items()}
-    plain = {"format": GROUPS, "version": VERSION, "by": by, "groups": groups}
-    write_whole(json.dumps({**plain, "digest": digest_of(plain)}, ensure_ascii=False, indent=0) + "\n", path)
+    plain = {"format": GROUPS, "version": VERSION, "by": _validate.group_column(by), "groups": groups}
+    digest = digest_of(plain)
+    text = json.dumps({**plain, "digest": digest}, ensure_ascii=False, indent=0) + "\n"
+    write_whole(text, path, replace=replace)
+    return digest
 
 
 def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, Mechanism]:
-    """Read the mechanisms of a file made with groups (`design --by`), each checked as `load` checks one."""
-    return load_mechanisms(path, policy=policy)[0]
+    """Read the mechanisms of a file made with groups (`design --by`), each checked as `load` checks one.
+
+    The file names a group column of its own; that name is the collector's and not returned here. Whoever
+    releases decides which column of the users is published as their group.
+    """
+    return load_mechanisms(path, policy=policy).mechanisms
 
 
-def load_mechanisms(
-    path: str | Path, *, policy: Policy | None = None
-) -> tuple[dict[str, Mechanism], str | None]:
-    """Read a file of one mechanism (under "all") or of groups, and the column the groups are named by."""
+def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
+    """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
     rules = Policy() if policy is None else policy
     source = str(path)
-    text = _read(Path(path), rules)
+    text = read_justified(Path(path), rules.max_categories)
     plain = _json(text, source)
     if not isinstance(plain, dict) or plain.get("format") != GROUPS:
-        return {"all": parse(text, source, rules)}, None
+        mechanism = build(plain, source, rules)
+        return MechanismFile({"all": mechanism}, None, mechanism.digest)
     stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
     if set(plain) != {"format", "version", "by", "groups"} or plain["version"] != VERSION:
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
-    if not isinstance(groups, dict) or not groups or not isinstance(by, str):
+    if not isinstance(groups, dict) or not groups or not _is_label(by):
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
-    if stated != _canonical_digest(plain, source):
+    found = _canonical_digest(plain, source)
+    if stated != found:
         raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
-    return {name: build(one, f"{source}, group {name!r}", rules) for name, one in groups.items()}, by
-
-
-def _read(path: Path, rules: Policy) -> str:
+    if rules.digest is not None and rules.digest != found:
+        raise MechanismFileError(f"{source} is not the expected file: its digest is {found[:16]}…")
     try:
-        if not path.is_file() and path.exists():
-            raise MechanismFileError(f"{path} cannot be read: it is not a regular file")
-        most = (1 << 16) + rules.max_categories * _BYTES_PER_CATEGORY
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-        if len(data) > most:
-            raise MechanismFileError(f"{path} is too large for {rules.max_categories} categories")
-        text = data.decode("utf-8")
-    except OSError as problem:
-        raise MechanismFileError(f"{path} cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise MechanismFileError(f"{path} cannot be read: it is not UTF-8") from None
-    return text
+        by = _validate.group_column(by)
+    except ParameterError as problem:
+        raise MechanismFileError(f"{source} is refused: {problem}") from None
+    each = replace(rules, digest=None)  # the whole file was the expected one
+    mechanisms = {name: build(one, f"{source}, group {name!r}", each) for name, one in groups.items()}
+    return MechanismFile(mechanisms, by, found)
 
 
 def parse(text: str, source: str, rules: Policy) -> Mechanism:
@@ -174,6 +191,10 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     ratio = _ratio(plain["ratio"], source)
+    if marked and rules.require_public_prior:
+        raise MechanismFileError(
+            f"{source} says that its prior was made from the users it serves; the policy wants a public one"
+        )
     mechanism = Mechanism(
         sampler=plain["sampler"],
         options=plain["options"],

@@ -1,44 +1,53 @@
-"""Commands that release and check: release, audit. They parse, call and print; no mathematics here."""
+"""The command release: it parses, checks, charges, draws and writes; no mathematics here."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from . import files
-from ._terminal import console, errors, number, print_json, print_note, shown_text, working
-from .audit import AuditReport, audit
+from ._interruption import Interruptions
+from ._terminal import errors, plain, print_note, working
+from .charges import Receipt, Request, request
 from .collector import model_prior
-from .commands import AsJson, app
-from .errors import ParameterError, PriorError
+from .commands import Force, app
+from .errors import ParameterError, SottovoceError, TableError
 from .inputs import read_user_groups
-from .ledger import Ledger, budget_of
+from .ledger import Ledger
 from .mechanism import Mechanism
-from .mechanism_file import Policy, load_mechanisms
+from .mechanism_file import MechanismFile, Policy, load_mechanisms
 from .prior import FROM_USERS
+from .prior_check import check_public, moments
 from .table_commands import Other, Wide
-from .users import Users, is_average
+from .users import Users
 
-BATCH = 1 << 14
-"""Users per batch of the command: charged, drawn and shown as one step."""
+BATCH = 100_000
+"""Users per batch of the command: drawn, remembered and shown as one step."""
 
-MechanismFile = Annotated[
+MechanismPath = Annotated[
     Path, typer.Argument(help="Made by: sottovoce design … -o mechanism.json", show_default=False)
 ]
-ByGroup = Annotated[
-    str | None, typer.Option(help="Group column, when the file holds a mechanism per group; default its own.")
-]
 MaxEpsilon = Annotated[float | None, typer.Option(help="Refuse a mechanism with a larger epsilon.")]
+Digest = Annotated[
+    str | None, typer.Option(help="Refuse any other file: the digest that `sottovoce design -o` printed.")
+]
+RequirePublicPrior = Annotated[
+    bool,
+    typer.Option(
+        "--require-public-prior", help="Refuse a mechanism whose prior was made from the users it serves."
+    ),
+]
 
 
 @app.command()
 def release(
-    mechanism_file: MechanismFile,
+    mechanism_file: MechanismPath,
     table: Annotated[
         Path,
         typer.Argument(help="Private histories: a row per user and item.", show_default=False),
@@ -52,7 +61,12 @@ def release(
     weight: Annotated[
         str | None, typer.Option(help="Column of weights; default weight or count if there.")
     ] = None,
-    by: ByGroup = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Group column of the table, for a file of groups. Its values are published in clear."
+        ),
+    ] = None,
     wide: Wide = False,
     unknown: Annotated[
         str,
@@ -62,31 +76,54 @@ def release(
     unknown_groups: Annotated[
         str, typer.Option(help="Groups of users that have no mechanism: error, or drop them.")
     ] = "error",
+    several_groups: Annotated[
+        str,
+        typer.Option(help="Users with several groups: error, or allow, which publishes the set of them."),
+    ] = "error",
     ledger: Annotated[
-        Path | None, typer.Option(help="Charge every user here first; made if --budget is given too.")
+        Path | None, typer.Option(help="Charge every user here first; made by: sottovoce ledger create.")
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="Epsilon per user and epoch, for a new ledger.")] = None,
-    epoch: Annotated[str, typer.Option(help="The period a charge belongs to, such as 2026-11.")] = "",
+    epoch: Annotated[
+        str | None, typer.Option(help="The period a charge belongs to, such as 2026-11.")
+    ] = None,
+    exhausted: Annotated[
+        str, typer.Option(help="Users with too little budget left: error, or skip them.")
+    ] = "error",
     max_epsilon: MaxEpsilon = None,
+    digest: Digest = None,
+    require_public_prior: RequirePublicPrior = False,
+    prior_is_public: Annotated[
+        bool,
+        typer.Option(
+            "--prior-is-public", help="Release although the prior cannot be told from these users' average."
+        ),
+    ] = False,
+    force: Force = False,
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
+
+    Refused means nothing spent: everything is checked before anybody is charged.
 
     \b
     Examples:
       sottovoce release mechanism.json members.csv -o reports.csv --by group
-      sottovoce release mechanism.json members.csv -o reports.parquet \\
-          --ledger budget.db --budget 4 --epoch 2026-11
+      sottovoce ledger create budget.db --budget 4
+      sottovoce release mechanism.json members.csv -o reports.parquet --by group \\
+          --ledger budget.db --epoch 2026-11
     """
-    files.check_writable(output, mechanism_file, table)
+    files.check_writable(output, mechanism_file, table, force=force)
     if user == item or {user, item, by} & {"epsilon", "mechanism"}:
         raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
-    mechanisms, grouped_by = load_mechanisms(mechanism_file, policy=_policy(max_epsilon))
-    by = group_column(by, grouped_by)
-    book = _book(ledger, budget)
+    rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=require_public_prior)
+    loaded = load_mechanisms(mechanism_file, policy=rules)
+    by = released_column(by, loaded, pinned=digest is not None)
+    if ledger is None and (epoch is not None or exhausted != "error"):
+        raise ParameterError("--epoch and --exhausted need --ledger")
+    book = None if ledger is None else Ledger.open(ledger)
     with working(f"reading {table.name}"):
         groups, how = read_user_groups(
             table,
-            mechanisms,
+            loaded.mechanisms,
             user=user,
             item=item,
             weight=weight,
@@ -96,141 +133,142 @@ def release(
             other=other,
             empty="skip",
             unknown_groups=unknown_groups,
+            several_groups=several_groups,
         )
     print_note(f"{table.name}: {how}.")
-    _check_public(mechanisms, groups)
-    total = sum(len(users) for users in groups.values())
-    several = total - len({who for users in groups.values() for who in users.ids})
-    if several:
-        print_note(f"{several:,} releases are second ones of users in several groups: their ε adds up.")
-    rows: list[dict[str, object]] = []
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("releasing", total=total)
-        for group, users in groups.items():
-            for begin in range(0, len(users), BATCH):
-                part = slice(begin, begin + BATCH)
-                answers = _answers(mechanisms[group], users, part, book, epoch)
-                about = {"epsilon": str(mechanisms[group].epsilon), "mechanism": mechanisms[group].digest}
-                extra = {by: group} if by else {}
-                rows += [
-                    {user: who, **extra, item: answer, **about}
-                    for who, answer in zip(users.ids[part], answers, strict=True)
-                ]
-                progress.advance(task, len(answers))
-    files.write_rows(rows, output)
-    print_note(f"{total:,} releases, one category for each user and group, into {output}")
+    _check_public(loaded.mechanisms, groups, prior_is_public)
+    if by is not None:
+        print_note(f"The group of every user, column {plain(by)!r}, is published in clear.")
+    rows = _Release(loaded.mechanisms, groups, (user, by, item))
     if book is None:
+        _run(rows, output, force)
         print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
-
-
-def group_column(by: str | None, grouped_by: str | None) -> str | None:
-    """The group column: the one named, else the one the mechanism file was made with."""
-    if by is not None and grouped_by is None:
-        raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
-    return by or grouped_by
-
-
-def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users]) -> None:
-    """Refuse to release against a prior that is these users' own average, unless the file admits it."""
-    for group, users in groups.items():
-        if mechanisms[group].prior_from_users:
-            print_note(FROM_USERS)
-        elif is_average(model_prior(mechanisms[group]), len(users), users.averages()):
-            raise PriorError(
-                f"{FROM_USERS} These users' average is the prior of the mechanism. Design one from public "
-                f"data; for an experiment, design it with --accept-prior-from-users"
-            )
-
-
-def _policy(max_epsilon: float | None) -> Policy:
-    return Policy(max_epsilon=max_epsilon)  # at its exact binary value, like epsilon itself
-
-
-def _book(path: Path | None, budget: str | None) -> Ledger | None:
-    if path is None:
-        if budget is not None:
-            raise ParameterError("--budget needs --ledger")
-        return None
-    if budget is not None and not path.exists():
-        new = Ledger.create(path, budget=budget)
-        print_note(f"a new ledger starts at {path}: nobody is charged for anything before it")
-        return new
-    if not path.exists():
-        raise ParameterError(
-            f"there is no ledger at {path}: start one with --budget, the ε per user and epoch"
-        )
-    book = Ledger(path)
-    if budget is not None and budget_of(budget) != budget_of(str(book.budget)):
-        raise ParameterError(
-            f"the ledger at {path} has a budget of {book.budget}, not {budget}; leave --budget out"
-        )
-    return book
-
-
-def _answers(
-    mechanism: Mechanism, users: Users, part: slice, book: Ledger | None, epoch: str
-) -> list[object]:
-    """Release for a batch of users, charged first when there is a ledger."""
-    ids, rows = users.ids[part], users.p[part]
-    if book is None:
-        return list(mechanism.release_many(rows))
-    return list(
-        book.release_batch(mechanism, ids, lambda new: mechanism.release_many(rows[new]), epoch=epoch)
-    )
-
-
-@app.command("audit")
-def audit_command(
-    mechanism_file: MechanismFile,
-    draws: Annotated[int, typer.Option(help="Releases to look at, per mechanism.")] = 1_000_000,
-    confidence: Annotated[float, typer.Option(help="Chance that a sound mechanism passes.")] = 0.999,
-    max_epsilon: MaxEpsilon = None,
-    as_json: AsJson = False,
-) -> None:
-    """Check the certificate again in exact arithmetic, and test the releases as a black box.
-
-    \b
-    Examples:
-      sottovoce audit mechanism.json
-      sottovoce audit mechanism.json --draws 10000000 --json
-    """
-    mechanisms, _ = load_mechanisms(mechanism_file, policy=_policy(max_epsilon))
-    reports: dict[str, AuditReport] = {}
-    quiet = as_json or not errors.is_terminal
-    with Progress(console=errors, transient=True, disable=quiet) as progress:
-        for group, mechanism in mechanisms.items():
-            task = progress.add_task(f"auditing {shown_text(group)}", total=draws)
-            reports[group] = audit(
-                mechanism,
-                draws=draws,
-                confidence=confidence,
-                progress=lambda done, task=task: progress.update(task, completed=done),  # type: ignore[misc]
-            )
-    if as_json:
-        print_json([{"group": g, **asdict(r), "passed": r.passed} for g, r in reports.items()])
     else:
-        _print_reports(reports)
-    if not all(report.passed for report in reports.values()):
-        raise typer.Exit(1)
+        _run(rows, output, force, book=book, epoch=epoch, exhausted=exhausted)
 
 
-def _print_reports(reports: dict[str, AuditReport]) -> None:
-    shown = Table(box=None, header_style="bold")
-    for column in ("group", "sampler", "ε", "certificate", "draws", "ε at least", "verdict"):
-        shown.add_column(column, justify="right" if column in ("ε", "draws", "ε at least") else "left")
-    for group, report in reports.items():
-        verdict = "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]"
-        shown.add_row(
-            shown_text(group),
-            shown_text(report.sampler),
-            f"{report.epsilon:g}",
-            report.certificate,
-            f"{report.draws:,}",
-            number(report.lower_bound),
-            verdict,
+def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:
+    """The group column: the one the releasing side names, or the file's own if the whole file is pinned."""
+    if loaded.by is None:
+        if by is not None:
+            raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+        return None
+    if by is None and not pinned:
+        raise ParameterError(
+            f"this file holds a mechanism per group, and it asks for the column {plain(loaded.by)!r}. Each "
+            f"user's value in that column is published in clear beside the release. If it may be, name the "
+            f"column with --by, or pin the whole file with --digest"
         )
-    console.print(shown)
-    print_note(
-        "The certificate is a proof in exact integers. The bound comes from draws alone, with confidence "
-        f"{next(iter(reports.values())).confidence:g}: above ε it proves a violation, below it nothing."
-    )
+    return by or loaded.by
+
+
+def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], accepted: bool) -> None:
+    """Refuse to release against a prior that seems to be made from these users, unless that is admitted."""
+    if any(mechanisms[group].prior_from_users for group in groups):
+        print_note(FROM_USERS)
+        return
+    if not accepted:
+        doubtful = check_public(
+            {group: model_prior(mechanisms[group]) for group in groups},
+            {group: moments(users) for group, users in groups.items() if len(users)},
+            "--prior-is-public",
+        )
+        if doubtful:
+            print_note(doubtful)
+
+
+@dataclass
+class _Release:
+    """What is to be released, and the rows that have come out."""
+
+    mechanisms: dict[str, Mechanism]
+    groups: dict[str, Users]
+    names: tuple[str, str | None, str]
+    rows: list[dict[str, object]] = field(default_factory=list)
+    receipt: Receipt | None = None
+
+    def add(self, group: str, who: Sequence[object], answers: Sequence[object]) -> None:
+        user, by, item = self.names
+        mechanism = self.mechanisms[group]
+        place = {by: group} if by else {}
+        about = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
+        self.rows += [
+            {user: one, **place, item: answer, **about} for one, answer in zip(who, answers, strict=True)
+        ]
+
+    def requests(self) -> dict[str, Request]:
+        grouped = self.names[1] is not None
+        return {
+            name: request(self.mechanisms[name], users.ids, users.p, group=name if grouped else "")
+            for name, users in self.groups.items()
+            if len(users)
+        }
+
+    def spent(self) -> str:
+        """What an interruption or a failure has cost, in words."""
+        if self.receipt is None or not self.receipt.charged:
+            return "nobody was charged"
+        return f"{self.receipt.charged:,} releases were charged; running again costs nothing more"
+
+
+def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
+    """Charge, draw and write; whatever stops it, the last line says what it has cost."""
+    with Interruptions() as interruptions:
+        try:
+            _draw(work, interruptions, **charging)
+            with interruptions.held_back():
+                files.write_rows(work.rows, output, replace=force)
+        except KeyboardInterrupt:
+            print_note(f"interrupted: nothing was written, {work.spent()}")
+            raise typer.Exit(130) from None
+        except FileExistsError:
+            raise TableError(f"{output} is there already, since a moment ago; {work.spent()}") from None
+        except OSError as problem:
+            raise TableError(f"{output} cannot be written: {problem.strerror}; {work.spent()}") from None
+        except SottovoceError as problem:
+            if work.receipt is None:
+                raise
+            raise type(problem)(f"{problem}; {work.spent()}") from None
+    print_note(f"{len(work.rows):,} releases, one category for each user and group, into {output}")
+
+
+def _draw(
+    work: _Release,
+    interruptions: Interruptions,
+    book: Ledger | None = None,
+    epoch: str | None = None,
+    exhausted: str = "error",
+) -> None:
+    """Fill the rows, batch by batch; with a ledger everybody is charged first, in one commit."""
+    asked = {} if book is None else work.requests()
+    kept = {name: np.arange(len(users)) for name, users in work.groups.items()}
+    if book is not None:
+        meant = book.epoch_meant(epoch)
+        if not book.knows(meant):
+            shown = f"epoch {meant!r}" if meant else "an epoch without a name"
+            print_note(f"{shown} is new to this ledger: everybody has the whole budget in it.")
+        with working("charging"), interruptions.held_back():
+            work.receipt = book.charge(list(asked.values()), epoch=meant, exhausted=exhausted)
+        kept = dict(zip(asked, work.receipt.kept, strict=True))
+        print_note(_said(work.receipt))
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        task = progress.add_task("releasing", total=sum(map(len, kept.values())))
+        for name, places in kept.items():
+            users = work.groups[name]
+            for begin in range(0, len(places), BATCH):
+                part = places[begin : begin + BATCH]
+                answers = (
+                    work.mechanisms[name].release_many(users.p[part])
+                    if book is None
+                    else book.answers(asked[name], meant, part)
+                )
+                work.add(name, [users.ids[i] for i in part.tolist()], list(answers))
+                progress.advance(task, len(part))
+
+
+def _said(receipt: Receipt) -> str:
+    """What was charged, repeated and left out, in words."""
+    words = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
+    if receipt.left_out:
+        words += f", {receipt.left_out:,} left out: their users have too little budget left"
+    return words + "."

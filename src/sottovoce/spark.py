@@ -12,6 +12,7 @@ Needs pyspark 4 and Java 17, and sottovoce installed wherever Spark runs Python.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,20 +23,23 @@ import pyarrow as pa
 
 from . import _validate, tally
 from .cells import check_sum
+from .collector import model_prior
 from .comparison import Comparison, compared, summarise
 from .divergences import TV, FDivergence, checked
 from .errors import ParameterError, TableError
 from .frames import Columns, counted_frame, gathered
 from .mechanism import Mechanism
+from .prior import FROM_USERS
+from .prior_check import check_public, doubt, moments
 from .samplers import Sampler
 from .spark_session import told
-from .users import Users, is_average
+from .users import Users
 
 CELLS = 1 << 18
 """Counts per batch of complete users: some tens of megabytes in a worker, whatever the table's size."""
 
-SUMS, LEFT_OUT = (-1, -2), -3
-"""What a batch reports beside each sampler's values (0, 1, …): the users' two sums, and three counters."""
+SUMS, LEFT_OUT, SEVERAL = (-1, -2), -3, -4
+"""What a batch reports beside each sampler's values (0, 1, …): the users' moments, and counters."""
 
 _FOUND = "group string, what int, values array<double>"
 _SUMMARY = f"{_FOUND}, users long, mean double, median double, p90 double, p99 double, maximum double"
@@ -52,6 +56,7 @@ class Reading:
     other: str = "other"
     empty: str = "error"
     unknown_groups: str = "error"
+    several_groups: str = "error"
     minimum_rows: int = 0
     as_text: bool = False
 
@@ -59,24 +64,31 @@ class Reading:
         _validate.one_of(("error", "drop", "other"), unknown=self.unknown)
         _validate.one_of(("error", "skip"), empty=self.empty)
         _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
+        _validate.one_of(("error", "allow"), several_groups=self.several_groups)
         _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
         if self.unknown == "other":
             for one in self.known.values():
                 tally.other_category(one, self.other)
 
-    def users(self, cells: Any) -> dict[str, Users]:
-        """The users of a batch by group, in a worker: what is wrong is counted there, and raised here."""
+    def users(self, cells: Any) -> tuple[dict[str, Users], _Found]:
+        """The users of a batch by group, in a worker, and what the driver has to know of them all."""
         counted = gathered(cells, self.columns, as_text=self.as_text)
         if np.bincount(counted.user, counted.rows).max() < self.minimum_rows:
-            return {}
+            return {}, []
         counted = tally.with_minimum_rows(counted, self.minimum_rows)
-        return {
+        several = [float(tally.in_several_groups(counted)), float(tally.people(counted))]
+        users = {
             name: tally.users_of(
                 counted, counted.groups.index(name), self.known[name], unknown=self.unknown, other=self.other
             )
             for name in tally.filled_groups(counted)
             if name in self.known
         }
+        found: _Found = [("", SEVERAL, several)]
+        for name, one in users.items():
+            found.append((name, LEFT_OUT, [float(one.dropped), float(one.refused), float(len(one))]))
+            found += [(name, what, values) for what, values in zip(SUMS, moments(one), strict=True)]
+        return users, found
 
 
 def compare(
@@ -97,6 +109,7 @@ def compare(
         the network is one number per user, sampler and divergence.
     """
     grouped = _by_group(samplers, by)
+    options = {"several_groups": "allow", **options}  # a comparison publishes no user's groups
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
     if not measures:
         raise ParameterError("divergences must not be empty")
@@ -104,12 +117,8 @@ def compare(
     reading = Reading(_columns(item, user, weight, by), priors, **options)
 
     def measure(cells: Any) -> Any:
-        found: _Found = []
-        for name, users in reading.users(cells).items():
-            found += [
-                _left_out(name, users),
-                *((name, k, sums) for k, sums in zip(SUMS, users.averages(), strict=True)),
-            ]
+        groups, found = reading.users(cells)
+        for name, users in groups.items():
             pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
             if len(users):
                 found += [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
@@ -122,7 +131,8 @@ def compare(
     for name in sorted({group for group, what in found if what == 0}):
         pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
         sums = [np.array(found[name, what]["values"]) for what in SUMS]
-        gave = is_average(priors[name].probabilities, found[name, 0]["users"], sums)
+        seen = doubt(priors[name].probabilities, sums)
+        gave = seen is not None and seen.certain
         for k, (sampler, f) in enumerate(pairs):
             row = found[name, k]
             summary = {key: row[key] for key in ("mean", "median", "p90", "p99", "maximum")}
@@ -139,9 +149,14 @@ def release(
     item: str | Sequence[str],
     weight: str | None = None,
     by: str | None = None,
+    prior_is_public: bool = False,
     **options: Any,
 ) -> int:
     """Release one category per user into a new Parquet folder, drawn by the workers; returns how many.
+
+    `options` are those of `read_users`. With `by`, the group of every user is published in clear, and a user
+    in several groups is refused unless several_groups="allow". A prior that cannot be told from these users'
+    average is refused unless `prior_is_public` says that it is public all the same.
 
     Guarantees
         The certified mechanism and the operating system's randomness, as in one process; all data are checked
@@ -159,11 +174,11 @@ def release(
     reading = Reading(_columns(item, user, weight, by), known, **options)
 
     def inspect(cells: Any) -> Any:
-        return _arrow([_left_out(name, users) for name, users in reading.users(cells).items()])
+        return _arrow(reading.users(cells)[1])
 
     def draw(cells: Any) -> Any:
         parts = [pa.schema([(name, pa.string()) for name in names]).empty_table()]
-        for name, users in reading.users(cells).items():
+        for name, users in reading.users(cells)[0].items():
             if len(users):
                 drawn = [str(category) for category in known[name].release_many(users.p)]
                 about = (str(known[name].epsilon), known[name].digest)
@@ -173,9 +188,12 @@ def release(
         return pa.concat_tables(parts)
 
     with _counted(frame, reading) as (cells, rows):
-        people = _check_left_out(told(lambda: _summaries(_batches(cells, inspect, _FOUND))), reading, rows)
+        found = told(lambda: _summaries(_batches(cells, inspect, _FOUND)))
+        people = _check_left_out(found, reading, rows)
+        _check_public(found, known, prior_is_public)
         written = _batches(cells, draw, ", ".join(f"`{name}` string" for name in names))
-        told(lambda: written.write.mode("error").parquet(output), "is the output there already?")
+        writer = written.write.mode("error").option("fs.permissions.umask-mode", "077")
+        told(lambda: writer.parquet(output), "is the output there already?")
     return people
 
 
@@ -193,10 +211,6 @@ def _by_group(samplers: Any, by: str | None) -> dict[str, list[Sampler]]:
     if any(len({one.prior.digest for one in chosen}) > 1 for chosen in listed.values()):
         raise ParameterError("the samplers of a group must share its prior")
     return listed
-
-
-def _left_out(name: str, users: Users) -> tuple[str, int, Any]:
-    return name, LEFT_OUT, [float(users.dropped), float(users.refused), float(len(users))]
 
 
 def _arrow(found: _Found) -> Any:
@@ -285,10 +299,33 @@ def _arrow_summary() -> Any:
     return pa.schema([*head, ("users", pa.int64()), *numbers])
 
 
+def _check_public(
+    found: Mapping[tuple[str, int], Mapping[str, Any]], known: Mapping[str, Mechanism], accepted: bool
+) -> None:
+    """Refuse a prior that seems to be made from these users, as the command does."""
+    groups = sorted({name for name, what in found if what == SUMS[0]})
+    if any(known[name].prior_from_users for name in groups):
+        warnings.warn(FROM_USERS, stacklevel=3)
+        return
+    together = {
+        name: tuple(np.array(found[name, what]["values"]) for what in SUMS)
+        for name in groups
+        if found[name, SUMS[0]]["values"][0]
+    }
+    if not accepted:
+        priors = {name: model_prior(known[name]) for name in groups}
+        doubtful = check_public(priors, together, "prior_is_public=True")
+        if doubtful:
+            warnings.warn(doubtful, stacklevel=3)
+
+
 def _check_left_out(found: Mapping[tuple[str, int], Mapping[str, Any]], reading: Reading, rows: int) -> int:
     """Raise what would have been raised in one process; return how many users there are."""
     counters = [row["values"] for (_, what), row in found.items() if what == LEFT_OUT]
     dropped, refused, people = (int(sum(one[i] for one in counters)) for i in range(3))
+    several = [row["values"] for (_, what), row in found.items() if what == SEVERAL]
+    for in_several, everybody in several:
+        tally.check_one_group(int(in_several), int(everybody), reading.columns.by, reading.several_groups)
     tally.check_left_out(dropped, refused, people, rows, unknown=reading.unknown, empty=reading.empty)
     if not people:
         raise TableError("no user has a usable record")

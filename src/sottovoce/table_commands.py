@@ -23,7 +23,7 @@ from ._terminal import (
     shown_text,
     working,
 )
-from .commands import AsJson, By, Count, Epsilons, Item, PriorFile, Smoothing, app, public_data
+from .commands import AsJson, By, Count, Epsilons, Force, Item, PriorFile, Smoothing, app, public_data
 from .comparison import Comparison, compare
 from .divergences import FDivergence
 from .errors import ParameterError, TableError
@@ -87,6 +87,7 @@ def prior_command(
             "--public", help="The table has users, but not those to be served: the prior is public."
         ),
     ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Count public data into a prior, or into one per group.
@@ -98,7 +99,7 @@ def prior_command(
           --top 100 --other elsewhere --minimum-users 100 --average users -o prior.json
     """
     if output is not None:
-        files.check_writable(output, table)
+        files.check_writable(output, table, force=force)
         if output.suffix.lower() != ".json":
             raise TableError(f"{output} cannot be written: a prior file ends in .json")
     data = public_data(
@@ -119,7 +120,7 @@ def prior_command(
     )
     print_note(f"{table.name}: {plain(data.how)}.")
     if output is not None:
-        write_priors(data, output)
+        write_priors(data, output, replace=force)
         print_note(f"written to {output}")
     if as_json:
         print_json(
@@ -210,6 +211,7 @@ def compare_command(
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077.")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """How far each sampler's release is from each user's own data.
@@ -224,7 +226,7 @@ def compare_command(
     makers = [parse_sampler(text) for text in sampler or list(catalogue.SAMPLERS)]
     measures = [parse_divergence(text) for text in divergence or ["tv"]]
     if output is not None:
-        files.check_writable(output, prior_file, users_file)
+        files.check_writable(output, prior_file, users_file, force=force)
     _validate.one_of(("local", "spark"), engine=engine)
     if master is not None and engine != "spark":
         raise ParameterError("--master is for --engine spark")
@@ -239,6 +241,7 @@ def compare_command(
         "empty": empty,
         "unknown_groups": unknown_groups,
         "minimum_rows": minimum_rows,
+        "several_groups": "allow",  # a comparison publishes no user's groups
     }
     columns = {"user": user, "item": item, "weight": weight, "by": public.by, "wide": wide}
     if engine == "spark":
@@ -253,7 +256,7 @@ def compare_command(
             table = compare(groups, samplers, measures, progress=lambda: progress.advance(task))
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {private}.")
     if output is not None:
-        files.write_rows(table.to_dicts(), output)
+        files.write_rows(table.to_dicts(), output, replace=force)
         print_note(f"written to {output}")
     if as_json:
         note = f"{NOT_PRIVATE} {FROM_USERS}" if table.prior_from_users else NOT_PRIVATE

@@ -97,6 +97,7 @@ def read_users(
     other: str = "other",
     empty: str = "error",
     unknown_groups: str = "error",
+    several_groups: str = "error",
     minimum_rows: int = 0,
 ) -> Users | dict[str, Users]:
     """Turn a table of histories into one distribution per user; with `by`, per group and user.
@@ -107,6 +108,8 @@ def read_users(
         unknown: what to do with items the prior does not know: "error", "drop", or count them as `other`.
         empty: what to do with users who have no usable record: "error" or "skip".
         unknown_groups: what to do with groups that have no prior: "error" or "drop".
+        several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
+            to count once in each. Who releases publishes the group of every user, and so the set of them.
         minimum_rows: leave out users with fewer rows in the whole table.
 
     Raises
@@ -122,6 +125,7 @@ def read_users(
     _validate.one_of(("error", "drop", "other"), unknown=unknown)
     _validate.one_of(("error", "skip"), empty=empty)
     _validate.one_of(("error", "drop"), unknown_groups=unknown_groups)
+    _validate.one_of(("error", "allow"), several_groups=several_groups)
     _validate.whole_at_least(0, minimum_rows=minimum_rows)
     counted = _counted(table, item=item, weight=weight, by=by, user=user)
     if counted.users is None:
@@ -133,6 +137,7 @@ def read_users(
     known: Mapping[str, Any] = prior if grouped else dict.fromkeys(counted.groups, prior)  # type: ignore[assignment]
     filled = tally.filled_groups(counted)
     tally.check_groups(filled, known, unknown_groups)
+    tally.check_one_group(tally.in_several_groups(counted), tally.people(counted), counted.by, several_groups)
     there = set(filled)
     found = {
         name: tally.users_of(counted, g, known[name], unknown=unknown, other=other)

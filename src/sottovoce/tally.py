@@ -225,6 +225,29 @@ def filled_groups(tally: Tally) -> list[str]:
     return [name for name, size in zip(tally.groups, sizes.tolist(), strict=True) if size]
 
 
+def people(tally: Tally) -> int:
+    """How many users there are."""
+    return 0 if tally.users is None else len(tally.users)
+
+
+def in_several_groups(tally: Tally) -> int:
+    """How many users have rows in more than one group."""
+    if tally.users is None or len(tally.groups) == 1:
+        return 0
+    pairs = np.unique(tally.user * len(tally.groups) + tally.group)
+    return int(np.count_nonzero(np.bincount(pairs // len(tally.groups)) > 1))
+
+
+def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
+    """Refuse users in several groups: the set of their groups would be published."""
+    if several and several_groups == "error":
+        raise UserDataError(
+            f"{several} of {people} users have more than one value in column {by!r}: a user has one group, "
+            f"because the set of a user's groups tells about the user; take a column that is the same in all "
+            f"rows of a user, or say several_groups='allow' (--several-groups allow)"
+        )
+
+
 def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_groups: str) -> None:
     """Refuse groups without a prior, unless they may be dropped and something is left."""
     missing = len(set(filled) - set(known))

@@ -66,6 +66,15 @@ def from_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     return rows
 
 
+def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
+    """One user's whole numbers as a sparse row."""
+    from scipy import sparse
+
+    places = np.array([place for place, _ in weights], dtype=np.intp)
+    counts = np.array([count for _, count in weights], dtype=np.int64)
+    return sparse.csr_array((counts, places, np.array([0, len(places)])), shape=(1, categories))
+
+
 def _is_counts(p: object) -> bool:
     dtype = getattr(p, "dtype", None)
     return dtype is not None and np.issubdtype(dtype, np.integer)
