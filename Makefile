@@ -8,19 +8,27 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK  := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
+# What is installed is pinned with hashes in locks/: wheels only, because a source archive runs code when it is installed.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := --require-hashes --only-binary :all:
+# The tool that writes locks/ lives apart from the rest. UPGRADE=--upgrade moves every version, UPGRADE='-P numpy' one.
+LOCKER := build/locker
+UPGRADE ?=
+COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-spark test-browser lint format bench figures clean
+.PHONY: help demo test test-full test-spark test-browser lint format bench figures lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml locks/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "sottovoce needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(PIP) $(LOCKED) -r locks/dev.txt
+	@$(PIP) --no-index --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
 demo: $(READY) ## prior, comparison and picture on generated data
@@ -32,14 +40,15 @@ test: $(READY) ## the whole test suite at its everyday size
 test-full: $(READY) ## the same with every promise at its stated size
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark and not browser"
 
-$(SPARK): $(READY)
+# pyspark is the one package without a wheel: the pinned setuptools of locks/dev.txt builds it.
+$(SPARK): $(READY) locks/spark.txt
 	@java -version >/dev/null 2>&1 || { echo "Spark needs Java 17: install a Java runtime first"; exit 1; }
 	@echo "installing pyspark into $(VENV) (once, 440 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	@$(PIP) $(LOCKED) --no-binary pyspark --use-pep517 --no-build-isolation -r locks/spark.txt
 	@touch $(SPARK)
 
-$(BROWSER): $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+$(BROWSER): $(READY) locks/browser.txt
+	@$(PIP) $(LOCKED) -r locks/browser.txt
 	@touch $(BROWSER)
 
 test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
@@ -59,6 +68,27 @@ bench: $(READY) ## measure ratios and write docs/benchmarks.md
 
 figures: $(READY) ## pictures and tables of the documents
 	$(BIN)/python -m experiments
+
+$(LOCKER)/.ready: locks/lock.txt
+	@$(PYTHON) -m venv $(LOCKER)
+	@$(LOCKER)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/lock.txt
+	@touch $@
+
+# One resolution of everything (all.txt, seeded with today's pins) decides the versions; each lock is its share of it.
+lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgrade for newer versions)
+	@cat locks/dev.txt locks/spark.txt locks/browser.txt > $(LOCKER)/all.txt
+	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	  > $(LOCKER)/build.in
+	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser -o $(LOCKER)/all.txt
+	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt > $(LOCKER)/dev.txt
+	@for need in spark browser; do \
+	  $(COMPILE) pyproject.toml --extra dev --extra $$need -c $(LOCKER)/all.txt \
+	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/$$need.txt || exit 1; \
+	done
+	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
+	@for need in dev spark browser; do \
+	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
+	done
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,207 @@
+"""What `make` installs is pinned with hashes, names no registry, and is what runs here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+NEEDS = ("dev", "spark", "browser")  # these share one environment; locks/lock.txt has its own
+FILES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("Makefile", "pyproject.toml", *(f"locks/{need}.txt" for need in (*NEEDS, "lock")))
+}
+LOCK_FILES = sorted(name for name in FILES if name.startswith("locks/"))
+
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+ELSEWHERE = {
+    "an address": re.compile(r"\w://|\bfile:|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b"),
+    "an index option": re.compile(
+        r"--(?:extra-|default-)?index\b|\bindex-url\b|\bfind-links\b|\btrusted-host\b|_INDEX|\s-i\s|tool\.uv"
+    ),
+    "a path of one machine": re.compile(
+        r"(?<![\w.)])/(?:home|root|tmp|usr|opt|var|etc|mnt|srv|work|Users|private)/|\b[A-Z]:\\"
+    ),
+}
+
+Installed = Callable[[str], str | None]
+
+
+def installed_here(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def logical_lines(text: str) -> list[str]:
+    return [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def pins(text: str) -> Iterator[tuple[str, Requirement | None]]:
+    """Each line of a lock with its requirement, or with None if it is not one exact, hashed requirement."""
+    for line in logical_lines(text):
+        wanted, *hashes = re.split(r"\s+(?=--)", line)
+        try:
+            requirement = Requirement(wanted)
+        except InvalidRequirement:
+            yield wanted, None
+            continue
+        exact = re.fullmatch(r"==[^*,]+", str(requirement.specifier)) and not requirement.url
+        hashed = hashes and all(HASH.fullmatch(word) for word in hashes)
+        yield wanted, requirement if exact and hashed else None
+
+
+def version(pin: Requirement) -> str:
+    return str(pin.specifier).removeprefix("==")
+
+
+def read_locks(files: Mapping[str, str]) -> tuple[dict[str, dict[str, Requirement]], list[str]]:
+    locks: dict[str, dict[str, Requirement]] = {}
+    faults = []
+    for file in LOCK_FILES:
+        locks[file] = {}
+        for line, pin in pins(files[file]):
+            if pin is None:
+                faults.append(f"{file}: {line} is not an exact version with sha256 hashes")
+                continue
+            name = canonicalize_name(pin.name)
+            if any(name in lock for lock in locks.values()):
+                faults.append(f"{file}: {name} is pinned twice")
+            locks[file][name] = pin
+    return locks, faults
+
+
+def requirement_faults(project: dict[str, Any], pinned: Mapping[str, Requirement]) -> Iterator[str]:
+    own = project["project"]["name"]
+    extras = project["project"]["optional-dependencies"].values()
+    wanted = [*project["project"]["dependencies"], *(line for extra in extras for line in extra)]
+    build = [Requirement(line) for line in project["build-system"]["requires"]]
+    for requirement in (*map(Requirement, wanted), *build):
+        pin = pinned.get(canonicalize_name(requirement.name))
+        if requirement.name == own:
+            continue
+        if pin is None:
+            yield f"{requirement} is not in the locks"
+        elif not requirement.specifier.contains(version(pin), prereleases=True):
+            yield f"{requirement} does not allow the locked {pin}"
+    for requirement in build:
+        if not re.fullmatch(r"==[^*,]+", str(requirement.specifier)):
+            yield f"{requirement} builds the package and is not pinned"
+
+
+def makefile_faults(text: str) -> Iterator[str]:
+    if not re.search(r"^LOCKED\s*:= --require-hashes --only-binary :all:$", text, re.MULTILINE):
+        yield "Makefile: LOCKED does not ask for hashes and wheels"
+    for line in logical_lines(text):
+        if not re.search(r"^@?.*(?:\$\(PIP\)|pip3? install)", line) or re.match(r"PIP\s*:=", line):
+            continue
+        from_lock = "$(LOCKED)" in line and re.search(r"(?:-r locks/[a-z]+\.txt)$", line)
+        local = re.search(r"--no-index --no-deps --no-build-isolation -e \.$", line)
+        if not (from_lock or local) or re.search(r"--no-binary (?!pyspark )", line):
+            yield f"Makefile: {line} installs something without a hash"
+
+
+def installed_faults(locks: Mapping[str, Mapping[str, Requirement]], installed: Installed) -> Iterator[str]:
+    for need in NEEDS:
+        for name, pin in locks[f"locks/{need}.txt"].items():
+            found = installed(name)
+            if pin.marker is not None and not pin.marker.evaluate():
+                continue
+            if found is None and need == "dev":
+                yield f"{name} is not installed"
+            if found is not None and found != version(pin):
+                yield f"{name} {found} is installed, the lock says {version(pin)}"
+
+
+def supply_faults(files: Mapping[str, str], installed: Installed) -> list[str]:
+    locks, faults = read_locks(files)
+    for file, text in files.items():
+        for what, pattern in ELSEWHERE.items():
+            faults += [f"{file} holds {what}: {found}" for found in pattern.findall(text)]
+    pinned = {name: pin for lock in locks.values() for name, pin in lock.items()}
+    faults += requirement_faults(tomllib.loads(files["pyproject.toml"]), pinned)
+    faults += makefile_faults(files["Makefile"])
+    faults += installed_faults(locks, installed)
+    return faults
+
+
+def test_what_make_installs_is_pinned_hashed_and_running_here() -> None:
+    assert supply_faults(FILES, installed_here) == []
+
+
+def test_every_lock_is_looked_at() -> None:
+    assert sorted(f"locks/{path.name}" for path in (ROOT / "locks").iterdir()) == LOCK_FILES
+
+
+def test_make_installs_again_when_a_lock_changes() -> None:
+    stamps = {"$(READY)": "dev", "$(SPARK)": "spark", "$(BROWSER)": "browser", "$(LOCKER)/.ready": "lock"}
+    for stamp, need in stamps.items():
+        assert re.search(rf"^{re.escape(stamp)}:.* locks/{need}\.txt", FILES["Makefile"], re.MULTILINE), stamp
+
+
+PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
+    ("locks/dev.txt", r"numpy==.*\n(?:    --hash.*\n)+", "", "numpy>=2.0 is not in the locks"),
+    ("locks/spark.txt", r"pyspark==.*\n(?:    --hash.*\n?)+", "", "pyspark>=4.0 is not in the locks"),
+    ("locks/dev.txt", r"(scipy==\S+) \\\n(?:    --hash.*\n)+", r"\1\n", "scipy==.* is not an exact version"),
+    ("locks/dev.txt", r"numpy==", "numpy>=", "numpy>=.* is not an exact version"),
+    ("locks/dev.txt", r"numpy==2\.4\.6", "numpy==2.*", r"numpy==2\.\* is not an exact version"),
+    ("locks/dev.txt", r"sha256:", "md5:", "altair==.* is not an exact version"),
+    ("locks/lock.txt", r"sha256:[0-9a-f]{4}", "sha256:", "uv==.* is not an exact version"),
+    ("locks/dev.txt", r"numpy==\S+", "numpy==1.26.0", "numpy>=2.0 does not allow the locked numpy==1.26.0"),
+    ("locks/dev.txt", r"\A", "-e .\n", r"-e \. is not an exact version"),
+    ("locks/dev.txt", r"\A", "--index-url simple\n", "holds an index option"),
+    ("locks/dev.txt", r"\A", "# made in /home/me/project\n", "holds a path of one machine"),
+    ("locks/dev.txt", r"\A", "# from registry.example.org\n", "holds an address"),
+    ("locks/browser.txt", r"playwright==\S+", "playwright @ https://host/p.whl", "holds an address"),
+    ("locks/browser.txt", r"playwright==\S+", "numpy==2.0.0", "numpy is pinned twice"),
+    ("Makefile", r"-r locks/dev\.txt", "-i simple -r locks/dev.txt", "Makefile holds an index option"),
+    ("Makefile", r"-r locks/dev\.txt", "-r /opt/dev.txt", "Makefile holds a path of one machine"),
+    ("Makefile", r"-r locks/dev\.txt", "'numpy'", "installs something without a hash"),
+    ("Makefile", r"\$\(LOCKED\) -r locks/dev\.txt", "-r locks/dev.txt", "installs something without a hash"),
+    ("Makefile", r"--no-binary pyspark", "--no-binary :all:", "installs something without a hash"),
+    ("Makefile", r"--no-index ", "", "installs something without a hash"),
+    ("Makefile", r"--require-hashes ", "", "LOCKED does not ask for hashes"),
+    ("pyproject.toml", r"hatchling==\S+\"", 'hatchling>=1.26"', "builds the package and is not pinned"),
+    (
+        "pyproject.toml",
+        r"hatchling==\S+\"",
+        'hatchling==1.26.0"',
+        "hatchling==1.26.0 does not allow",
+    ),
+    ("pyproject.toml", r"\"ruff>=", '"no-such-tool", "ruff>=', "no-such-tool is not in the locks"),
+    ("pyproject.toml", r"\"numpy>=2.0\"", '"numpy>=99"', "numpy>=99 does not allow the locked"),
+    ("pyproject.toml", r"\Z", "[tool.uv]\n", "pyproject.toml holds an index option"),
+    ("pyproject.toml", r"\Z", "# see ftp://host/simple\n", "pyproject.toml holds an address"),
+]
+
+
+@pytest.mark.parametrize(("file", "pattern", "planted", "fault"), PLANTED)
+def test_a_planted_fault_is_reported(file: str, pattern: str, planted: str, fault: str) -> None:
+    changed = re.sub(pattern, planted, FILES[file], count=1)
+    assert changed != FILES[file]
+    assert any(re.search(fault, line) for line in supply_faults({**FILES, file: changed}, installed_here))
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "fault"),
+    [
+        ("numpy", "2.0.0", "numpy 2.0.0 is installed, the lock says"),
+        ("hatchling", None, "hatchling is not installed"),
+        ("pyspark", "3.5.0", "pyspark 3.5.0 is installed, the lock says"),
+        ("pyspark", None, ""),  # Spark is installed on demand
+        ("colorama", None, ""),  # its marker names another system
+    ],
+)
+def test_another_version_than_the_lock_is_reported(name: str, found: str | None, fault: str) -> None:
+    faults = supply_faults(FILES, lambda asked: found if asked == name else installed_here(asked))
+    assert len(faults) == bool(fault)
+    assert not fault or faults[0].startswith(fault)
