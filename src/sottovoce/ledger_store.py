@@ -46,12 +46,11 @@ def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> 
     """
     place = witness_beside(path) if witness is None else witness
     stated = {"version": VERSION, "commits": "0", "witness": "" if witness is None else str(place), **facts}
-    made: list[tuple[Path, os.stat_result]] = []
+    made: list[tuple[Path, int]] = []  # held open, so that no other file gets the number of ours
+    complete = False
     try:
         for name in (path, place):
-            handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            made.append((name, os.fstat(handle)))
-            os.close(handle)
+            made.append((name, os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)))
         database = _connect(path)
         try:
             database.executescript(_SCHEMA)
@@ -61,8 +60,8 @@ def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> 
         finally:
             database.close()
         write_whole("0\n", place, 0o600)
-        made = []
         flush_folder(path.parent)
+        complete = True
     except FileExistsError as taken:
         raise LedgerError(
             f"there is something at {taken.filename} already; a ledger is never overwritten"
@@ -70,10 +69,11 @@ def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> 
     except (OSError, sqlite3.Error) as problem:
         raise LedgerError(f"no ledger could be made at {path}: {type(problem).__name__}") from None
     finally:
-        for name, ours in made:  # half a ledger is none; what somebody else put there is not ours to remove
+        for name, handle in made:  # half a ledger is none; what somebody else put there is not ours to remove
             with suppress(OSError):
-                if os.path.samestat(os.stat(name, follow_symlinks=False), ours):
+                if not complete and os.path.samestat(os.stat(name, follow_symlinks=False), os.fstat(handle)):
                     name.unlink()
+            os.close(handle)
 
 
 class Store:
