@@ -18,9 +18,9 @@ ROOT = Path(__file__).parent.parent
 # Who may import whom: each room only those before it.
 FLOW = [
     "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
-    "samplers", "catalogue", "users", "tally", "weights", "exact", "randomness", "draws", "linear_draws",
-    "document", "mechanism", "mechanism_file", "certify", "ledger", "audit", "comparison", "tuning",
-    "collector", "files", "cells", "frames", "tables", "inputs", "reports", "estimation", "cards",
+    "samplers", "catalogue", "users", "tally", "weights", "exact", "randomness", "spread", "draws",
+    "linear_draws", "document", "mechanism", "mechanism_file", "certify", "ledger", "audit", "comparison",
+    "tuning", "collector", "files", "cells", "frames", "tables", "inputs", "reports", "estimation", "cards",
     "spark_session", "spark", "demo", "plots", "report", "_terminal", "_parsing", "commands",
     "table_commands", "release_commands", "estimate_commands", "explore_command", "cli", "__main__",
 ]  # fmt: skip
