@@ -180,6 +180,21 @@ def test_the_roundings_add_up_to_half_a_unit_a_category(n: int) -> None:
     assert min(seen["answered"], seen["walked"]) > 0
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("more", range(1, 9))
+def test_knots_that_differ_in_lost_digits_only(more: int) -> None:
+    """Two caps with one key, a few units short of both: the tables still answer."""
+    cap, large, total = (1 << 20) - 1, 1 << 40, 1 << 62
+    high = [cap * large + more, cap]
+    for short in range(9):
+        box = exact.Box((1, 1, 1), (*high, total - sum(high) + short), total)
+        starts = [0, *accumulate(law_of(box, [large, 1, total - large - 1], [2]))]
+        words = [
+            start + away for start in starts for away in (-999, -9, 0, 9, 999) if 0 <= start + away < total
+        ]
+        check(box, [large, 1, total - large - 1], [2], iter([*words, high[0] >> 1, total - (high[0] >> 1)]))
+
+
 @pytest.mark.parametrize("uniform_floor", [False, True])
 def test_a_million_categories(uniform_floor: bool) -> None:
     """Zipf's prior, with floors in proportion or all alike; in the second case caps bind among the others."""
@@ -303,10 +318,30 @@ def test_keys_keep_the_order_and_57_digits() -> None:
         assert (key < keys[7]) == (value < multiplier_of(keys[7]))
 
 
+def test_knots_are_passed_exactly() -> None:
+    """At and beside every knot, which category has left its floor or reached its cap is no approximation."""
+    rng = random.Random(5)
+    seen = 0
+    for _ in range(150):
+        box, prior, _ = case(rng, 12, 62)
+        tables = Spread(box, prior)
+        for key in {key + away for key in tables.keys.tolist() for away in (-1, 0, 1)} | {tables.limit}:
+            if key > tables.limit:
+                continue
+            multiplier, passed = multiplier_of(key), tables.passed_by(key)
+            for edge, ranks in ((box.low, tables.leaves), (box.high, tables.fills)):
+                below = [unit << 64 < multiplier * w for unit, w in zip(edge, prior, strict=True)]
+                assert below == (ranks < passed).tolist()
+                seen += sum(below)
+    assert seen > 3000
+
+
 @pytest.mark.parametrize("owned", [[], [3, 3], [5, 4], [-1], [400], list(range(400))])
 def test_no_answer_for_places_that_are_no_capped_user(owned: list[int]) -> None:
     engine = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5)).engine
-    assert engine._spread.place(owned, 1 << 60) is None
+    words = [(2 * i + 1) * (1 << 62) // 800 for i in range(400)]  # the middle of every category, about
+    assert [u for u in words if engine._spread.place(owned, u) is not None] == []
+    assert all(engine._spread.place([3], u) is not None for u in words[10:])
 
 
 def test_tables_that_contradict_the_box_release_nothing() -> None:

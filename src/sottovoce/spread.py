@@ -132,7 +132,7 @@ class Spread:
         if not ascending or sum(self.high[own].tolist()) > total:
             return None
         key = self._solve(own)
-        multiplier, passed = multiplier_of(key), int(np.searchsorted(self.keys, key))
+        multiplier, passed = multiplier_of(key), self.passed_by(key)
 
         at = np.searchsorted(self.ranks, self.starts + passed)
         units = _running(self.idle.units + self.passed.units[at])
@@ -164,6 +164,10 @@ class Spread:
             raise CertificateError("a law left its box; nothing is released")
         gap = abs(blocks.at(-1, multiplier) - total) + 1
         return place if start + gap + 1 + n // 2 <= u < stop - gap else None
+
+    def passed_by(self, key: int) -> int:
+        """How many knots lie below the multiplier of a key, up to the limit."""
+        return int(np.searchsorted(self.keys, key))
 
     def _clip(self, places: IntegerArray, passed: int) -> tuple[IntegerArray, IntegerArray]:
         """`units` and `slope` of some categories after the first `passed` knots."""
