@@ -80,9 +80,9 @@ class Spread:
         knots = [key_of((unit << _SCALE) // w) for unit, w in zip(box.low, prior, strict=True)]
         knots += [key_of((unit << _SCALE) // w) for unit, w in zip(box.high, prior, strict=True)]
         keys = np.array(knots, dtype=np.int64)
-        order = np.argsort(keys, kind="stable")  # stable: a category's floor comes before its cap
+        order = _sorted(keys)
         rank = np.empty(2 * n, dtype=np.int64)
-        rank[order] = np.arange(2 * n)
+        rank[order] = _count(2 * n)
         self.leaves, self.fills = rank[:n], rank[n:]
         keys, places, full = keys[order], order % n, order >= n
         units = np.where(full, self.high[places], -self.low[places])
@@ -93,22 +93,22 @@ class Spread:
         self.keys, units, slope = keys[:kept].copy(), units[:kept], slope[:kept]
         self.sums = _Sums(_running(units, sum(box.low)), _running(slope))
 
-        blocks = range(0, n, BLOCK)
         block_of = places[:kept] // BLOCK
-        by_block = np.argsort(block_of, kind="stable")
-        self.starts = np.arange(len(blocks)) * kept
-        self.ends = np.minimum(np.arange(len(blocks)) * BLOCK + BLOCK, n)
+        by_block = _sorted(block_of)
+        blocks = _count(-(-n // BLOCK))
+        self.starts, self.ends = blocks * kept, np.minimum(blocks * BLOCK + BLOCK, n)
         self.ranks = block_of[by_block] * kept + by_block
-        self.passed = _Sums(_running(units[by_block]), _running(slope[by_block]))
+        self.within = _Sums(_running(units[by_block]), _running(slope[by_block]))
         first = np.searchsorted(self.ranks, self.starts)
-        floors = np.add.reduceat(self.low, blocks)
-        self.idle = _Sums(floors - self.passed.units[first], -self.passed.slope[first])
+        floors = np.add.reduceat(self.low, blocks * BLOCK)
+        self.idle = _Sums(floors - self.within.units[first], -self.within.slope[first])
 
     def _limit(self, keys: IntegerArray, units: IntegerArray, slope: IntegerArray) -> int:
         """The first key where the clip of all categories exceeds N: every user's m comes before it.
 
-        For there the user's own categories hold no less than the clip. Without the knots from here on, the
-        caps that were reached add up to N and a little, and no sum leaves 64 bits. Here halves are added.
+        At a user's m the clip of all is at most N, because the user's own categories hold no less than it.
+        The knots from the limit on are never passed. Without them the caps that were reached add up to little
+        more than N, and no sum leaves 64 bits; here, where they may, halves are added.
         """
         upper, lower = _running(units >> _HALF), _running(units & ((1 << _HALF) - 1), sum(self.box.low))
         slopes = _running(slope)
@@ -134,25 +134,17 @@ class Spread:
         key = self._solve(own)
         multiplier, passed = multiplier_of(key), self.passed_by(key)
 
-        at = np.searchsorted(self.ranks, self.starts + passed)
-        units = _running(self.idle.units + self.passed.units[at])
-        slope = _running(self.idle.slope + self.passed.slope[at])
-        if units[-1] != self.sums.units[passed] or slope[-1] != self.sums.slope[passed]:
-            raise CertificateError("a law left its box; nothing is released")
-        own_units, own_slope = self._clip(own, passed)
-        before = np.searchsorted(own, self.ends)
-        units[1:] += _running(self.high[own] - own_units)[before]
-        slope[1:] -= _running(own_slope)[before]
-        blocks = _Sums(units, slope)
-        block = bisect_right(range(1, len(units)), u, key=lambda i: blocks.at(i, multiplier))
+        blocks = self._block_sums(own, passed)
+        block = bisect_right(range(1, len(self.ends) + 1), u, key=lambda i: blocks.at(i, multiplier))
         if block == len(self.ends):
             return None
-
         begin, end = block * BLOCK, int(self.ends[block])
-        inner_units, inner_slope = self._clip(np.arange(begin, end), passed)
         mine = own[np.searchsorted(own, begin) : np.searchsorted(own, end)]
+        inner_units, inner_slope = self._clip(_count(end - begin) + begin, passed)
         inner_units[mine - begin], inner_slope[mine - begin] = self.high[mine], 0
-        inner = _Sums(_running(inner_units, int(units[block])), _running(inner_slope, int(slope[block])))
+        inner = _Sums(
+            _running(inner_units, int(blocks.units[block])), _running(inner_slope, int(blocks.slope[block]))
+        )
         inside = bisect_right(range(1, end - begin + 1), u, key=lambda i: inner.at(i, multiplier))
         if inside == end - begin:
             return None
@@ -164,6 +156,19 @@ class Spread:
             raise CertificateError("a law left its box; nothing is released")
         gap = abs(blocks.at(-1, multiplier) - total) + 1
         return place if start + gap + 1 + n // 2 <= u < stop - gap else None
+
+    def _block_sums(self, own: IntegerArray, passed: int) -> _Sums:
+        """The sums before every block and in all, with the user's own categories at their caps."""
+        at = np.searchsorted(self.ranks, self.starts + passed)
+        units = _running(self.idle.units + self.within.units[at])
+        slope = _running(self.idle.slope + self.within.slope[at])
+        if units[-1] != self.sums.units[passed] or slope[-1] != self.sums.slope[passed]:
+            raise CertificateError("a law left its box; nothing is released")
+        own_units, own_slope = self._clip(own, passed)
+        before = np.searchsorted(own, self.ends)
+        units[1:] += _running(self.high[own] - own_units)[before]
+        slope[1:] -= _running(own_slope)[before]
+        return _Sums(units, slope)
 
     def passed_by(self, key: int) -> int:
         """How many knots lie below the multiplier of a key, up to the limit."""
@@ -201,6 +206,16 @@ class Spread:
         most = int(self.keys[i]) if i < len(self.keys) else self.limit
         key = key_of(((target - constant) << _SCALE) // steep) if steep > 0 else most
         return min(max(key, least), most)
+
+
+def _count(size: int) -> IntegerArray:
+    """0, 1, 2, … in 64 bits on every machine."""
+    return np.arange(size, dtype=np.int64)
+
+
+def _sorted(values: IntegerArray) -> IntegerArray:
+    """The order that sorts; equal values stay in turn, so that a category's floor comes before its cap."""
+    return np.argsort(values, kind="stable").astype(np.int64, copy=False)
 
 
 def _running(values: IntegerArray, start: int = 0) -> IntegerArray:
