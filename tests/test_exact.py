@@ -368,7 +368,7 @@ def test_few_bits_refuse_rather_than_round_to_nothing() -> None:
 # --- promise 2: no float in the release path --------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["exact", "randomness", "draws", "linear_draws", "mechanism"])
+@pytest.mark.parametrize("name", ["exact", "randomness", "spread", "draws", "linear_draws", "mechanism"])
 def test_promise_2_no_float_in_the_release_path(name: str) -> None:
     floats = find_floats((PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
     assert floats == [], f"{name}.py: {floats}"

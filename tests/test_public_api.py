@@ -18,11 +18,11 @@ ROOT = Path(__file__).parent.parent
 # Who may import whom: each room only those before it.
 FLOW = [
     "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
-    "samplers", "catalogue", "users", "prior_check", "tally", "weights", "exact", "randomness", "draws",
-    "linear_draws", "document", "mechanism", "justified_text", "mechanism_file", "certify", "charges",
-    "ledger_store", "ledger_entries", "ledger", "audit", "comparison", "tuning", "collector", "files",
-    "cells", "frames", "tables", "people", "inputs", "reports", "estimation", "cards", "spark_session",
-    "spark", "demo", "plots", "report", "_terminal", "_interruption", "_parsing", "commands",
+    "samplers", "catalogue", "users", "prior_check", "tally", "weights", "exact", "randomness", "spread",
+    "draws", "linear_draws", "document", "mechanism", "justified_text", "mechanism_file", "certify",
+    "charges", "ledger_store", "ledger_entries", "ledger", "audit", "comparison", "tuning", "collector",
+    "files", "cells", "frames", "tables", "people", "inputs", "reports", "estimation", "cards",
+    "spark_session", "spark", "demo", "plots", "report", "_terminal", "_interruption", "_parsing", "commands",
     "table_commands", "release_commands", "audit_commands", "ledger_commands", "estimate_commands",
     "explore_command", "cli", "__main__",
 ]  # fmt: skip

