@@ -470,3 +470,19 @@ def users_by_hand(
         group: {user: [amount / sum(held) for amount in held] for user, held in sorted(users.items())}
         for group, users in out.items()
     }
+
+
+def chance_ratio(q: list[float], users: list[list[float]], weights: list[float]) -> float:
+    """χ² of q and the users' weighted average, over what it is on average if they were drawn from q.
+
+    Written out user by user and category by category, from the definition of a weighted mean's variance.
+    """
+    total = sum(weights)
+    distance = expected = 0.0
+    for i, public in enumerate(q):
+        mean = sum(a * p[i] for a, p in zip(weights, users, strict=True)) / total
+        distance += (public - mean) ** 2 / public
+        expected += (
+            sum((a / total * (p[i] - mean)) ** 2 for a, p in zip(weights, users, strict=True)) / public
+        )
+    return distance / expected

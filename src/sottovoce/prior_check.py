@@ -30,8 +30,8 @@ from .errors import PriorError
 from .prior import FROM_USERS
 from .users import Users
 
-SHARP = 0.0025
-"""E below which the average is sharp: chance then moves it by at most 2.5 % in total variation, typically."""
+SHARP = 0.005
+"""E below which the average is sharp: chance then moves it by about 3 % in total variation."""
 RARE = 0.01
 """The chance that a flawless public prior is refused by its closeness alone."""
 
