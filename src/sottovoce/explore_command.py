@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -43,13 +44,19 @@ def explore(
         raise ParameterError("the explorer needs marimo and altair: pip install 'sottovoce[explore]'")
     if port is not None and not 0 < port < 65536:
         raise ParameterError(f"port must be between 1 and 65535, got {port}")
-    from .explore import given, server
+    from .explore import given
 
     given.give(given.read_given(prior_file, users_file))
-    try:
-        listener = server.bound(port)
-    except OSError as problem:
-        taken = problem.errno == errno.EADDRINUSE
-        reason = "is taken" if taken else f"cannot be used ({problem.strerror})"
-        raise ParameterError(f"port {port or 'of any number'} {reason}: choose another with --port") from None
+    listener = _listening(port)
+    from .explore import server  # after the port: marimo takes seconds to load
+
     server.serve(listener, browser=not no_browser, say=print_note)
+
+
+def _listening(port: int | None) -> socket.socket:
+    """A socket that listens on this machine only: on the port asked for, or on one that is free."""
+    try:
+        return socket.create_server(("127.0.0.1", port or 0))
+    except OSError as problem:
+        reason = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be used: {problem.strerror}"
+        raise ParameterError(f"port {port or '(any)'} {reason}; choose another with --port") from None

@@ -119,8 +119,3 @@ def _open_browser(address: str) -> str:
 
     threading.Thread(target=opening, daemon=True).start()  # a browser in the terminal returns when it is left
     return folder
-
-
-def bound(port: int | None) -> socket.socket:
-    """A socket that listens on this machine only: on the port asked for, or on one that is free."""
-    return socket.create_server(("127.0.0.1", port or 0))
