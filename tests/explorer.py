@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
+from typing import Any
 
 import psutil
+import pytest
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 UPGRADE = (
     ("Upgrade", "websocket"),
     ("Connection", "Upgrade"),
@@ -149,3 +153,22 @@ def exploring(*arguments: object, environment: dict[str, str] | None = None) -> 
         yield explorer
     finally:
         explorer.close()
+
+
+def need_browser() -> Any:
+    """The library that drives a browser; without it or without chromium the test skips visibly."""
+    if not CHROMIUM:
+        pytest.skip("no chromium on this machine: the page was not looked at")
+    return pytest.importorskip("playwright.sync_api", reason="make test-browser installs it")
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser that asks nobody but us, and takes evil.test for this machine."""
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update"]
+    flags += ["--host-resolver-rules=MAP evil.test 127.0.0.1"]
+    with need_browser().sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield started
+        started.close()

@@ -240,6 +240,7 @@ def test_ports_are_free_ones_and_a_taken_one_is_refused(explorer: Explorer) -> N
         port = free.getsockname()[1]
     with exploring("--no-browser", "--port", port) as asked:
         assert asked.port == port
+        assert {one.laddr.ip for one in psutil.net_connections() if one.laddr.port == port} == {"127.0.0.1"}
         with socket.socket() as second:  # two listeners would share the visitors
             second.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             with pytest.raises(OSError, match="in use"):
