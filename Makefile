@@ -52,7 +52,7 @@ $(BROWSER): $(READY) locks/browser.txt
 	@touch $(BROWSER)
 
 test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
-	$(BIN)/python -m pytest tests/test_explore.py -rs
+	$(BIN)/python -m pytest tests/test_explore.py tests/test_explore_attacks.py -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/test_spark.py

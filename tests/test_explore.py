@@ -5,29 +5,31 @@ The browser part needs Debian's chromium and playwright (`make test-browser`) an
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from explorer import chromium, exploring, need_browser
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
 
 pytest.importorskip("marimo")
 pytest.importorskip("altair")
-from sottovoce.explore import charts, views
+from sottovoce.explore import charts, given, views
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 PRIOR = demo_data().priors["25 to 44"]
 USERS = demo_data().users("25 to 44").toarray()
 
@@ -104,12 +106,50 @@ def test_names_are_text_and_charts_offer_no_other_host() -> None:
     assert views.left(None, []) == 0
 
 
+def packed(kind: str) -> bytes:
+    """The same small table in a wrapping that a reader might open."""
+    plain, box = b"item,count\na,3\nb,1\n", io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(box, "w") as archive:
+            archive.writestr("a.csv", plain)
+    elif kind in ("parquet", "ipc"):
+        getattr(pl.read_csv(plain), f"write_{kind}")(box)
+    made = {"gzip": gzip.compress(plain), "zlib": zlib.compress(plain), "zstd": b"\x28\xb5\x2f\xfd" + plain}
+    return made.get(kind, box.getvalue())
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zlib", "zstd", "zip", "parquet", "ipc"])
+def test_a_packed_upload_is_refused_before_it_is_opened(kind: str) -> None:
+    with pytest.raises(sv.TableError, match=r"my\.csv is compressed or binary: upload a plain CSV file"):
+        views.uploaded_prior(packed(kind), "my.csv")
+
+
+def test_a_large_upload_is_refused() -> None:
+    with pytest.raises(sv.TableError, match=r"my\.csv has more than 10 MB"):
+        views.uploaded_prior(b"item,count\n" + b"a,1\n" * 2_500_000, "my.csv")
+
+
+def test_files_of_the_command_line_reach_the_page(tmp_path: Path) -> None:
+    (tmp_path / "prior.csv").write_text("item,count\na,3\nb,1\n")
+    (tmp_path / "users.csv").write_text("user,item\nu,a\nu,b\nv,c\n")
+    assert given.taken() == given.read_given(None, None) == given.Given()
+    read = given.read_given(tmp_path / "prior.csv", tmp_path / "users.csv")
+    assert read.priors["all"].probabilities.tolist() == [0.75, 0.25]
+    assert read.users["all"].p.toarray().tolist() == [[0.5, 0.5]]
+    assert "1 rows with unknown items dropped" in read.left_out
+
+
 def test_the_command_refuses_what_it_cannot_show(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sottovoce", "explore", str(tmp_path / "none.csv"), "--no-browser"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error:")
-    assert done.stderr.count("\n") == 1
+    prior, users = tmp_path / "prior.csv", tmp_path / "users.csv"
+    prior.write_text("item,count\na,3\nb,1\n")
+    users.write_text("who,what\nsecret,a\n")
+    for files in ([tmp_path / "none.csv"], [prior, tmp_path / "none.csv"], [prior, users]):
+        command = [sys.executable, "-m", "sottovoce", "explore", *map(str, files), "--no-browser"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {files[-1]}")
+        assert done.stderr.count("\n") == 1
+        assert "secret" not in done.stderr
 
 
 # --- the page in a browser ---
@@ -117,26 +157,9 @@ def test_the_command_refuses_what_it_cannot_show(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    if not CHROMIUM:
-        pytest.skip("no chromium on this machine: the page was not looked at")
-    pytest.importorskip("playwright", reason="make test-browser installs it")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "sottovoce", "explore", "--no-browser", "--port", str(port)]
-    server = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    url = f"http://127.0.0.1:{port}/"
-    for _ in range(120):
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-            break
-        except OSError:
-            time.sleep(0.5)
-    yield url
-    os.killpg(server.pid, 15)
-    server.wait(timeout=20)
+    need_browser()
+    with exploring("--no-browser") as running:
+        yield running.address
 
 
 class Page:
@@ -165,15 +188,8 @@ class Page:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if not CHROMIUM:
-        pytest.skip("no chromium on this machine: the page was not looked at")
-    playwright = pytest.importorskip("playwright.sync_api", reason="make test-browser installs it")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-    flags += ["--disable-background-networking", "--disable-component-update"]
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 def distances(epsilon: float, p: np.ndarray, name: str, prior: sv.Prior = PRIOR) -> list[str]:

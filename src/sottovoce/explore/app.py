@@ -2,7 +2,7 @@
 
 import marimo
 
-app = marimo.App(width="medium", app_title="sottovoce explorer")
+app = marimo.App(width="medium", app_title="sottovoce explorer", css_file="page.css")
 
 
 @app.cell
@@ -13,9 +13,9 @@ def _imports():
     import sottovoce as sv
     from sottovoce.demo import demo_data
     from sottovoce.explore import charts, views
-    from sottovoce.inputs import read_priors, read_user_groups
+    from sottovoce.explore.given import taken
 
-    return charts, demo_data, mo, np, read_priors, read_user_groups, sv, views
+    return charts, demo_data, mo, np, sv, taken, views
 
 
 @app.cell
@@ -34,26 +34,13 @@ def _title(mo):
 
 
 @app.cell
-def _sources(demo_data, mo, read_priors, read_user_groups, sv):
-    _args = mo.cli_args()
-    given = {}
-    users_given = None
-    problem_given = ""
-    left_out = ""
-    try:
-        if _args.get("prior"):
-            _public = read_priors(str(_args.get("prior")))
-            given = dict(_public.priors)
-            if _args.get("users"):
-                users_given, left_out = read_user_groups(
-                    str(_args.get("users")), _public.priors, by=_public.by, unknown="drop", empty="skip"
-                )
-    except sv.SottovoceError as _problem:
-        problem_given = str(_problem)
+def _sources(demo_data, taken):
+    _files = taken()
+    given, users_given, left_out = dict(_files.priors), _files.users, _files.left_out
     _demo = demo_data()
     demo_priors = {f"demo: {group}": prior for group, prior in _demo.priors.items()}
     demo_users = {f"demo: {group}": _demo.users(group).toarray() for group in _demo.priors}
-    return demo_priors, demo_users, given, left_out, problem_given, users_given
+    return demo_priors, demo_users, given, left_out, users_given
 
 
 @app.cell
@@ -67,8 +54,8 @@ def _choose_prior(demo_priors, given, mo):
 
 
 @app.cell
-def _prior(chosen_prior, demo_priors, given, problem_given, sv, upload, views):
-    problem = problem_given
+def _prior(chosen_prior, demo_priors, given, sv, upload, views):
+    problem = ""
     uploaded = None
     if upload.value:
         try:
@@ -110,7 +97,7 @@ def _user_choice(demo_users, mo, np, order, prior, source, users_given, views):
     _held = None
     if source in demo_users:
         _held = demo_users[source]
-    elif users_given and source.removeprefix("file: ") in users_given:
+    elif source.removeprefix("file: ") in users_given:
         _held = users_given[source.removeprefix("file: ")].p[:200].toarray()
     _whose = "a user from the data" if _held is not None and len(_held) else "an invented user"
     if _held is None or not len(_held):

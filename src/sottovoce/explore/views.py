@@ -17,7 +17,7 @@ from ..catalogue import SAMPLERS
 from ..certify import certify
 from ..collector import model_prior
 from ..divergences import TV
-from ..errors import EstimateError, SottovoceError, UserDataError
+from ..errors import EstimateError, SottovoceError, TableError, UserDataError
 from ..estimation import Estimate, estimate
 from ..inputs import read_priors
 from ..mechanism import Mechanism
@@ -28,11 +28,21 @@ EPSILONS = np.linspace(0.5, 10, 20)
 LARGEST_HEAT_MAP = 40
 MOST_SHOWN = 60
 """Categories in a chart, the likeliest ones; more could not be told apart."""
+LARGEST_UPLOAD = 10_000_000
+_NOT_PLAIN = (
+    *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PAR1", b"BZh"),
+    *(b"\xfd7zXZ\x00", b"\x04\x22\x4d\x18", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"ARROW1"),
+)
+"""How compressed and binary tables begin: a small one may unfold into more than the machine holds."""
 Rows = list[dict[str, Any]]
 
 
 def uploaded_prior(content: bytes, name: str) -> Prior:
     """A prior from an uploaded file; the error, if any, names the file as the visitor knows it."""
+    if len(content) > LARGEST_UPLOAD:
+        raise TableError(f"{name} has more than 10 MB: name it on the command line")
+    if content.startswith(_NOT_PLAIN):
+        raise TableError(f"{name} is compressed or binary: upload a plain CSV file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "upload.csv"
         path.write_bytes(content)

@@ -1,0 +1,52 @@
+"""What the command hands to the page: it stays in this process, and is in no address and no argument list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..inputs import read_priors, read_user_groups
+from ..prior import Prior
+from ..users import Users
+
+
+@dataclass(frozen=True)
+class Given:
+    """Priors and users by group, and what was left out of the users; nothing where no file was named."""
+
+    priors: Mapping[str, Prior] = field(default_factory=dict)
+    users: Mapping[str, Users] = field(default_factory=dict)
+    left_out: str = ""
+
+
+_given = Given()
+
+
+def read_given(prior_file: Path | None, users_file: Path | None) -> Given:
+    """Read the files of the command line; what is wrong with them is told before the page opens."""
+    if prior_file is None:
+        return Given()
+    public = read_priors(prior_file)
+    if users_file is None:
+        return Given(public.priors)
+    users, how = read_user_groups(
+        users_file,
+        public.priors,
+        by=public.by,
+        unknown="drop",
+        empty="skip",
+        several_groups="allow",  # looked at, and not released
+    )
+    return Given(public.priors, users, how)
+
+
+def give(given: Given) -> None:
+    """Put down what the page will show."""
+    global _given
+    _given = given
+
+
+def taken() -> Given:
+    """What was put down, for the page."""
+    return _given
