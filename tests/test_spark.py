@@ -157,6 +157,46 @@ def test_release_in_groups_and_refusals_before_any_draw(session: Any, tmp_path: 
     assert pl.read_parquet(out / "*.parquet").columns == ["who", "age", "genre", "epsilon", "mechanism"]
 
 
+def test_promise_14_release_publishes_no_set_of_groups_and_no_items(session: Any, tmp_path: Path) -> None:
+    frame = session.createDataFrame(
+        [("u", "a", "old"), ("u", "b", "new"), ("v", "b", "new")], "who string, genre string, age string"
+    )
+    one = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.6, 0.4]), 1.0))
+    out = tmp_path / "reports"
+    named: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}
+    with pytest.raises(sv.UserDataError, match="1 of 2 users have more than one value in column 'age'"):
+        spark.release(frame, {"old": one, "new": one}, str(out), **named)
+    for by in ("who", "genre", "item", "user"):
+        with pytest.raises(sv.ParameterError, match=r"cannot be a group|must differ"):
+            spark.release(frame, {"a": one, "b": one}, str(out), **{**named, "by": by})
+    assert not out.exists()
+    assert spark.release(frame, {"old": one, "new": one}, str(out), **named, several_groups="allow") == 3
+
+
+def test_release_refuses_the_users_own_prior_and_writes_for_its_owner_alone(
+    session: Any, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    rows = [(f"u{u}", "abcde"[i]) for u in range(60) for i in rng.choice(5, 6, p=rng.dirichlet(np.ones(5)))]
+    frame = session.createDataFrame(rows, "who string, genre string")
+    out = tmp_path / "reports"
+    named: dict[str, Any] = {"user": "who", "item": "genre"}
+    for digits in (17, 6):
+        counts = Counter(item for _, item in rows)
+        shares = {name: round(counts[name] / len(rows), digits) for name in "abcde"}
+        mechanism = sv.certify(sv.kernel_clip(sv.Prior.from_counts(shares), 1.0))
+        with pytest.raises(sv.PriorError, match=r"their average.*say prior_is_public=True"):
+            spark.release(frame, mechanism, str(out), **named)
+    assert not out.exists()
+    assert spark.release(frame, mechanism, str(out), **named, prior_is_public=True) == 60
+    for path in (out, *out.iterdir()):
+        assert path.stat().st_mode & 0o077 == 0, path.name
+    marked = sv.Prior.from_counts(shares, made_from_users=True)
+    admitted = sv.certify(sv.kernel_clip(marked, 1.0), accept_prior_from_users=True)
+    with pytest.warns(UserWarning, match="made from the very users it serves"):
+        assert spark.release(frame, admitted, str(tmp_path / "more"), **named) == 60
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
