@@ -139,14 +139,12 @@ def kind_of(path: Path) -> str:
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Put the file's name before a message that does not have it: with two files one must know which."""
-    told = None
     try:
         yield
     except SottovoceError as problem:
         text = str(problem)
-        told = type(problem)(text if str(path) in text else f"{path}: {text}")
-    if told is not None:  # not inside the handler: an error keeps no other one, nor what that one holds
-        raise told
+        problem.args = (text if str(path) in text else f"{path}: {text}",)
+        raise  # the same error: a new one would keep the old as its context
 
 
 def read_json(path: Path) -> Any:
