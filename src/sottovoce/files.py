@@ -125,7 +125,7 @@ def streams(table: pl.DataFrame) -> Iterator[memoryview]:
 def unreadable(path: Path, reason: str) -> TableError:
     """The error for a file that its reader refused, without the reader's words."""
     kind = kind_of(path)
-    hint = f" ({_HINTS[kind]})" if kind in _HINTS else ""
+    hint = f" ({_HINTS[kind]})" if kind in _HINTS and " " not in reason else ""  # for the name of an error
     return TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
 
 

@@ -25,6 +25,8 @@ from .reading import BROKEN, END, PART, REFUSED, VALUE, framed
 IDLE_SECONDS = 10.0
 LARGEST = 512 << 20
 """Bytes of memory after which a process is not kept for the next request."""
+LEAST_MEMORY = 1 << 30
+"""Bytes of memory that are always allowed: with too little polars waits for threads that cannot start."""
 
 
 def main() -> None:
@@ -89,16 +91,16 @@ def _limit_memory() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        available = _available()
+        available = max(_available(), LEAST_MEMORY)
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        if available and (most == resource.RLIM_INFINITY or available < most):
+        if most == resource.RLIM_INFINITY or available < most:
             resource.setrlimit(resource.RLIMIT_DATA, (available, most))
     except (ImportError, OSError, ValueError):  # a platform without limits has none to set
         return
 
 
 def _available() -> int:
-    """Bytes of memory that the machine can give, or 0 if it does not tell."""
+    """Bytes of memory that the machine can give, or very many if it does not tell."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         found = next(line.split() for line in lines if line.startswith("MemAvailable:"))
@@ -108,7 +110,7 @@ def _available() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
-        return 0
+        return 1 << 62
 
 
 def _memory_used() -> int:

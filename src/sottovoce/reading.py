@@ -94,7 +94,7 @@ def _how(code: int) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"its reader broke down, {name}"
+    return f"its reader broke down, {name}: a damaged file, or too little memory"
 
 
 def framed(tag: bytes, content: Any) -> Iterator[Any]:
