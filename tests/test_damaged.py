@@ -7,8 +7,11 @@ import io
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +187,24 @@ def test_one_reader_serves_many_files_and_is_replaced_when_it_has_left(tmp_path:
         assert sv.count_table(tmp_path / "t.csv", item="item").items == ("a",)
     (after,) = reading._idle
     assert after is not reader
+
+
+def test_a_reader_leaves_when_nobody_waits_and_is_ended_whatever_it_does(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
+    request = {"room": "unpack", "verb": "is_gzip", "path": str(tmp_path / "never"), "arguments": {}}
+    busy = reading._Reader()
+    busy.send(request)  # waits for ever: nobody writes there
+    time.sleep(1)
+    assert busy.running()
+    busy.let_go()
+    assert busy._process.wait(timeout=20) == 0
+    stopped = reading._Reader()
+    stopped._process.send_signal(signal.SIGSTOP)
+    late = threading.Timer(20, stopped._process.kill)
+    late.start()
+    stopped.end()
+    assert late.is_alive()
+    late.cancel()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -1,7 +1,7 @@
 """The process that reads files for another one: `python -m sottovoce.reader`, started by `reading`.
 
 Requests come as JSON lines on standard input; answers leave as framed bytes where standard output was. What a
-library prints goes nowhere: a panic may print what it was reading. When the input ends, the process ends,
+library prints goes nowhere, here or in `reading`: a panic may print what it was reading. When the input ends, the process ends,
 whatever it is doing: then nobody waits for it any more.
 """
 
@@ -34,7 +34,6 @@ def main() -> None:
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked decides, and ends this process
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()

@@ -77,8 +77,7 @@ def _pieces(file: BinaryIO, path: Path, most: int | None = None) -> Iterator[byt
             if begun:
                 raise broken(path)
             return
-        full = False
-        while packed or full:  # a full piece may leave more in the unpacker than in its input
+        while packed:
             begun = True
             piece = None
             with contextlib.suppress(zlib.error):
@@ -86,9 +85,9 @@ def _pieces(file: BinaryIO, path: Path, most: int | None = None) -> Iterator[byt
             if piece is None:
                 raise broken(path)
             yield piece
-            packed, full = unpacker.unconsumed_tail, len(piece) == _STEP
+            packed = unpacker.unconsumed_tail
             if unpacker.eof:
-                packed, unpacker, begun, full = unpacker.unused_data, zlib.decompressobj(_GZIP), False, False
+                packed, unpacker, begun = unpacker.unused_data, zlib.decompressobj(_GZIP), False
 
 
 def broken(path: Path) -> TableError:
