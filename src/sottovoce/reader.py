@@ -1,8 +1,8 @@
 """The process that reads files for another one: `python -m sottovoce.reader`, started by `reading`.
 
 Requests come as JSON lines on standard input; answers leave as framed bytes where standard output was. What a
-library prints goes nowhere, here or in `reading`: a panic may print what it was reading. When the input ends, the process ends,
-whatever it is doing: then nobody waits for it any more.
+library prints goes nowhere (standard error is closed by `reading`): a panic may print what it was reading. When
+the input ends, the process ends, whatever it is doing: then nobody waits for it any more.
 """
 
 from __future__ import annotations
