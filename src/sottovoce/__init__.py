@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
 from .audit import AuditReport, audit
 from .catalogue import (
     SAMPLERS,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from . import _starting
+
 
 def main() -> None:
     """Run the command line, or say what to install when its libraries are missing."""
+    _starting.quiet()
     try:
         from .cli import run
     except ModuleNotFoundError as missing:

@@ -6,7 +6,7 @@ form, so this is the one place where missing names, odd types and bad amounts ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,11 @@ from .tally import Tally
 KEYS = ("group", "user", "item")
 
 
+def joined(parts: Sequence[Any]) -> Any:
+    """The arrow table that a reader's process sent in parts; nothing is copied."""
+    return pa.concat_tables([pa.ipc.open_stream(pa.py_buffer(part)).read_all() for part in parts])
+
+
 def tally_of(
     cells: Any, keys: Mapping[str, str], sums: Mapping[str, str], *, as_text: bool, long: bool = True
 ) -> Tally:
@@ -28,7 +33,7 @@ def tally_of(
     `keys` and `sums` say what the table calls them, for messages; `as_text` turns whole numbers into text, as
     files do.
     """
-    rows = cells["rows"].to_numpy().astype(np.intp)
+    rows = _array(cells["rows"]).astype(np.intp)
     if len(rows) == 0:
         raise TableError("the table is empty: it has no rows")
     values = {"amount": rows.astype(np.float64)}
@@ -53,13 +58,19 @@ def tally_of(
     )
 
 
+def _array(column: Any) -> Any:
+    """A column of numbers without nulls as an array."""
+    # Not arrow's to_numpy: it imports pandas, for a second, and swallows a Ctrl-C that comes meanwhile.
+    return np.from_dlpack(column.combine_chunks() if hasattr(column, "combine_chunks") else column)
+
+
 def _amounts(cells: Any, key: str, what: str, rows: IntArray) -> Any:
     """Amounts per cell, refused if a row's was missing, negative or not finite, or if their sum is not."""
     total = int(rows.sum())
     wrong = total - int(pc.sum(cells[f"fine_{key}"]).as_py())
     if wrong:
         raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-    amounts = cells[key].to_numpy().astype(np.float64)
+    amounts = _array(cells[key]).astype(np.float64)
     with np.errstate(over="ignore"):
         check_sum(what, float(amounts.sum()))
     return amounts
@@ -78,16 +89,16 @@ def _codes(column: Any, name: str, rows: IntArray, as_text: bool) -> tuple[Any, 
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
     if column.null_count:
-        missing = int(rows[column.is_null().to_numpy()].sum())
+        missing = int(rows[_array(column.is_null().cast(pa.uint8())) > 0].sum())
         raise TableError(f"column {name!r} has {missing} missing values")
     coded = _as_names(column, name, as_text).combine_chunks().dictionary_encode()
     values = coded.dictionary
     order = pc.array_sort_indices(values)
     place = np.empty(len(order), dtype=np.intp)
-    place[order.to_numpy()] = np.arange(len(order))
+    place[_array(order)] = np.arange(len(order))
     names = np.empty(len(order), dtype=object)
     names[:] = values.take(order).to_pylist()
-    return names, place[coded.indices.to_numpy()]
+    return names, place[_array(coded.indices)]
 
 
 def _as_names(column: Any, name: str, as_text: bool) -> Any:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from types import FrameType
+from typing import Any
+
+import typer
 
 from . import (  # noqa: F401  (each registers its commands)
     audit_commands,
@@ -13,7 +19,8 @@ from . import (  # noqa: F401  (each registers its commands)
     release_commands,
     table_commands,
 )
-from ._terminal import errors
+from ._starting import INTERRUPTED, heard
+from ._terminal import errors, print_note
 from .commands import app
 from .errors import SottovoceError
 
@@ -25,8 +32,10 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
+    command = typer.main.get_command(app)
+    _listen(command)
     try:
-        app(standalone_mode=True)
+        command(standalone_mode=True)
     except SottovoceError as problem:
         _stop(str(problem))
     except BrokenPipeError:
@@ -34,6 +43,49 @@ def run() -> None:
         raise SystemExit(1) from None
     except OSError as problem:
         _stop(f"{problem.filename or 'file'}: {problem.strerror or type(problem).__name__}")
+    except KeyboardInterrupt as stop:
+        _interrupted(stop)
+
+
+def _listen(command: Any) -> None:
+    """Tell Ctrl-C in one line and end on a request to end, in both cases with the terminal as it was.
+
+    A command that catches KeyboardInterrupt says its own last line, and leaves with typer.Exit(130).
+    """
+    invoke = command.invoke
+
+    def invoked(context: Any) -> Any:
+        try:
+            heard()
+            return invoke(context)
+        except KeyboardInterrupt as stop:
+            _interrupted(stop)
+
+    command.invoke = invoked
+    sys.unraisablehook = _raised_again
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _asked_to_end)
+
+
+def _interrupted(stop: KeyboardInterrupt) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut the line in two
+    errors.show_cursor(True)
+    print_note(" ".join(["interrupted", *map(str, stop.args)]))
+    raise SystemExit(INTERRUPTED) from None
+
+
+def _asked_to_end(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    errors.show_cursor(True)
+    raise SystemExit(128 + number)
+
+
+def _raised_again(lost: Any) -> None:
+    """A Ctrl-C that arrives where Python cannot raise, such as in a destructor, arrives again."""
+    if lost.exc_type is KeyboardInterrupt:
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _stop(message: str) -> None:

@@ -6,17 +6,20 @@ themselves, through narwhals; only the counts arrive here, and become a tally.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from . import _validate, files
-from .cells import tally_of
+from . import _validate, files, reading, unpack
 from .errors import ParameterError, SottovoceError, TableError
-from .tally import Tally
+from .header import ROWS, Head, missing_column
+
+if TYPE_CHECKING:
+    from .tally import Tally
 
 _NOT_NUMBERS = ("InvalidOperation", "Conversion", "ArrowInvalid", "ValueError")
 _TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
@@ -81,18 +84,40 @@ def count_table(
     columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
     if not isinstance(table, str | Path):
         return gathered(_cells(table, columns, None), columns, as_text=False)
+    from .cells import joined
+
     path = Path(table)
     with files.naming(path):
-        return gathered(_cells(files.scan_table(path), columns, path), columns, as_text=True)
+        parts = ask_reader("frames", "count_file", path, columns=asdict(columns))
+        return gathered(joined(parts), columns, as_text=True)
+
+
+def count_file(path: Path, columns: dict[str, Any]) -> Any:
+    """The counted cells of a file, as a table of polars; for the reader's process."""
+    item = columns.pop("item")
+    asked = Columns(item if isinstance(item, str) else tuple(item), **columns)
+    return _cells(files.scan_table(path), asked, path)
+
+
+def ask_reader(room: str, verb: str, path: Path, **arguments: Any) -> Any:
+    """What the reader's process says about a file; packed files are checked while it works."""
+    files.check_readable(path)
+    try:
+        return reading.ask(room, verb, path, meanwhile=lambda: unpack.check_unpacked(path), **arguments)
+    except reading.ReaderError as problem:
+        reason = str(problem)
+    raise files.unreadable(path, reason)
 
 
 def gathered(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
     """The tally of cells that were counted for these columns."""
+    from .cells import tally_of  # not above: the reader's process only counts, and needs no arrays
+
     return tally_of(cells, columns.keys(), columns.sums(), as_text=as_text, long=columns.long)
 
 
 def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
-    """The counts, computed by the frame's own library, as an arrow table."""
+    """The counts, computed by the frame's own library: for a file a table of polars, else one of arrow."""
     found = _collected(frame, columns, path)
     if not isinstance(found, str):
         return found
@@ -108,26 +133,28 @@ def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
 def _collected(frame: Any, columns: Columns, path: Path | None) -> Any:
     """The counted cells, or the name of the error: each library has its own, and their text quotes data."""
     try:
-        counted = counted_frame(frame, columns)
+        counted = counted_frame(frame, columns, path is None)
         options: Any = {}
         if counted.implementation.is_polars():
             options = files.collecting(path)
-        return counted.collect(**options).to_arrow()
+        cells = counted.collect(**options)
+        return cells.to_arrow() if path is None else cells.to_native()
     except (SottovoceError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as problem:  # a damaged Parquet file panics, which is no Exception
         return type(problem).__name__
 
 
-def counted_frame(frame: Any, columns: Columns) -> nw.LazyFrame[Any]:
+def counted_frame(frame: Any, columns: Columns, named: bool = True) -> nw.LazyFrame[Any]:
     """The table with a row per group, user and item: rows, amount, score, and how many of these are fine.
 
-    Nothing is computed yet.
+    Nothing is computed yet. `named` says that a person named the category columns of a wide table, and not
+    the first line of a file, which may be data.
     """
     table = _lazy(frame)
-    require(list(table.collect_schema()), columns.needed())
+    require(list(table.collect_schema()), columns.needed(), lambda: _head(table))
     keys, sums = columns.keys(), columns.sums()
-    table = _renamed(table, keys, sums) if columns.long else _unpivoted(table, columns)
+    table = _renamed(table, keys, sums) if columns.long else _unpivoted(table, columns, named)
     if sums:
         table = table.with_columns(*(_is_amount(key).alias(f"fine_{key}") for key in sums))
     added = [nw.col(name).sum() for name in [*sums, *(f"fine_{key}" for key in sums)]]
@@ -140,13 +167,14 @@ def _is_amount(name: str) -> nw.Expr:
 
 
 def _lazy(frame: Any) -> nw.LazyFrame[Any]:
-    try:
+    native = None
+    with contextlib.suppress(TypeError):
         native = nw.from_native(frame)
-    except TypeError:
+    if native is None:
         raise TableError(
             f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
             f"got {type(frame).__name__}"
-        ) from None
+        )
     table: nw.LazyFrame[Any] = native.lazy() if isinstance(native, nw.DataFrame) else native
     if table.implementation.is_duckdb() and len(set(frame.columns)) < len(frame.columns):
         raise TableError("two columns of the table have the same name")
@@ -162,7 +190,7 @@ def _renamed(table: nw.LazyFrame[Any], keys: dict[str, str], sums: dict[str, str
         if not (kind.is_integer() or kind.is_float() or kind in _TEXT) or (polars and kind == nw.Object):
             raise TableError(f"column {name!r} must hold text or whole numbers, it holds {_kind(kind)}")
     for name in sums.values():
-        _require_numbers(name, schema[name])
+        _require_numbers(f"column {name!r}", schema[name])
     if table.implementation.is_spark_like():  # a failing cast in Spark would print the text into its log
         table = _without_text(table, [name for name in sums.values() if schema[name] == nw.String])
     names = [nw.col(name).alias(f"key_{key}") for key, name in keys.items()]
@@ -178,11 +206,11 @@ def _without_text(table: nw.LazyFrame[Any], columns: list[str]) -> nw.LazyFrame[
     return numbers
 
 
-def _unpivoted(table: nw.LazyFrame[Any], columns: Columns) -> nw.LazyFrame[Any]:
+def _unpivoted(table: nw.LazyFrame[Any], columns: Columns, named: bool) -> nw.LazyFrame[Any]:
     """A wide table as a long one, under the names of `_renamed`."""
     schema = table.collect_schema()
     for name in columns.item:
-        _require_numbers(name, schema[name])
+        _require_numbers(f"column {name!r}" if named else "every category column", schema[name])
     keys = {key: name for key, name in columns.keys().items() if key != "item"}
     names = [f"key_{key}" for key in keys]
     clash = {*names, "key_item", "amount"} & set(columns.item)
@@ -198,23 +226,27 @@ def _unpivoted(table: nw.LazyFrame[Any], columns: Columns) -> nw.LazyFrame[Any]:
 def column_names(table: Any) -> list[str]:
     """The names of the columns of a frame or of a file."""
     if isinstance(table, str | Path):
-        return list(files.scan_table(table).collect_schema().names())
+        names: list[str] = ask_reader("files", "columns_of", Path(table))
+        return names
     return list(_lazy(table).collect_schema())
 
 
-def require(present: Sequence[str], needed: Sequence[str]) -> None:
-    """Refuse a table without a needed column, listing those it has."""
-    missing = [name for name in needed if name not in present]
-    odd = any(len(name) > 60 or not name.isprintable() for name in present)
-    if missing and (odd or len(missing) == len(needed) > 1):  # the "names" may be somebody's data
-        raise TableError(f"there is no column {missing[0]!r}: is the first line of the table a header?")
-    if missing:
-        raise TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}")
+def _head(table: nw.LazyFrame[Any]) -> dict[str, list[Any]]:
+    """The first rows of a table, by column."""
+    rows = table.head(ROWS).collect()
+    return {name: rows[name].to_list() for name in rows.columns}
 
 
-def _require_numbers(name: str, kind: Any) -> None:
+def require(present: Sequence[str], needed: Sequence[str], head: Head | None = None) -> None:
+    """Refuse a table without a needed column, listing those it has if they are names and not data."""
+    problem = missing_column(present, needed, head)
+    if problem is not None:
+        raise problem
+
+
+def _require_numbers(what: str, kind: Any) -> None:
     if not (kind.is_numeric() or kind in _TEXT):
-        raise TableError(f"column {name!r} must hold numbers, it holds {_kind(kind)}")
+        raise TableError(f"{what} must hold numbers, it holds {_kind(kind)}")
 
 
 def _kind(kind: Any) -> str:

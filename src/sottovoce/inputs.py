@@ -18,7 +18,7 @@ from . import _validate
 from .document import write_whole
 from .errors import ParameterError, PriorError, TableError
 from .files import kind_of, naming, read_json
-from .frames import column_names, count_table, require
+from .frames import column_names, count_table
 from .mechanism import Mechanism
 from .people import Recurring, recurring_columns
 from .prior import Prior
@@ -79,7 +79,6 @@ def read_priors(
             items, column = item, amount_column(columns, count, PUBLIC_AMOUNTS)
             how = f"amounts from column {column!r}" if column else "every row counts once"
             how = how if column else f"no column of amounts: {how}"
-        require(columns, [name for name in (by, user, item if not wide else None, column) if name])
         top_by = options.pop("top_by", None)
         if top_by is not None and options.get("top") is None:
             raise ParameterError("--top-by ranks the items for --top: say how many to keep")
