@@ -15,7 +15,7 @@ nearly χ²_ν/ν. So a prior is
 - refused when R is below the 1 % quantile: closer than chance allows, even a flawless prior;
 - refused when R is below the 99 % quantile and E is below SHARP: the average of so many users is so sharp
   that other people's data do not fall within its chance, but half of these users do;
-- questioned when R is below the 99 % quantile and E is larger: there are too few users to tell.
+- questioned when R is below the 99 % quantile and E is between SHARP and BLUNT: too few users to tell.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from .users import Users
 
 SHARP = 0.005
 """E below which the average is sharp: chance then moves it by about 3 % in total variation."""
+BLUNT = 0.05
+"""E above which nothing is concluded from chance: the average of so few users fits almost any prior."""
 RARE = 0.01
 """The chance that a flawless public prior is refused by its closeness alone."""
 
@@ -90,8 +92,9 @@ def doubt(q: FloatArray, found: Sequence[FloatArray]) -> Doubt | None:
     doubts = []
     for moment in found:
         ratio, freedom, expected = distance(q, moment)
-        if ratio < _quantile(freedom, 1 - RARE):
-            certain = ratio < _quantile(freedom, RARE) or expected < SHARP
+        close = ratio < _quantile(freedom, RARE)
+        if close or (expected < BLUNT and ratio < _quantile(freedom, 1 - RARE)):
+            certain = close or expected < SHARP
             words = f"its χ² distance to their average is {ratio:.2g} times what chance gives a perfect prior"
             doubts.append(Doubt(words, certain))
     return max(doubts, key=lambda one: one.certain, default=None)

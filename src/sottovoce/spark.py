@@ -32,7 +32,7 @@ from .mechanism import Mechanism
 from .prior import FROM_USERS
 from .prior_check import check_public, doubt, moments
 from .samplers import Sampler
-from .spark_session import told
+from .spark_session import told, write_for_owner
 from .users import Users
 
 CELLS = 1 << 18
@@ -192,8 +192,7 @@ def release(
         people = _check_left_out(found, reading, rows)
         _check_public(found, known, prior_is_public)
         written = _batches(cells, draw, ", ".join(f"`{name}` string" for name in names))
-        writer = written.write.mode("error").option("fs.permissions.umask-mode", "077")
-        told(lambda: writer.parquet(output), "is the output there already?")
+        write_for_owner(written, output)
     return people
 
 

@@ -1,4 +1,4 @@
-"""Starting Spark, reading files with it, and telling its failures in one line."""
+"""Starting Spark, reading and writing files with it, and telling its failures in one line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ _LOCAL = {
     "spark.driver.host": "localhost",
     "spark.sql.shuffle.partitions": "8",
 }
+_THERE = "is the output there already?"
 _Result = TypeVar("_Result")
 
 
@@ -57,6 +59,31 @@ def read_file(started: Any, path: str) -> Any:
         known = ".csv, .tsv, .parquet or .jsonl"
         raise TableError(f"{path} cannot be read by Spark: its name must end in {known}")
     return frame.toDF(*(name.strip() for name in frame.columns))
+
+
+def write_for_owner(written: Any, output: str) -> None:
+    """Write a new folder that only its owner can read, as far as the file system has owners.
+
+    Hadoop's local file system ignores its own setting, so a local folder is made here first.
+    """
+    local = output.removeprefix("file://") if "://" not in output.removeprefix("file://") else None
+    writer = written.write.mode("error" if local is None else "append")
+    if local is None:
+        told(lambda: writer.option("fs.permissions.umask-mode", "077").parquet(output), _THERE)
+        return
+    folder = Path(local)
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as problem:
+        raise TableError(f"{output} cannot be written: {problem.strerror} ({_THERE})") from None
+    try:
+        told(lambda: writer.parquet(output), _THERE)
+    except BaseException:
+        with suppress(OSError):
+            folder.rmdir()  # ours, and empty: Spark takes back what it has not committed
+        raise
+    for path in folder.iterdir():
+        path.chmod(0o600)
 
 
 def told(
