@@ -120,6 +120,8 @@ def release(
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
+    if book is not None:
+        epoch = book.epoch_meant(epoch)  # before the table is read
     with working(f"reading {table.name}"):
         groups, how = read_user_groups(
             table,
