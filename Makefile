@@ -52,13 +52,13 @@ $(BROWSER): $(READY) locks/browser.txt
 	@touch $(BROWSER)
 
 test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
-	$(BIN)/python -m pytest tests/test_explore.py tests/test_explore_attacks.py -rs
+	$(BIN)/python -m pytest tests/explore -m browser -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
-	$(BIN)/python -m pytest tests/test_spark.py
+	$(BIN)/python -m pytest tests/tables/test_spark.py
 
-lint: $(READY) ## ruff and mypy
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+lint: $(READY) ## ruff, mypy and the order of the rooms
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 format: $(READY) ## let ruff rewrite the files
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.kernel import MinimaxKernel
+from sottovoce.samplers.minimax import MinimaxKernel
 
 from .measure import Line, at_least, at_most, fresh, seconds
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from sottovoce.demo import demo_comparison, demo_data
-from sottovoce.plots import demo_picture
+from sottovoce.pictures.plots import demo_picture
 
 from . import avazu, avazu_like, movielens, synthetic
 from .documents import ROOT, update, write_block

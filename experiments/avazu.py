@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.plots import new_figure
+from sottovoce.pictures.plots import new_figure
 
 from .results import Row, draw_groups, save_both, share_legend, versus_mollifier, write_table
 

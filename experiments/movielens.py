@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.plots import new_figure, style
+from sottovoce.pictures.plots import new_figure, style
 
 from .results import DRAWN, Row, draw_groups, save_both, share_legend, versus_mollifier, write_table
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.plots import save_figure, style
+from sottovoce.pictures.plots import save_figure, style
 
 Row = dict[str, Any]
 DRAWN = ("minimax_kernel", "relative_mollifier", "kernel_clip", "prior_minimax", "blend")

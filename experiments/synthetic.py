@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.plots import new_figure, style
+from sottovoce.pictures.plots import new_figure, style
 
 from .results import DRAWN, Row, save_both, write_table
 

@@ -111,7 +111,7 @@ def test_every_make_target_in_documents_exists() -> None:
 def test_every_command_in_documents_exists() -> None:
     from typer.main import get_command
 
-    from sottovoce.cli import app
+    from sottovoce.cli.main import app
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
     for path in DOCUMENTS:

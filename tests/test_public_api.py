@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,23 +15,12 @@ import sottovoce as sv
 
 PACKAGE = Path(sv.__file__).parent
 ROOT = Path(__file__).parent.parent
-
-# Who may import whom: each room only those before it.
-FLOW = [
-    "_starting",
-    "errors", "_validate", "prior", "divergences", "support", "kernel", "response", "floors", "clip",
-    "samplers", "catalogue", "users", "prior_check", "tally", "weights", "exact", "randomness", "spread",
-    "draws", "linear_draws", "document", "mechanism", "justified_text", "mechanism_file", "certify",
-    "charges", "ledger_store", "ledger_entries", "ledger", "audit", "comparison", "tuning", "collector",
-    "unpack", "files", "header", "reading", "reader", "cells", "frames", "tables", "people", "inputs",
-    "reports", "estimation", "cards",
-    "spark_session", "spark", "demo", "plots", "report", "_terminal", "_interruption", "_parsing", "commands",
-    "table_commands", "release_commands", "audit_commands", "ledger_commands", "estimate_commands",
-    "explore", "explore_command", "cli", "__main__",
-]  # fmt: skip
-
-
-COMMANDS = ("table_commands", "release_commands", "audit_commands", "ledger_commands", "estimate_commands")
+LONG = {
+    "prior.py": 320,  # one class, whose docstrings are half of it
+    "collecting/estimation.py": 330,  # one result with its five estimators
+    "explore/app.py": 310,  # marimo wants the page in one file
+}
+"""Files above 300 lines, each with its reason."""
 
 
 def test_all_is_sorted_and_complete() -> None:
@@ -61,45 +51,62 @@ def test_import_loads_numpy_and_scipy_only() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-def test_imports_flow_in_one_direction() -> None:
-    files = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
-    assert files | {"explore"} == set(FLOW)  # a folder
-    for path in PACKAGE.glob("*.py"):
-        if path.stem == "__init__":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                rooms = [node.module] if node.module else [alias.name for alias in node.names]
-                for room in set(rooms) - {"__version__"}:
-                    assert FLOW.index(room) < FLOW.index(path.stem), f"{path.stem} imports {room}"
+def test_rooms_import_in_one_direction() -> None:
+    """The contracts of pyproject.toml, as `make lint` holds them: layers, and libraries where they belong."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        ("release/exact.py", "from ..planning import comparison"),
+        ("prior.py", "from .users import Users"),
+        ("tables/tally.py", "from ..release import mechanism"),
+        ("samplers/base.py", "import polars"),
+        ("planning/cards.py", "import typer"),
+        ("tables/read.py", "import matplotlib"),
+        ("newcomer.py", "x = 1"),  # a file that no layer names
+    ],
+)
+def test_a_wrong_import_is_noticed(tmp_path: Path, room: str, line: str) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "src" / "sottovoce", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / "src" / "sottovoce" / room).open("a") as file:
+        file.write(f"\n{line}\n")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
 
 
 def test_files_stay_readable() -> None:
-    for path in PACKAGE.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert text.count("\n") <= 350, path.name
+        assert text.count("\n") <= LONG.get(path.relative_to(PACKAGE).as_posix(), 300), path.name
         assert "assert " not in re.sub(r'""".*?"""', "", text, flags=re.DOTALL), path.name
 
 
-def test_only_frames_and_plots_know_heavy_libraries() -> None:
-    allowed = {
-        "polars": {"files", "people", "comparison"},
-        "narwhals": {"frames"},
-        "pyarrow": {"cells", "spark"},
-        "pyspark": {"spark", "spark_session"},
-        "matplotlib": {"plots"},
-        "typer": {"cli", "commands", "explore_command", *COMMANDS},
-        "rich": {"commands", "_terminal", *COMMANDS},
-    }
-    for path in PACKAGE.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name.split(".")[0] for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names = [(node.module or "").split(".")[0]]
-            for name in names:
-                assert path.stem in allowed.get(name, {path.stem}), f"{path.stem} imports {name}"
+def test_every_room_says_what_it_is_in_one_sentence() -> None:
+    rooms = [path.parent for path in PACKAGE.glob("*/__init__.py")]
+    assert len(rooms) == 8
+    for room in rooms:
+        words = (room / "__init__.py").read_text(encoding="utf-8")
+        assert re.fullmatch(r'"""[A-Z][^.]*\.(?: [^.]*\.)?"""\n', words), room.name
+    for path in PACKAGE.rglob("*.py"):
+        assert path.read_text(encoding="utf-8").startswith('"""'), path
 
 
 def test_no_file_names_a_package_registry() -> None:

@@ -6,22 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
-from .audit import AuditReport, audit
-from .catalogue import (
-    SAMPLERS,
-    blend,
-    global_minimax,
-    kernel_clip,
-    local_minimax,
-    minimax_kernel,
-    optimal_utility,
-    prior_minimax,
-    randomized_response,
-    relative_mollifier,
-    rr_with_prior,
-)
-from .certify import certify
-from .comparison import Comparison, ComparisonRow, compare
+from .collecting.estimation import Estimate, estimate, how_many
 from .divergences import (
     CHI2,
     DIVERGENCES,
@@ -48,20 +33,35 @@ from .errors import (
     TableError,
     UserDataError,
 )
-from .estimation import Estimate, estimate, how_many
-from .ledger import Ledger
-from .mechanism import Mechanism
-from .mechanism_file import Policy, load, load_groups
+from .planning.comparison import Comparison, ComparisonRow, compare
+from .planning.tuning import PublicUsers, tuned
 from .prior import Prior
-from .samplers import ClipSampler, KernelSampler, Sampler
-from .tuning import PublicUsers, tuned
+from .release.audit import AuditReport, audit
+from .release.certify import certify
+from .release.ledger import Ledger
+from .release.mechanism import Mechanism
+from .release.mechanism_file import Policy, load, load_groups
+from .samplers.base import ClipSampler, KernelSampler, Sampler
+from .samplers.catalogue import (
+    SAMPLERS,
+    blend,
+    global_minimax,
+    kernel_clip,
+    local_minimax,
+    minimax_kernel,
+    optimal_utility,
+    prior_minimax,
+    randomized_response,
+    relative_mollifier,
+    rr_with_prior,
+)
 from .users import Users
 
 if TYPE_CHECKING:
-    from .frames import count_table
-    from .plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
-    from .tables import build_prior, read_users
-    from .tally import Tally
+    from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
+    from .tables.frames import count_table
+    from .tables.read import build_prior, read_users
+    from .tables.tally import Tally
 
 __version__ = "0.1.0"
 
@@ -132,14 +132,14 @@ __all__ = [
 
 # Names whose rooms need dataframes, matplotlib or much of scipy: loaded when first asked for.
 _LATER = {
-    "Tally": "tally",
-    "build_prior": "tables",
-    "count_table": "frames",
-    "read_users": "tables",
-    "plot_box": "plots",
-    "plot_comparison": "plots",
-    "plot_estimate": "plots",
-    "plot_tradeoff": "plots",
+    "Tally": "tables.tally",
+    "build_prior": "tables.read",
+    "count_table": "tables.frames",
+    "read_users": "tables.read",
+    "plot_box": "pictures.plots",
+    "plot_comparison": "pictures.plots",
+    "plot_estimate": "pictures.plots",
+    "plot_tradeoff": "pictures.plots",
 }
 
 

@@ -11,7 +11,7 @@ def main() -> None:
     """Run the command line, or say what to install when its libraries are missing."""
     _starting.quiet()
     try:
-        from .cli import run
+        from .cli.main import run
     except ModuleNotFoundError as missing:
         sys.exit(
             f"sottovoce: the command line needs {missing.name}; install it with: pip install 'sottovoce[cli]'"

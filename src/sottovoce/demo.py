@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from ._atomic import write_whole
 from ._validate import FloatArray
-from .catalogue import SAMPLERS
-from .certify import certify
-from .comparison import Comparison, compare
+from .collecting.estimation import Estimate, estimate
 from .divergences import TV
-from .document import write_whole
-from .estimation import Estimate, estimate
-from .mechanism import Mechanism
+from .planning.comparison import Comparison, compare
 from .prior import Category, Prior
+from .release.certify import certify
+from .release.mechanism import Mechanism
+from .samplers.catalogue import SAMPLERS
 
 SEED = 20250503
 GENRES = (

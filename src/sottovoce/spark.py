@@ -13,82 +13,34 @@ Needs pyspark 4 and Java 17, and sottovoce installed wherever Spark runs Python.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from . import _validate, tally
-from .cells import check_sum
-from .collector import model_prior
-from .comparison import Comparison, compared, summarise
+from .collecting.model import model_prior
 from .divergences import TV, FDivergence, checked
-from .errors import ParameterError, TableError
-from .frames import Columns, counted_frame, gathered
-from .mechanism import Mechanism
+from .errors import ParameterError
+from .planning.comparison import Comparison, make_row, summarise
+from .planning.prior_check import check_public, doubt, moments
 from .prior import FROM_USERS
-from .prior_check import check_public, doubt, moments
-from .samplers import Sampler
-from .spark_session import told, write_for_owner
+from .release.mechanism import Mechanism
+from .samplers.base import Sampler
+from .tables.spark_engine import (
+    FOUND,
+    SUMS,
+    Found,
+    Reading,
+    check_left_out,
+    columns_named,
+    counted_cells,
+    in_batches,
+    summaries,
+    to_arrow,
+)
+from .tables.spark_session import translate_errors, write_for_owner
 from .users import Users
-
-CELLS = 1 << 18
-"""Counts per batch of complete users: some tens of megabytes in a worker, whatever the table's size."""
-
-SUMS, LEFT_OUT, SEVERAL = (-1, -2), -3, -4
-"""What a batch reports beside each sampler's values (0, 1, …): the users' moments, and counters."""
-
-_FOUND = "group string, what int, values array<double>"
-_SUMMARY = f"{_FOUND}, users long, mean double, median double, p90 double, p99 double, maximum double"
-_Found = list[tuple[str, int, Any]]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table becomes users: the options of `read_users`."""
-
-    columns: Columns
-    known: Mapping[str, Any]
-    unknown: str = "error"
-    other: str = "other"
-    empty: str = "error"
-    unknown_groups: str = "error"
-    several_groups: str = "error"
-    minimum_rows: int = 0
-    as_text: bool = False
-
-    def __post_init__(self) -> None:
-        _validate.one_of(("error", "drop", "other"), unknown=self.unknown)
-        _validate.one_of(("error", "skip"), empty=self.empty)
-        _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
-        _validate.one_of(("error", "allow"), several_groups=self.several_groups)
-        _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
-        if self.unknown == "other":
-            for one in self.known.values():
-                tally.other_category(one, self.other)
-
-    def users(self, cells: Any) -> tuple[dict[str, Users], _Found]:
-        """The users of a batch by group, in a worker, and what the driver has to know of them all."""
-        counted = gathered(cells, self.columns, as_text=self.as_text)
-        if np.bincount(counted.user, counted.rows).max() < self.minimum_rows:
-            return {}, []
-        counted = tally.with_minimum_rows(counted, self.minimum_rows)
-        several = [float(tally.in_several_groups(counted)), float(tally.people(counted))]
-        users = {
-            name: tally.users_of(
-                counted, counted.groups.index(name), self.known[name], unknown=self.unknown, other=self.other
-            )
-            for name in tally.filled_groups(counted)
-            if name in self.known
-        }
-        found: _Found = [("", SEVERAL, several)]
-        for name, one in users.items():
-            found.append((name, LEFT_OUT, [float(one.dropped), float(one.refused), float(len(one))]))
-            found += [(name, what, values) for what, values in zip(SUMS, moments(one), strict=True)]
-        return users, found
 
 
 def compare(
@@ -114,19 +66,19 @@ def compare(
     if not measures:
         raise ParameterError("divergences must not be empty")
     priors = {name: chosen[0].prior for name, chosen in grouped.items()}
-    reading = Reading(_columns(item, user, weight, by), priors, **options)
+    reading = Reading(columns_named(item, user, weight, by), priors, **options)
 
     def measure(cells: Any) -> Any:
-        groups, found = reading.users(cells)
+        groups, found = _read(reading, cells)
         for name, users in groups.items():
             pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
             if len(users):
                 found += [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
-        return _arrow(found)
+        return to_arrow(found)
 
-    with _counted(frame, reading) as (cells, rows):
-        found = told(lambda: _summaries(_batches(cells, measure, _FOUND)))
-    _check_left_out(found, reading, rows)
+    with counted_cells(frame, reading) as (cells, rows):
+        found = translate_errors(lambda: summaries(in_batches(cells, measure, FOUND), summarise))
+    check_left_out(found, reading, rows)
     parts = []
     for name in sorted({group for group, what in found if what == 0}):
         pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
@@ -136,7 +88,7 @@ def compare(
         for k, (sampler, f) in enumerate(pairs):
             row = found[name, k]
             summary = {key: row[key] for key in ("mean", "median", "p90", "p99", "maximum")}
-            parts.append(compared(name, sampler, f, row["users"], summary, gave))
+            parts.append(make_row(name, sampler, f, row["users"], summary, gave))
     return Comparison(tuple(parts))
 
 
@@ -171,10 +123,10 @@ def release(
     names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
     if len(set(names)) < len(names):
         raise ParameterError("user, item and by must differ, and not be named epsilon or mechanism")
-    reading = Reading(_columns(item, user, weight, by), known, **options)
+    reading = Reading(columns_named(item, user, weight, by), known, **options)
 
     def inspect(cells: Any) -> Any:
-        return _arrow(reading.users(cells)[1])
+        return to_arrow(_read(reading, cells)[1])
 
     def draw(cells: Any) -> Any:
         parts = [pa.schema([(name, pa.string()) for name in names]).empty_table()]
@@ -187,17 +139,21 @@ def release(
                 parts.append(pa.table(dict(zip(names, values, strict=True))))
         return pa.concat_tables(parts)
 
-    with _counted(frame, reading) as (cells, rows):
-        found = told(lambda: _summaries(_batches(cells, inspect, _FOUND)))
-        people = _check_left_out(found, reading, rows)
+    with counted_cells(frame, reading) as (cells, rows):
+        found = translate_errors(lambda: summaries(in_batches(cells, inspect, FOUND), summarise))
+        people = check_left_out(found, reading, rows)
         _check_public(found, known, prior_is_public)
-        written = _batches(cells, draw, ", ".join(f"`{name}` string" for name in names))
+        written = in_batches(cells, draw, ", ".join(f"`{name}` string" for name in names))
         write_for_owner(written, output)
     return people
 
 
-def _columns(item: str | Sequence[str], user: str, weight: str | None, by: str | None) -> Columns:
-    return Columns(item if isinstance(item, str) else tuple(item), user, weight, by)
+def _read(reading: Reading, cells: Any) -> tuple[dict[str, Users], Found]:
+    """The users of a batch, and what the driver has to know of them: counters, and moments for the prior."""
+    groups, found = reading.users(cells)
+    for name, users in groups.items():
+        found += [(name, what, values) for what, values in zip(SUMS, moments(users), strict=True)]
+    return groups, found
 
 
 def _by_group(samplers: Any, by: str | None) -> dict[str, list[Sampler]]:
@@ -210,92 +166,6 @@ def _by_group(samplers: Any, by: str | None) -> dict[str, list[Sampler]]:
     if any(len({one.prior.digest for one in chosen}) > 1 for chosen in listed.values()):
         raise ParameterError("the samplers of a group must share its prior")
     return listed
-
-
-def _arrow(found: _Found) -> Any:
-    return pa.table(
-        {
-            "group": pa.array([name for name, _, _ in found], pa.string()),
-            "what": pa.array([what for _, what, _ in found], pa.int32()),
-            "values": pa.array([np.asarray(values) for _, _, values in found], pa.list_(pa.float64())),
-        }
-    )
-
-
-@contextmanager
-def _counted(frame: Any, reading: Reading) -> Iterator[tuple[Any, int]]:
-    """The counts, held by Spark while they are needed, checked as in one process; and how many rows."""
-    cells = told(lambda: counted_frame(frame, reading.columns).to_native().persist())
-    try:
-        rows = told(lambda: _check_cells(cells, reading))
-        yield cells, rows
-    finally:
-        cells.unpersist()
-
-
-def _check_cells(cells: Any, reading: Reading) -> int:
-    from pyspark.sql import functions as F
-
-    shown = {"group": reading.columns.by, "user": reading.columns.user, "item": reading.columns.item}
-    keys = {key: shown[key] for key in ("group", "user", "item") if f"key_{key}" in cells.columns}
-    for key, name in keys.items():
-        kind = cells.schema[f"key_{key}"].dataType.typeName()
-        if kind in ("float", "double", "decimal"):
-            raise TableError(f"column {name!r} must hold text or whole numbers, it holds {kind}")
-    absent = [F.sum(F.when(F.col(f"key_{key}").isNull(), F.col("rows")).otherwise(0)) for key in keys]
-    fine = F.sum("fine_amount" if "fine_amount" in cells.columns else "rows")
-    added = F.sum("amount" if "amount" in cells.columns else "rows")
-    total, right, amounts, *missing = cells.agg(F.sum("rows"), fine, added, *absent).first()
-    if not total:
-        raise TableError("the table is empty: it has no rows")
-    if right != total:
-        what = f"column {reading.columns.weight!r}" if reading.columns.weight else "the category columns"
-        wrong = total - right
-        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-    check_sum("the weight", float(amounts))
-    for (_, name), gone in zip(keys.items(), missing, strict=True):
-        if gone:
-            raise TableError(f"column {name!r} has {gone} missing values")
-    if "group" in keys:
-        there = [str(row[0]) for row in cells.select("key_group").distinct().collect()]
-        tally.check_groups(there, reading.known, reading.unknown_groups)
-    return int(total)
-
-
-def _batches(cells: Any, work: Callable[[Any], Any], schema: str) -> Any:
-    """`work` on batches that hold all counts of their users."""
-    from pyspark.sql import functions as F
-
-    least = 2 * cells.sparkSession.sparkContext.defaultParallelism
-    number = max(least, cells.count() // CELLS + 1)
-    parted = cells.withColumn("batch", F.pmod(F.hash("key_user"), F.lit(number))).repartition(number, "batch")
-    return parted.groupBy("batch").applyInArrow(lambda batch: work(batch.drop_columns(["batch"])), schema)
-
-
-def _summaries(found: Any) -> dict[tuple[str, int], dict[str, Any]]:
-    """One summary per group and sampler: the function that summarises in one process, run by a worker."""
-
-    def summary(parts: Any) -> Any:
-        what = parts["what"][0].as_py()
-        row: dict[str, Any] = dict.fromkeys(("mean", "median", "p90", "p99", "maximum"))
-        if what >= 0:
-            values = parts["values"].combine_chunks().flatten().to_numpy()
-            row = {"values": None, "users": len(values), **summarise(values)}
-        else:
-            sums = np.sum(parts["values"].to_pylist(), axis=0)
-            row = {"values": sums.tolist(), "users": 0, **row}
-        return pa.Table.from_pylist(
-            [{"group": parts["group"][0].as_py(), "what": what, **row}], _arrow_summary()
-        )
-
-    rows = found.groupBy("group", "what").applyInArrow(summary, _SUMMARY).toArrow().to_pylist()
-    return {(row["group"], row["what"]): row for row in rows}
-
-
-def _arrow_summary() -> Any:
-    numbers = [(name, pa.float64()) for name in ("mean", "median", "p90", "p99", "maximum")]
-    head = [("group", pa.string()), ("what", pa.int32()), ("values", pa.list_(pa.float64()))]
-    return pa.schema([*head, ("users", pa.int64()), *numbers])
 
 
 def _check_public(
@@ -316,16 +186,3 @@ def _check_public(
         doubtful = check_public(priors, together, "prior_is_public=True")
         if doubtful:
             warnings.warn(doubtful, stacklevel=3)
-
-
-def _check_left_out(found: Mapping[tuple[str, int], Mapping[str, Any]], reading: Reading, rows: int) -> int:
-    """Raise what would have been raised in one process; return how many users there are."""
-    counters = [row["values"] for (_, what), row in found.items() if what == LEFT_OUT]
-    dropped, refused, people = (int(sum(one[i] for one in counters)) for i in range(3))
-    several = [row["values"] for (_, what), row in found.items() if what == SEVERAL]
-    for in_several, everybody in several:
-        tally.check_one_group(int(in_several), int(everybody), reading.columns.by, reading.several_groups)
-    tally.check_left_out(dropped, refused, people, rows, unknown=reading.unknown, empty=reading.empty)
-    if not people:
-        raise TableError("no user has a usable record")
-    return people

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from ..plots import STYLES
+from ..pictures.plots import STYLES
 from .views import Rows
 
 _SHAPES = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..inputs import read_priors, read_user_groups
 from ..prior import Prior
+from ..tables.inputs import read_priors, read_user_groups
 from ..users import Users
 
 

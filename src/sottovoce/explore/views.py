@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from .._validate import FloatArray
-from ..catalogue import SAMPLERS
-from ..certify import certify
-from ..collector import model_prior
+from ..collecting.estimation import Estimate, estimate
+from ..collecting.model import model_prior
 from ..divergences import TV
 from ..errors import EstimateError, SottovoceError, TableError, UserDataError
-from ..estimation import Estimate, estimate
-from ..inputs import read_priors
-from ..mechanism import Mechanism
 from ..prior import Prior
-from ..samplers import ClipSampler, KernelSampler, Sampler
+from ..release.certify import certify
+from ..release.mechanism import Mechanism
+from ..samplers.base import ClipSampler, KernelSampler, Sampler
+from ..samplers.catalogue import SAMPLERS
+from ..tables.inputs import read_priors
 
 EPSILONS = np.linspace(0.5, 10, 20)
 LARGEST_HEAT_MAP = 40

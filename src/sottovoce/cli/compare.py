@@ -1,0 +1,182 @@
+"""The command compare: how far each sampler is from each user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+from .. import _validate
+from ..divergences import FDivergence
+from ..errors import ParameterError
+from ..planning.comparison import Comparison, compare
+from ..prior import FROM_USERS
+from ..samplers import catalogue
+from ..samplers.base import Sampler
+from ..tables import files
+from ..tables.inputs import private_columns, read_user_groups
+from .app import (
+    AsJson,
+    By,
+    Count,
+    Epsilons,
+    Force,
+    Item,
+    MinimumRows,
+    Other,
+    PriorFile,
+    RowsOutput,
+    Smoothing,
+    Wide,
+    app,
+    public_data,
+)
+from .parsing import parse_divergence, parse_sampler
+from .terminal import (
+    NOT_PRIVATE,
+    errors,
+    plain,
+    print_comparison,
+    print_json,
+    print_note,
+    working,
+)
+
+
+@app.command("compare")
+def compare_command(
+    prior_file: PriorFile,
+    users_file: Annotated[
+        Path,
+        typer.Argument(
+            help="Private histories: a row per user and item, a weight or count column if there is one.",
+            show_default=False,
+        ),
+    ],
+    epsilon: Epsilons,
+    sampler: Annotated[
+        list[str] | None,
+        typer.Option("--sampler", "-s", help="Such as kernel-clip or blend:weight=0.3; default all of them."),
+    ] = None,
+    divergence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--divergence", "-d", help="tv, kl, …, alpha:order=2, hockey-stick:gamma=2; default tv."
+        ),
+    ] = None,
+    user: Annotated[str, typer.Option(help="Column of the user.")] = "user",
+    item: Item = "item",
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of weights in the users file; default weight or count if there."),
+    ] = None,
+    count: Count = None,
+    by: By = None,
+    wide: Wide = False,
+    smoothing: Smoothing = 0.0,
+    unknown: Annotated[
+        str, typer.Option(help="Items that the prior does not know: error, drop their rows, or other.")
+    ] = "error",
+    other: Other = "other",
+    empty: Annotated[str, typer.Option(help="Users with no usable record: error, or skip them.")] = "error",
+    unknown_groups: Annotated[
+        str, typer.Option(help="Groups of users that have no prior: error, or drop them.")
+    ] = "error",
+    minimum_rows: MinimumRows = 0,
+    output: RowsOutput = None,
+    engine: Annotated[
+        str,
+        typer.Option(help="local: in this process; spark: on a cluster (pip install sottovoce\\[spark])."),
+    ] = "local",
+    master: Annotated[
+        str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """How far each sampler's release is from each user's own data.
+
+    \b
+    Examples:
+      sottovoce compare survey.csv members.csv -e 1 -e 4
+      sottovoce compare survey.csv members.csv -e 2 --by group \\
+          -s kernel-clip -s blend:weight=0.3 -o table.csv
+      sottovoce compare survey.csv members.csv -e 2 -d tv -d kl --json
+    """
+    makers = [parse_sampler(text) for text in sampler or list(catalogue.SAMPLERS)]
+    measures = [parse_divergence(text) for text in divergence or ["tv"]]
+    if output is not None:
+        files.check_writable(output, prior_file, users_file, force=force)
+    _validate.one_of(("local", "spark"), engine=engine)
+    if master is not None and engine != "spark":
+        raise ParameterError("--master is for --engine spark")
+    public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    samplers = {
+        group: [make(prior, e, **options) for e in epsilon for make, options in makers]
+        for group, prior in public.priors.items()
+    }
+    reading = {
+        "unknown": unknown,
+        "other": other,
+        "empty": empty,
+        "unknown_groups": unknown_groups,
+        "minimum_rows": minimum_rows,
+        "several_groups": "allow",  # a comparison publishes no user's groups
+    }
+    columns = {"user": user, "item": item, "weight": weight, "by": public.by, "wide": wide}
+    if engine == "spark":
+        with working("comparing on Spark"):
+            table, private = _compare_on_spark(users_file, master, samplers, measures, columns, reading)
+    else:
+        with working(f"counting {users_file.name}"):
+            groups, private = read_user_groups(users_file, public.priors, **columns, **reading)  # type: ignore[arg-type]
+        quiet = as_json or not errors.is_terminal
+        with Progress(console=errors, transient=True, disable=quiet) as progress:
+            task = progress.add_task("comparing", total=sum(len(samplers[group]) for group in groups))
+            table = compare(groups, samplers, measures, progress=lambda: progress.advance(task))
+    print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {private}.")
+    if output is not None:
+        files.write_rows(table.to_dicts(), output, replace=force)
+        print_note(f"written to {output}")
+    if as_json:
+        note = f"{NOT_PRIVATE} {FROM_USERS}" if table.prior_from_users else NOT_PRIVATE
+        print_json({"rows": table.to_dicts(), "note": note})
+    else:
+        print_comparison(table)
+        print_note(NOT_PRIVATE)
+
+
+def _compare_on_spark(
+    path: Path,
+    master: str | None,
+    samplers: dict[str, list[Sampler]],
+    measures: list[FDivergence],
+    columns: dict[str, Any],
+    reading: dict[str, Any],
+) -> tuple[Comparison, str]:
+    """The comparison on Spark, and how the file was counted."""
+    from .. import spark
+    from ..tables.spark_session import read_file, session
+
+    started = session(master)
+    try:
+        with files.prefix_errors(path):
+            frame = read_file(started, str(path))
+            item, weight, how = private_columns(frame.columns, **columns)
+            by = columns["by"]
+            table = spark.compare(
+                frame,
+                samplers if by is not None else samplers["all"],
+                measures,
+                user=columns["user"],
+                item=item,
+                weight=weight,
+                by=by,
+                as_text=True,
+                **reading,
+            )
+    finally:
+        started.stop()
+    return table, f"{how}, on Spark"

@@ -1,0 +1,99 @@
+"""The command demo: the invented film club, from tables to a page."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ..demo import GENRES, GROUPS, DemoRelease, demo_comparison, demo_data, demo_release, write_tables
+from ..planning.cards import card
+from ..samplers import catalogue
+from .app import (
+    app,
+)
+from .terminal import console, print_averages, print_card, print_json, print_note
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the tables and the picture.")
+    ] = Path("sottovoce-demo"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON and write no file.")
+    ] = False,
+) -> None:
+    """Two thousand invented film lovers: a prior, a comparison, releases, an estimate and a page of it all.
+
+    \b
+    Examples:
+      sottovoce demo
+      sottovoce demo --output my-demo
+    """
+    from ..pictures import plots
+    from ..pictures.page import demo_report
+
+    data = demo_data()
+    table = demo_comparison(data)
+    if as_json:
+        print_json({"rows": table.to_dicts()})
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    prior_path, users_path = write_tables(data, output)
+    picture = plots.demo_picture(data, table, output / "comparison.png")
+    released = demo_release(data)
+    estimated = plots.demo_estimate(released, output / "estimate.png")
+    facts = card(catalogue.kernel_clip(data.priors[released.group], 2.0), group=released.group)
+    drawn = [(picture, "one member's box, and every sampler against epsilon"), (estimated, "the estimate")]
+    page = demo_report(data, table, facts, released, drawn, output / "report.html")
+    members = sum(map(len, data.members.values()))
+    console.print(
+        f"\n[bold]A film club[/bold]: {members:,} members, {len(GENRES)} genres, {len(GROUPS)} age groups. "
+        f"A public survey\ngives each group a prior q; each member releases one genre that looks like\n"
+        f"their own history.\n"
+    )
+    print_averages(table)
+    console.print(
+        "\nTV is the least chance that the released genre differs from an honest draw of\n"
+        "the member's own. Mean and maximum over a group's members, averaged over the\n"
+        "three groups.\n"
+    )
+    print_card(facts)
+    _print_released(released)
+    console.print(f"Page     {page}\nPictures {picture}, {estimated}", markup=False)
+    console.print(f"Tables   {prior_path}, {users_path}\n", markup=False)
+    console.print("Try it yourself:", style="bold")
+    program = "sottovoce" if shutil.which("sottovoce") else f"{Path(sys.executable).parent / 'sottovoce'}"
+    command = [program, "compare", str(prior_path), str(users_path), "--by", "group"]
+    line = f"  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
+    console.print(line, soft_wrap=True, markup=False)
+
+
+def _print_released(released: DemoRelease) -> None:
+    """The releases and their rate, then what the collector learns beside the truth."""
+    total = sum(map(len, released.answers.values()))
+    rate = total / released.seconds
+    digest = released.mechanisms[released.group].digest[:16]
+    console.print(
+        f"Certified ({digest}) and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
+        f"{rate:,.0f} a second.\n",
+        highlight=False,
+    )
+    found = released.found
+    low, high = found.interval()
+    shown = Table(title=f"what the collector learns about {released.group}", box=None, header_style="bold")
+    for column in ("genre", "prior", "truth", "estimate", "95 % interval"):
+        shown.add_column(column, justify="left" if column == "genre" else "right", no_wrap=True)
+    for i in (-found.model.prior).argsort(kind="stable")[:8].tolist():
+        values = (found.model.prior[i], released.truth[i], found.values[i])
+        interval = f"{low[i]:.3f} … {high[i]:.3f}"
+        shown.add_row(str(found.categories[i]), *(f"{value:.3f}" for value in values), interval)
+    console.print(shown)
+    print_note(found.words())
+    console.print()

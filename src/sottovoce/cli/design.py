@@ -1,0 +1,97 @@
+"""The command design: a card for one sampler, and a certified mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import ParameterError, PriorError
+from ..planning.cards import card
+from ..prior import FROM_USERS
+from ..release.certify import certify
+from ..release.mechanism_file import save_mechanisms
+from ..tables import files
+from .app import (
+    AsJson,
+    By,
+    Count,
+    Epsilons,
+    Force,
+    Item,
+    PriorFile,
+    Smoothing,
+    app,
+    public_data,
+)
+from .parsing import parse_sampler
+from .terminal import plain, print_card, print_json, print_note
+
+
+@app.command()
+def design(
+    prior_file: PriorFile,
+    epsilon: Epsilons,
+    sampler: Annotated[
+        str, typer.Option("--sampler", "-s", help="Such as kernel-clip or blend:weight=0.3.")
+    ] = "kernel-clip",
+    item: Item = "item",
+    count: Count = None,
+    by: By = None,
+    smoothing: Smoothing = 0.0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Certify, and write the mechanism to this JSON file."),
+    ] = None,
+    accept_prior_from_users: Annotated[
+        bool,
+        typer.Option("--accept-prior-from-users", help="Certify on a prior made from the users it serves."),
+    ] = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """A card for one sampler: what it keeps and how bad it can get; with -o also a certified mechanism.
+
+    \b
+    Examples:
+      sottovoce design survey.csv --epsilon 2
+      sottovoce design survey.csv -e 2 -e 4 -s prior-minimax --by group
+      sottovoce design survey.csv -e 2 --by group -o mechanism.json
+    """
+    make, options = parse_sampler(sampler)
+    if output is not None and len(epsilon) != 1:
+        raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilon)}")
+    if output is not None:
+        files.check_writable(output, prior_file, force=force)
+        if output.suffix.lower() != ".json":
+            raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
+    public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    samplers = {
+        (group, one): make(prior, one, **options) for group, prior in public.priors.items() for one in epsilon
+    }
+    if output is not None:
+        if any(prior.made_from_users for prior in public.priors.values()) and not accept_prior_from_users:
+            raise PriorError(
+                f"{prior_file}: {FROM_USERS} If it is about other people, make it with: sottovoce prior "
+                f"--public -o prior.json; for an experiment say --accept-prior-from-users"
+            )
+        mechanisms = {
+            group: certify(one, accept_prior_from_users=accept_prior_from_users)
+            for (group, _), one in samplers.items()
+        }
+        digest = save_mechanisms(mechanisms, public.by, output, replace=force)
+        print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
+        if public.by is not None:
+            print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
+    made = [card(one, group=group) for (group, _), one in samplers.items()]
+    print_note(
+        f"{prior_file.name}: {plain(public.how)}. It must be public data, not counts of the users to be "
+        f"served."
+    )
+    if as_json:
+        print_json([asdict(one) for one in made])
+        return
+    for one in made:
+        print_card(one)

@@ -1,0 +1,187 @@
+"""The collector's command: estimate. It parses, calls and prints; no mathematics here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from .. import _validate
+from ..collecting.estimation import Estimate, estimate
+from ..collecting.model import model_of
+from ..collecting.reports import count_reports
+from ..errors import EstimateError, ParameterError
+from ..prior import FROM_USERS
+from ..release.mechanism_file import load_mechanisms
+from ..tables import files
+from .app import (
+    AsJson,
+    Force,
+    MechanismPath,
+    RowsOutput,
+    app,
+)
+from .terminal import console, number, print_json, print_note, shown_text, working
+
+LISTED = 25
+
+
+@app.command("estimate")
+def estimate_command(
+    mechanism_file: MechanismPath,
+    reports: Annotated[
+        Path,
+        typer.Argument(
+            help="Made by: sottovoce release … -o reports.csv; a row per user.", show_default=False
+        ),
+    ],
+    item: Annotated[str, typer.Option(help="Column of the released category.")] = "item",
+    user: Annotated[
+        str | None, typer.Option(help="Column of the user; default user if there: nobody counts twice.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Group column of the reports; default the one the mechanism file was made with."),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that hold for all categories at once.")
+    ] = False,
+    likeliest: Annotated[
+        bool, typer.Option("--likeliest", help="Add the maximum-likelihood distribution (biased).")
+    ] = False,
+    share: Annotated[float, typer.Option(help="Share of malicious reports to reckon with.")] = 0.01,
+    output: RowsOutput = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw prior, estimate and intervals into this file (.png, .pdf).")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """What the users are like on average, from their private reports.
+
+    \b
+    Examples:
+      sottovoce estimate mechanism.json reports.csv --picture estimate.png
+      sottovoce estimate mechanism.json reports.csv --level 0.99 --json
+    """
+    _validate.fraction(share=share)
+    if output is not None:
+        files.check_writable(output, mechanism_file, reports, force=force)
+    _check_picture(picture, force)
+    loaded = load_mechanisms(mechanism_file)
+    mechanisms = loaded.mechanisms
+    if by is not None and loaded.by is None:
+        raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+    by = by or loaded.by  # the reports are public, their group column too
+    models: Any = {group: model_of(one) for group, one in mechanisms.items()}
+    with working(f"counting {reports.name}"), files.prefix_errors(reports):
+        counts = count_reports(reports, models if by else models["all"], item=item, user=user, by=by)
+    found = {group: estimate(mechanisms[group], one, level=level) for group, one in counts.items()}
+    rows = [
+        {**({"group": group} if by else {}), **row}
+        for group, one in found.items()
+        for row in _rows(one, simultaneous, likeliest)
+    ]
+    if output is not None:
+        files.write_rows(rows, output, replace=force)
+        print_note(f"written to {output}")
+    if picture is not None:
+        _draw(found, picture)
+        print_note(f"drawn into {picture}")
+    if any(mechanisms[group].prior_from_users for group in found):
+        print_note(FROM_USERS)
+    if as_json:
+        print_json(
+            [
+                {"group": group, **_facts(one, share), "rows": _rows(one, simultaneous, likeliest)}
+                for group, one in found.items()
+            ]
+        )
+        return
+    for group, one in found.items():
+        _print(group, one, share, simultaneous, likeliest)
+
+
+def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str, Any]]:
+    low, high = found.interval(simultaneous=simultaneous)
+    rows = found.to_dicts()
+    for i, row in enumerate(rows):
+        row["low"], row["high"] = float(low[i]), float(high[i])
+        if likeliest:
+            row["likeliest"] = float(found.likeliest[i])
+    return rows
+
+
+def _facts(found: Estimate, share: float) -> dict[str, Any]:
+    return {
+        "mechanism": found.model.digest,
+        "sampler": found.model.name,
+        "epsilon": found.model.epsilon,
+        "reports": found.reports,
+        "level": found.level,
+        "unbiased": found.unbiased,
+        "bias_bound": found.bias_bound,
+        "moved_by_one": found.moved_by(reports=1),
+        "malicious_share": share,
+        "moved_by_share": found.moved_by(share=share),
+        "note": found.words(),
+    }
+
+
+def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeliest: bool) -> None:
+    """The largest values first, with their intervals."""
+    title = None if group == "all" else shown_text(group)
+    shown = Table(title=title, box=None, header_style="bold")
+    band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
+    extra = ["likeliest"] if likeliest else []
+    for column in ("category", "reports", "prior", "estimate", band, "projected", "shrunk", *extra):
+        shown.add_column(column, justify="left" if column == "category" else "right", no_wrap=True)
+    rows = _rows(found, simultaneous, likeliest)
+    rows.sort(key=lambda row: -row["estimate"])
+    for row in rows[:LISTED]:
+        interval = f"{row['low']:.4f} … {row['high']:.4f}"
+        more = [f"{row['likeliest']:.4f}"] if likeliest else []
+        shown.add_row(
+            shown_text(row["category"]),
+            f"{row['reports']:,.0f}",
+            number(row["prior"]),
+            f"{row['estimate']:.4f}",
+            interval,
+            f"{row['projected']:.4f}",
+            f"{row['shrunk']:.4f}",
+            *more,
+        )
+    console.print(shown)
+    if len(rows) > LISTED:
+        print_note(f"and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
+    print_note(found.words())
+    print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
+    if share != 0.01:
+        print_note(
+            f"A share of {share:g} malicious reports can move a value by {found.moved_by(share=share):.2g}."
+        )
+    console.print()
+
+
+def _check_picture(path: Path | None, force: bool) -> None:
+    fits = path is None or (path.suffix.lower() in (".png", ".pdf", ".svg") and path.parent.is_dir())
+    if not fits or (path is not None and path.is_dir()):
+        raise EstimateError(f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists")
+    if path is not None and path.exists() and not force:
+        raise EstimateError(f"{path} is there already: choose another name, or say --force to replace it")
+
+
+def _draw(found: dict[str, Estimate], path: Path) -> None:
+    from ..pictures import plots
+
+    figure = plots.new_figure(9, 3.6 * len(found))
+    for axes, (group, one) in zip(
+        figure.subplots(len(found), 1, squeeze=False).flat, found.items(), strict=True
+    ):
+        plots.plot_estimate(one, axes)
+        axes.set_title("" if group == "all" else group)
+    figure.axes[0].legend(fontsize=8)
+    plots.save_figure(figure, path)

@@ -1,0 +1,162 @@
+"""The command ledger: make one on purpose, and look at what was charged. It parses, calls and prints."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ..release.charges import MICRO, epsilon_text
+from ..release.ledger import Ledger
+from .app import (
+    AsJson,
+    app,
+)
+from .terminal import console, print_json, print_note, shown_text
+
+ledger_app = typer.Typer(
+    help="A budget of epsilon per user and epoch: make one on purpose, and see what was charged.",
+    no_args_is_help=True,
+)
+app.add_typer(ledger_app, name="ledger")
+
+LedgerFile = Annotated[
+    Path, typer.Argument(help="Made by: sottovoce ledger create budget.db --budget 4", show_default=False)
+]
+User = Annotated[str, typer.Argument(help="The user's name, as in the table.", show_default=False)]
+Epoch = Annotated[str | None, typer.Option(help="The period that is meant, such as 2026-11.")]
+
+
+@ledger_app.command("create")
+def create(
+    ledger: Annotated[Path, typer.Argument(help="The file to make.", show_default=False)],
+    budget: Annotated[str, typer.Option(help="Epsilon per user and epoch, such as 4, 0.5 or 1/3.")],
+    lifetime: Annotated[
+        str | None, typer.Option(help="Epsilon per user in all epochs together; default no bound.")
+    ] = None,
+    witness: Annotated[
+        Path | None,
+        typer.Option(help="Where its witness stands, best on another volume; default beside the file."),
+    ] = None,
+) -> None:
+    """Start an empty ledger. Nothing that exists is ever overwritten.
+
+    \b
+    Examples:
+      sottovoce ledger create budget.db --budget 4
+      sottovoce ledger create budget.db --budget 2 --lifetime 12 --witness /other/volume/budget.witness
+    """
+    made = Ledger.create(ledger, budget=budget, lifetime=lifetime, witness=witness)
+    print_note(
+        f"a new ledger starts at {made.path} (witness {made.witness}): nobody is charged for anything "
+        f"before it"
+    )
+
+
+@ledger_app.command("show")
+def show(ledger: LedgerFile, as_json: AsJson = False) -> None:
+    """What a ledger allows, and how many users were charged.
+
+    \b
+    Examples:
+      sottovoce ledger show budget.db
+    """
+    book = Ledger.open(ledger)
+    facts = {
+        "path": str(book.path),
+        "witness": str(book.witness),
+        "budget": _text(book.budget),
+        "lifetime": None if book.lifetime is None else _text(book.lifetime),
+        "users": book.users(),
+        "epochs": len(book.epochs()),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("ledger", shown_text(facts["path"]))
+    grid.add_row("witness", shown_text(facts["witness"]))
+    grid.add_row("ε per user and epoch", str(facts["budget"]))
+    grid.add_row("ε per user in all", str(facts["lifetime"] or "no bound"))
+    grid.add_row("users ever charged", f"{facts['users']:,}")
+    grid.add_row("epochs", f"{facts['epochs']:,}")
+    console.print(grid)
+
+
+@ledger_app.command("epochs")
+def epochs(ledger: LedgerFile, as_json: AsJson = False) -> None:
+    """The epochs of a ledger, with what was charged in each.
+
+    \b
+    Examples:
+      sottovoce ledger epochs budget.db --json
+    """
+    found = Ledger.open(ledger).epochs()
+    rows = [{"epoch": one.epoch, "users": one.users, "epsilon": _text(one.epsilon)} for one in found]
+    if as_json:
+        print_json(rows)
+        return
+    shown = Table(box=None, header_style="bold")
+    for column in ("epoch", "users", "ε in all"):
+        shown.add_column(column, justify="left" if column == "epoch" else "right")
+    for row in rows:
+        shown.add_row(shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", str(row["epsilon"]))
+    console.print(shown)
+
+
+@ledger_app.command("left")
+def left(ledger: LedgerFile, user: User, epoch: Epoch = None, as_json: AsJson = False) -> None:
+    """How much epsilon one user may still spend in an epoch.
+
+    \b
+    Examples:
+      sottovoce ledger left budget.db member-0001 --epoch 2026-11
+    """
+    book = Ledger.open(ledger)
+    meant = book.epoch_meant(epoch)
+    _print_amount("left", _text(book.left(user, meant)), {"epoch": meant}, as_json)
+
+
+@ledger_app.command("total")
+def total(ledger: LedgerFile, user: User, as_json: AsJson = False) -> None:
+    """How much epsilon one user has spent in all epochs together.
+
+    \b
+    Examples:
+      sottovoce ledger total budget.db member-0001
+    """
+    _print_amount("total", _text(Ledger.open(ledger).total(user)), {}, as_json)
+
+
+@ledger_app.command("grant")
+def grant(
+    ledger: LedgerFile,
+    user: User,
+    more: Annotated[str, typer.Argument(help="Epsilon to add, such as 1 or 0.5.", show_default=False)],
+    epoch: Epoch = None,
+) -> None:
+    """Allow one user more epsilon in one epoch; their next release there is a new one.
+
+    \b
+    Examples:
+      sottovoce ledger grant budget.db member-0001 1 --epoch 2026-11
+    """
+    book = Ledger.open(ledger)
+    meant = book.epoch_meant(epoch)
+    book.grant(user, more, meant)
+    print_note(f"granted; ε = {_text(book.left(user, meant))} is left to this user")
+
+
+def _text(amount: Fraction) -> str:
+    """A budget as a decimal number, exactly."""
+    return epsilon_text(int(amount * MICRO))
+
+
+def _print_amount(what: str, amount: str, more: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        print_json({what: amount, **more})
+    else:
+        console.print(amount, highlight=False)

@@ -1,0 +1,55 @@
+"""Samplers and divergences as one types them: kernel-clip, blend:weight=0.3, alpha:order=2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import divergences
+from ..divergences import DIVERGENCES, FDivergence
+from ..errors import ParameterError
+from ..samplers import catalogue
+from ..samplers.base import Sampler
+
+
+def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float]]:
+    """Split name:key=value,key=value; hyphens and underscores are the same, so are cases of letters."""
+    head, _, tail = text.partition(":")
+    name = head.strip().lower().replace("-", "_")
+    if name not in known:
+        names = ", ".join(k.replace("_", "-") for k in known)
+        raise ParameterError(f"{what} must be one of {names}, got {head!r}")
+    options: dict[str, float] = {}
+    for pair in filter(None, tail.split(",")):
+        key, equals, value = pair.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or key.strip() in options:
+            raise ParameterError(f"{what} options look like {head}:name=number, each once, got {pair!r}")
+        options[key.strip()] = number
+    return name, options
+
+
+def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, float]]:
+    """kernel-clip, blend:weight=0.3 → its constructor and options."""
+    name, options = _parse(text, "sampler", list(catalogue.SAMPLERS))
+    allowed = {"blend": ["weight"], "local_minimax": ["gamma"]}.get(name, [])
+    for key in options:
+        if key not in allowed:
+            takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
+            raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
+    return catalogue.SAMPLERS[name], options
+
+
+def parse_divergence(text: str) -> FDivergence:
+    """tv, alpha:order=2 → the divergence."""
+    takes = {"alpha": "order", "hockey_stick": "gamma"}
+    name, options = _parse(text, "divergence", [*DIVERGENCES, *takes])
+    if list(options) != ([takes[name]] if name in takes else []):
+        form = f"{name}:{takes[name]}=2" if name in takes else name
+        raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
+    if name in DIVERGENCES:
+        return DIVERGENCES[name]
+    made: FDivergence = getattr(divergences, name)(*options.values())
+    return made

@@ -1,0 +1,270 @@
+"""The command release: it parses, checks, charges, draws and writes; no mathematics here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.progress import Progress
+
+from ..collecting.model import model_prior
+from ..errors import ParameterError, SottovoceError, TableError
+from ..planning.prior_check import check_public, moments
+from ..prior import FROM_USERS
+from ..release.charges import Receipt, Request, request
+from ..release.ledger import Ledger
+from ..release.mechanism import Mechanism
+from ..release.mechanism_file import MechanismFile, Policy, load_mechanisms
+from ..tables import files
+from ..tables.inputs import read_user_groups
+from ..users import Users
+from .app import (
+    Digest,
+    Force,
+    MaxEpsilon,
+    MechanismPath,
+    Other,
+    RequirePublicPrior,
+    Wide,
+    app,
+)
+from .interruption import Interruptions
+from .terminal import errors, plain, print_note, working
+
+BATCH = 100_000
+"""Users per batch of the command: drawn, remembered and shown as one step."""
+
+
+@app.command()
+def release(
+    mechanism_file: MechanismPath,
+    table: Annotated[
+        Path,
+        typer.Argument(help="Private histories: a row per user and item.", show_default=False),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Where to write (.csv, .parquet or .json), whole or not at all."),
+    ],
+    user: Annotated[str, typer.Option(help="Column of the user.")] = "user",
+    item: Annotated[str, typer.Option(help="Column of the category.")] = "item",
+    weight: Annotated[
+        str | None, typer.Option(help="Column of weights; default weight or count if there.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Group column of the table, for a file of groups. Its values are published in clear."
+        ),
+    ] = None,
+    wide: Wide = False,
+    unknown: Annotated[
+        str,
+        typer.Option(help="Items that the mechanism does not know: error, drop their rows, or other."),
+    ] = "error",
+    other: Other = "other",
+    unknown_groups: Annotated[
+        str, typer.Option(help="Groups of users that have no mechanism: error, or drop them.")
+    ] = "error",
+    several_groups: Annotated[
+        str,
+        typer.Option(help="Users with several groups: error, or allow, which publishes the set of them."),
+    ] = "error",
+    ledger: Annotated[
+        Path | None, typer.Option(help="Charge every user here first; made by: sottovoce ledger create.")
+    ] = None,
+    epoch: Annotated[
+        str | None, typer.Option(help="The period a charge belongs to, such as 2026-11.")
+    ] = None,
+    exhausted: Annotated[
+        str, typer.Option(help="Users with too little budget left: error, or skip them.")
+    ] = "error",
+    max_epsilon: MaxEpsilon = None,
+    digest: Digest = None,
+    require_public_prior: RequirePublicPrior = False,
+    prior_is_public: Annotated[
+        bool,
+        typer.Option(
+            "--prior-is-public", help="Release although the prior cannot be told from these users' average."
+        ),
+    ] = False,
+    force: Force = False,
+) -> None:
+    """Release one private category per user, in exact arithmetic, from the operating system's randomness.
+
+    Refused means nothing spent: everything is checked before anybody is charged.
+
+    \b
+    Examples:
+      sottovoce release mechanism.json members.csv -o reports.csv --by group
+      sottovoce ledger create budget.db --budget 4
+      sottovoce release mechanism.json members.csv -o reports.parquet --by group \\
+          --ledger budget.db --epoch 2026-11
+    """
+    files.check_writable(output, mechanism_file, table, force=force)
+    if user == item or {user, item, by} & {"epsilon", "mechanism"}:
+        raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
+    rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=require_public_prior)
+    loaded = load_mechanisms(mechanism_file, policy=rules)
+    by = released_column(by, loaded, pinned=digest is not None)
+    if ledger is None and (epoch is not None or exhausted != "error"):
+        raise ParameterError("--epoch and --exhausted need --ledger")
+    book = None if ledger is None else Ledger.open(ledger)
+    if book is not None:
+        epoch = book.epoch_meant(epoch)  # before the table is read
+    with working(f"reading {table.name}"):
+        groups, how = read_user_groups(
+            table,
+            loaded.mechanisms,
+            user=user,
+            item=item,
+            weight=weight,
+            by=by,
+            wide=wide,
+            unknown=unknown,
+            other=other,
+            empty="skip",
+            unknown_groups=unknown_groups,
+            several_groups=several_groups,
+        )
+    print_note(f"{table.name}: {how}.")
+    _check_public(loaded.mechanisms, groups, prior_is_public)
+    if by is not None:
+        print_note(f"The group of every user, column {plain(by)!r}, is published in clear.")
+    rows = _Release(loaded.mechanisms, groups, (user, by, item))
+    if book is None:
+        _run(rows, output, force)
+        print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
+    else:
+        _run(rows, output, force, book=book, epoch=epoch, exhausted=exhausted)
+
+
+def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:
+    """The group column: the one the releasing side names, or the file's own if the whole file is pinned."""
+    if loaded.by is None:
+        if by is not None:
+            raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
+        return None
+    if by is None and not pinned:
+        raise ParameterError(
+            f"this file holds a mechanism per group, and it asks for the column {plain(loaded.by)!r}. Each "
+            f"user's value in that column is published in clear beside the release. If it may be, name the "
+            f"column with --by, or pin the whole file with --digest"
+        )
+    return by or loaded.by
+
+
+def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], accepted: bool) -> None:
+    """Refuse to release against a prior that seems to be made from these users, unless that is admitted."""
+    if any(mechanisms[group].prior_from_users for group in groups):
+        print_note(FROM_USERS)
+        return
+    if not accepted:
+        doubtful = check_public(
+            {group: model_prior(mechanisms[group]) for group in groups},
+            {group: moments(users) for group, users in groups.items() if len(users)},
+            "--prior-is-public",
+        )
+        if doubtful:
+            print_note(doubtful)
+
+
+@dataclass
+class _Release:
+    """What is to be released, and the rows that have come out."""
+
+    mechanisms: dict[str, Mechanism]
+    groups: dict[str, Users]
+    names: tuple[str, str | None, str]
+    rows: list[dict[str, object]] = field(default_factory=list)
+    receipt: Receipt | None = None
+
+    def add(self, group: str, who: Sequence[object], answers: Sequence[object]) -> None:
+        user, by, item = self.names
+        mechanism = self.mechanisms[group]
+        place = {by: group} if by else {}
+        about = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
+        self.rows += [
+            {user: one, **place, item: answer, **about} for one, answer in zip(who, answers, strict=True)
+        ]
+
+    def requests(self) -> dict[str, Request]:
+        grouped = self.names[1] is not None
+        return {
+            name: request(self.mechanisms[name], users.ids, users.p, group=name if grouped else "")
+            for name, users in self.groups.items()
+            if len(users)
+        }
+
+    def spent(self) -> str:
+        """What an interruption or a failure has cost, in words."""
+        if self.receipt is None or not self.receipt.charged:
+            return "nobody was charged"
+        return f"{self.receipt.charged:,} releases were charged; running again costs nothing more"
+
+
+def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
+    """Charge, draw and write; whatever stops it, the last line says what it has cost."""
+    with Interruptions() as interruptions:
+        try:
+            _draw(work, interruptions, **charging)
+            with interruptions.held_back():
+                files.write_rows(work.rows, output, replace=force)
+        except KeyboardInterrupt:
+            print_note(f"interrupted: nothing was written, {work.spent()}")
+            raise typer.Exit(130) from None
+        except FileExistsError:
+            raise TableError(f"{output} is there already, since a moment ago; {work.spent()}") from None
+        except OSError as problem:
+            raise TableError(f"{output} cannot be written: {problem.strerror}; {work.spent()}") from None
+        except SottovoceError as problem:
+            if work.receipt is None:
+                raise
+            raise type(problem)(f"{problem}; {work.spent()}") from None
+    print_note(f"{len(work.rows):,} releases, one category for each user and group, into {output}")
+
+
+def _draw(
+    work: _Release,
+    interruptions: Interruptions,
+    book: Ledger | None = None,
+    epoch: str | None = None,
+    exhausted: str = "error",
+) -> None:
+    """Fill the rows, batch by batch; with a ledger everybody is charged first, in one commit."""
+    asked = {} if book is None else work.requests()
+    kept = {name: np.arange(len(users)) for name, users in work.groups.items()}
+    if book is not None:
+        meant = book.epoch_meant(epoch)
+        if not book.knows(meant):
+            shown = f"epoch {meant!r}" if meant else "an epoch without a name"
+            print_note(f"{shown} is new to this ledger: everybody has the whole budget in it.")
+        with working("charging"), interruptions.held_back():
+            work.receipt = book.charge(list(asked.values()), epoch=meant, exhausted=exhausted)
+        kept = dict(zip(asked, work.receipt.kept, strict=True))
+        print_note(_said(work.receipt))
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        task = progress.add_task("releasing", total=sum(map(len, kept.values())))
+        for name, places in kept.items():
+            users = work.groups[name]
+            for begin in range(0, len(places), BATCH):
+                part = places[begin : begin + BATCH]
+                answers = (
+                    work.mechanisms[name].release_many(users.p[part])
+                    if book is None
+                    else book.answers(asked[name], meant, part)
+                )
+                work.add(name, [users.ids[i] for i in part.tolist()], list(answers))
+                progress.advance(task, len(part))
+
+
+def _said(receipt: Receipt) -> str:
+    """What was charged, repeated and left out, in words."""
+    words = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
+    if receipt.left_out:
+        words += f", {receipt.left_out:,} left out: their users have too little budget left"
+    return words + "."

@@ -1,0 +1,129 @@
+"""How the command line shows things: rich tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .._atomic import inf_to_null
+from ..demo import averages
+from ..planning.cards import Card
+from ..planning.comparison import Comparison
+from ..prior import FROM_USERS
+
+console = Console()
+errors = Console(stderr=True)
+if not console.is_terminal:
+    console.width = 250  # into a file or a pipe nothing is cut
+NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
+
+
+def print_note(text: str) -> None:
+    """A remark beside the result, on standard error, out of the way of programs."""
+    errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """A spinner beside work of unknown length, where there is a terminal to show it."""
+    return errors.status(what) if errors.is_terminal else nullcontext()
+
+
+def plain(value: object) -> str:
+    """Text without control characters, which could rewrite a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+
+
+def shown_text(value: object) -> str:
+    """A name as it can be printed anywhere: markup and control characters made harmless."""
+    return escape(plain(value))
+
+
+def print_card(card: Card) -> None:
+    """The card of one sampler."""
+    kept = "yes: data equal to the public data are released undistorted" if card.keeps_prior else "no"
+    one = "yes: the sampler is linear" if card.linear else "no: the clip needs the user's whole p"
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("sampler", f"[bold]{shown_text(card.sampler)}[/bold] for {shown_text(card.group)}")
+    facts.add_row("epsilon", f"{card.epsilon:g}")
+    facts.add_row("categories", f"{card.categories:,}")
+    rarest = shown_text(card.rarest_category)
+    facts.add_row("smallest probability", f"{card.smallest_probability:.4g} ({rarest})")
+    facts.add_row("keeps the prior", kept)
+    facts.add_row("one record is enough", one)
+    needed = "never: its reports only tell what was released"
+    if card.reports_needed is not None:
+        needed = f"{card.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
+    facts.add_row("reports to estimate", needed)
+    facts.add_row("prior digest", card.prior_digest[:16])
+    console.print(facts)
+    if card.prior_from_users:
+        console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
+    table = Table(box=None, header_style="bold")
+    columns = ("worst case", "this", "rand. resp.", "mollifier", "paper's bound", "best keeping q")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "worst case" else "right", no_wrap=True)
+    for row in card.worst_cases:
+        rivals = (row.randomized_response, row.relative_mollifier, row.paper_bound, row.prior_minimax)
+        table.add_row(row.divergence, *map(number, (row.this, *rivals)))
+    console.print(table)
+    console.print()
+
+
+def print_comparison(table: Comparison) -> None:
+    """One line per row; on a narrow terminal fewer statistics, so that no number is cut."""
+    wide = console.width >= 110
+    columns = (
+        ("mean", "median", "p90", "p99", "maximum", "worst_case") if wide else ("mean", "p99", "maximum")
+    )
+    grouped = any(row.group != "all" for row in table)
+    shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+    for column in [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns, "keeps q"]:
+        side = column in ("group", "sampler", "f")
+        shown.add_column(column.replace("_", " "), justify="left" if side else "right", no_wrap=not side)
+    for row in table:
+        shown.add_row(
+            *([shown_text(row.group)] if grouped else []),
+            f"{row.epsilon:g}",
+            shown_text(row.sampler),
+            shown_text(row.divergence),
+            f"{row.users:,}",
+            *(number(getattr(row, column)) for column in columns),
+            "yes" if row.keeps_prior else "no",
+        )
+    console.print(shown)
+    if table.prior_from_users:
+        print_note(FROM_USERS)
+    if not wide:
+        print_note("More columns in a wider window, or with --json.")
+
+
+def print_averages(table: Comparison) -> None:
+    """Mean and maximum TV per sampler and epsilon, averaged over groups."""
+    title = "TV to the member's own taste, mean/maximum"
+    shown = Table(title=title, box=None, header_style="bold", padding=(0, 1, 0, 0))
+    shown.add_column("sampler", no_wrap=True)
+    for epsilon in dict.fromkeys(row.epsilon for row in table):
+        shown.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
+    shown.add_column("q kept", justify="right", no_wrap=True)
+    for name, cells, keeps in averages(table):
+        shown.add_row(name, *cells, "yes" if keeps else "no")
+    console.print(shown)
+
+
+def number(value: float) -> str:
+    """Four digits that stay readable from 1e-9 to 1e9."""
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output; null stands for infinity, which JSON does not have."""
+    sys.stdout.write(json.dumps(inf_to_null(value), indent=2, ensure_ascii=True) + "\n")

@@ -1,0 +1,1 @@
+"""What arrives: reports and estimates."""

@@ -1,0 +1,169 @@
+"""What the collector knows about a mechanism: categories, prior, and how to undo it where that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .._validate import FloatArray
+from ..divergences import TV
+from ..errors import EstimateError, ParameterError
+from ..prior import Category
+from ..release.box_engine import BoxEngine
+from ..release.exact import Box
+from ..release.linear_engines import KernelEngine, ResponseEngine
+from ..release.mechanism import Mechanism
+from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
+from ..samplers.minimax import MinimaxKernel, sum_after, sum_before
+from ..samplers.response import ResponseKernel
+
+
+class Invertible(Protocol):
+    """A kernel that can be undone."""
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK."""
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv."""
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹."""
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category, of its column of K⁻¹: the second moment under y, and the range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A mechanism as the collector sees it; `kernel` is None where reports only tell the released law."""
+
+    name: str
+    categories: Sequence[Category]
+    prior: FloatArray
+    epsilon: float
+    kernel: Invertible | None
+    worst_distance: float  # the largest TV between a user's law and the law released for them
+    digest: str | None = None
+
+
+class CertifiedKernel:
+    """The integer kernel that was shipped, not the real-valued one it approximates.
+
+    Its inverse is the closed form's, corrected by what the closed form leaves over: the integers differ from
+    it by a relative 2^-44 or, for hard priors and large ε, more.
+    """
+
+    def __init__(self, engine: KernelEngine, epsilon: float) -> None:
+        kernel = engine.kernel
+        total = kernel.total
+        low, own, prior = (np.array(part, dtype=np.int64) for part in (kernel.low, kernel.own, kernel.prior))
+        before, behind = np.cumsum(low) - low, total - np.cumsum(prior)
+        self._order = np.array(engine.order, dtype=np.intp)
+        self._low, self._own, self._q = low / total, own / total, prior / total
+        rest = (total - before - own) / total  # R_x, what row x spreads over the categories after x
+        self._tail = np.divide(rest, behind / total, out=np.zeros(len(low)), where=behind > 0)
+        q = np.empty(len(low))
+        q[self._order] = self._q
+        self.closed = MinimaxKernel(q, epsilon)
+
+    def _unsort(self, values: FloatArray) -> FloatArray:
+        out = np.empty_like(values)
+        out[self._order] = values
+        return out
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK with the integers' entries."""
+        p = p[self._order]
+        return self._unsort(self._low * sum_after(p) + self._own * p + self._q * sum_before(p * self._tail))
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv with the integers' entries."""
+        v = v[self._order]
+        return self._unsort(sum_before(self._low * v) + self._own * v + self._tail * sum_after(self._q * v))
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹, the closed form corrected until what is left over stops shrinking."""
+        p = self.closed.inverse(y)
+        left = y - self.apply(p)
+        for step in range(40):
+            better = p + self.closed.inverse(left)
+            rest = y - self.apply(better)
+            if step >= 2 and np.abs(rest).max() >= np.abs(left).max() / 2:
+                break
+            p, left = better, rest
+        return p
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The closed form's, which is close enough for an error bar."""
+        return self.closed.inverse_columns(y)
+
+
+def model_of(mechanism: Mechanism | Sampler) -> Model:
+    """What a collector can do with the reports of this mechanism; refuses what cannot be identified."""
+    if isinstance(mechanism, Mechanism):
+        return _of_mechanism(mechanism)
+    # The library's own first: asking a protocol evaluates every property, which is dear for ten million.
+    if not isinstance(mechanism, KernelSampler | ClipSampler) and not isinstance(mechanism, Sampler):
+        raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
+    kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else None
+    if isinstance(kernel, ResponseKernel):
+        _check_response(label(mechanism), kernel.invertible)
+    return Model(
+        label(mechanism),
+        mechanism.prior.categories,
+        mechanism.prior.probabilities,
+        mechanism.epsilon,
+        kernel,  # type: ignore[arg-type]
+        mechanism.worst_case(TV),
+    )
+
+
+def model_prior(mechanism: Mechanism) -> FloatArray:
+    """The prior of a mechanism, from its integer weights, in the order of its categories."""
+    engine, total = mechanism.engine, 1 << mechanism.bits
+    if isinstance(engine, KernelEngine):
+        q = np.empty(len(engine.order))
+        q[np.array(engine.order, dtype=np.intp)] = np.array(engine.kernel.prior, dtype=np.int64) / total
+        return q
+    return np.array(engine.prior, dtype=np.int64) / total  # type: ignore[attr-defined]
+
+
+def _of_mechanism(mechanism: Mechanism) -> Model:
+    engine, epsilon = mechanism.engine, float(mechanism.epsilon)
+    kernel: Invertible | None = None
+    worst = 0.0
+    if isinstance(engine, KernelEngine):
+        kernel = CertifiedKernel(engine, epsilon)
+    elif isinstance(engine, ResponseEngine):
+        _check_response(mechanism.sampler, len(engine.kept) == engine.categories)
+        kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
+    elif isinstance(engine, BoxEngine):
+        worst = _worst_distance(engine.box, 1 << mechanism.bits)
+    return Model(
+        mechanism.sampler,
+        mechanism.categories,
+        model_prior(mechanism),
+        epsilon,
+        kernel,
+        worst,
+        mechanism.digest,
+    )
+
+
+def _worst_distance(box: Box, total: int) -> float:
+    """1 − min_i min(high_i, N − Σ_{j≠i} low_j)/N, at a user who holds only category i."""
+    spare = total - sum(box.low)
+    most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
+    return 1 - most / total
+
+
+def _check_response(name: str, invertible: bool) -> None:
+    if not invertible:
+        raise EstimateError(
+            f"{name} never releases some of its categories, so their share cannot be told from the reports; "
+            f"collect with minimax_kernel or randomized_response, or at a larger epsilon"
+        )

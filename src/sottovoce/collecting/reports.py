@@ -1,0 +1,95 @@
+"""Tables of reports: counted per category, and checked against the mechanism they claim to come from.
+
+`sottovoce release` writes a row per user with the released category, ε and the digest of the mechanism, so
+reports describe themselves. What does not fit is refused: another mechanism's reports, an unknown category, a
+user who reports twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._validate import FloatArray
+from ..errors import EstimateError, ParameterError
+from ..tables import tally
+from ..tables.frames import column_names, count_table
+from ..tables.tally import Tally
+from .model import Model
+
+
+def count_reports(
+    table: Any,
+    models: Model | Mapping[str, Model],
+    *,
+    item: str = "item",
+    user: str | None = None,
+    by: str | None = None,
+) -> dict[str, FloatArray]:
+    """How often each category was reported, by group ("all" without a group column).
+
+    Raises
+        TableError: a column is missing or malformed.
+        EstimateError: another mechanism's reports, unknown categories, users with more than one report.
+    """
+    if isinstance(models, Mapping) != (by is not None):
+        raise ParameterError("a mechanism per group needs the group column by=, and only then")
+    known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
+    columns = column_names(table)
+    described = "mechanism" in columns and all(one.digest is not None for one in known.values())
+    user = "user" if user is None and "user" in columns else user
+    weight = "count" if user is None and "count" in columns and item != "count" else None  # reports added up
+    counted = count_table(table, item=item, user=user, by=by, weight=weight)
+    filled = tally.filled_groups(counted)
+    tally.check_groups(filled, known, "error")
+    if described:
+        _check_digests(count_table(table, item="mechanism", by=by), known)
+    if user is not None:
+        _check_once(counted)
+    as_text = isinstance(table, str | Path)
+    return {name: _of_group(counted, name, known[name], as_text) for name in filled}
+
+
+def _check_digests(counted: Tally, known: Mapping[str, Model]) -> None:
+    """Refuse reports that were released with another mechanism than the one at hand."""
+    wrong = 0
+    for g, name in enumerate(counted.groups):
+        cells = counted.cells(g)
+        expected = known[name].digest
+        named = np.array([counted.items[i] == expected for i in counted.item[cells]], dtype=bool)
+        wrong += int(counted.rows[cells][~named].sum())
+    if wrong:
+        raise EstimateError(
+            f"{wrong} of {int(counted.rows.sum())} reports were released with another mechanism: their "
+            f"digest differs; take the mechanism file they were made with"
+        )
+
+
+def _check_once(counted: Tally) -> None:
+    """Refuse a user who reports twice within a group."""
+    who = np.stack([counted.group, counted.user])
+    _, position = np.unique(who, axis=1, return_inverse=True)
+    reports = np.bincount(position.ravel(), counted.rows)
+    several = int(np.count_nonzero(reports > 1))
+    if several:
+        raise EstimateError(
+            f"{several} of {len(reports)} users have more than one report: keep one each, or they count twice"
+        )
+
+
+def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
+    cells = counted.cells(counted.groups.index(name))
+    index = {str(one) if as_text else one: i for i, one in enumerate(model.categories)}
+    met, where = np.unique(counted.item[cells], return_inverse=True)
+    place = np.array([index.get(counted.items[i], -1) for i in met], dtype=np.intp)[where]
+    rows = counted.amount[cells]
+    strange = rows[place < 0].sum()
+    if strange:
+        raise EstimateError(
+            f"reports must be categories of the mechanism: {strange:g} of {rows.sum():g} are not; is it the "
+            f"mechanism they were released with?"
+        )
+    return np.bincount(place, rows, minlength=len(index)).astype(np.float64)

@@ -1,0 +1,1 @@
+"""Decide before anything is released: compare, tune, read cards, question a prior."""

@@ -1,0 +1,91 @@
+"""A card: what one sampler promises, beside the alternatives, before any user is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..collecting.estimation import how_many
+from ..divergences import DIVERGENCES
+from ..errors import SottovoceError
+from ..prior import Category
+from ..samplers.base import Sampler, label
+from ..samplers.catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The largest possible divergence of one user, for a sampler and its rivals.
+
+    `paper_bound` is the best of any linear sampler that keeps the prior, `prior_minimax` the best of any
+    sampler at all that keeps it.
+    """
+
+    divergence: str
+    this: float
+    randomized_response: float
+    relative_mollifier: float
+    paper_bound: float
+    prior_minimax: float
+
+
+@dataclass(frozen=True)
+class Card:
+    """The facts about a sampler that follow from its prior alone: public, if the prior is."""
+
+    group: str
+    sampler: str
+    epsilon: float
+    categories: int
+    smallest_probability: float
+    rarest_category: Category
+    linear: bool
+    keeps_prior: bool
+    prior_digest: str
+    prior_from_users: bool  # then the prior is not public: see `prior.FROM_USERS`
+    reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
+    worst_cases: tuple[WorstCase, ...]
+
+
+def card(sampler: Sampler, *, group: str = "all") -> Card:
+    """Collect the worst case for every divergence against its rivals.
+
+    >>> from sottovoce import Prior, kernel_clip
+    >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
+    >>> facts.rarest_category, round(facts.worst_cases[0].this, 3)
+    ('A', 0.931)
+    """
+    prior, epsilon = sampler.prior, sampler.epsilon
+    response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
+    best = prior_minimax(prior, epsilon)
+    return Card(
+        group=group,
+        sampler=label(sampler),
+        epsilon=epsilon,
+        categories=len(prior),
+        smallest_probability=prior.smallest,
+        rarest_category=prior.categories[int(prior.probabilities.argmin())],
+        linear=sampler.linear,
+        keeps_prior=sampler.keeps_prior,
+        prior_digest=prior.digest,
+        prior_from_users=prior.made_from_users,
+        reports_needed=_reports_needed(sampler),
+        worst_cases=tuple(
+            WorstCase(
+                divergence=name,
+                this=sampler.worst_case(f),
+                randomized_response=response.worst_case(f),
+                relative_mollifier=mollifier.worst_case(f),
+                paper_bound=optimal_utility(prior, epsilon, f),
+                prior_minimax=best.worst_case(f),
+            )
+            for name, f in DIVERGENCES.items()
+        ),
+    )
+
+
+def _reports_needed(sampler: Sampler) -> int | None:
+    """What a collector would need, where reports tell the population at all."""
+    try:
+        return how_many(sampler, 0.01)
+    except SottovoceError:
+        return None

@@ -1,0 +1,120 @@
+"""Choosing a blend weight, on public users only.
+
+A weight chosen by looking at private users is a function of their data, released without any noise:
+a leak. So the users have to be declared public, in words, before anything can be tuned on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import _validate
+from ..divergences import TV, FDivergence
+from ..errors import ParameterError
+from ..prior import Prior
+from ..samplers.base import ClipSampler
+from ..samplers.catalogue import blend
+from ..users import Users
+from .comparison import summarise
+
+OBJECTIVES = ("mean", "median", "p90", "p99", "maximum")
+WEIGHTS = np.linspace(0.0, 1.0, 41)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublicUsers:
+    """Users whose data are public (a published data set) or invented (a simulation).
+
+    Parameters
+        p: their distributions, a vector, an (m, n) array or scipy.sparse.
+        source: where they come from, in words a reviewer can check.
+
+    >>> PublicUsers([[0.5, 0.5], [1.0, 0.0]], source="a published survey")
+    PublicUsers(2 users, source='a published survey')
+    """
+
+    p: object
+    source: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, str) or not self.source.strip():
+            raise ParameterError(f"source must say in words where the users come from, got {self.source!r}")
+        if isinstance(self.p, Users):
+            raise ParameterError(
+                "p must not come from read_users, which reads private users; if these really are public, "
+                "pass their .p and say so in source"
+            )
+
+    @classmethod
+    def simulated(
+        cls,
+        prior: Prior,
+        *,
+        users: int = 2000,
+        records: int = 50,
+        concentration: float = 10.0,
+        rng: np.random.Generator | None = None,
+    ) -> PublicUsers:
+        """Invent users around the prior: p ~ Dirichlet(concentration·q), seen through `records` draws.
+
+        A small concentration makes users who differ much from the prior, a large one users like it.
+        Memory and time grow with users × categories.
+        """
+        if not (isinstance(users, int) and isinstance(records, int) and users >= 1 and records >= 1):
+            raise ParameterError(f"users and records must be whole numbers ≥ 1, got {users} and {records}")
+        alpha = _validate.positive(concentration=concentration) * prior.probabilities
+        generator = np.random.default_rng() if rng is None else rng
+        taste = generator.gamma(alpha, size=(users, len(prior)))
+        taste = np.maximum(taste, np.finfo(np.float64).tiny)
+        taste /= taste.sum(axis=1, keepdims=True)
+        counts = generator.multinomial(records, taste)
+        from scipy import sparse
+
+        source = f"simulated: {users} users of {records} records, concentration {concentration:g}"
+        return cls(sparse.csr_array(counts / records), source)
+
+    def __repr__(self) -> str:
+        shape: tuple[int, ...] = np.shape(self.p)  # type: ignore[call-overload]
+        return f"PublicUsers({shape[0] if len(shape) > 1 else 1} users, source={self.source!r})"
+
+
+def tuned(
+    prior: Prior,
+    epsilon: float,
+    public_users: PublicUsers,
+    *,
+    objective: str = "p99",
+    divergence: FDivergence = TV,
+) -> ClipSampler:
+    """The `blend` whose weight serves the public users best.
+
+    The weight is the one of 0, 0.025, …, 1 with the smallest `objective` (mean, median, p90, p99 or
+    maximum over the users) of the divergence; the smaller weight on ties.
+
+    Guarantees
+        ε-locally private and keeps the prior, like every blend. Choosing costs no privacy as long as
+        the users really are public: only a `PublicUsers` is accepted, never a bare array.
+
+    Raises
+        ParameterError: public_users is not a PublicUsers, or the objective is unknown.
+
+    >>> prior = Prior.from_counts({"a": 70, "b": 25, "c": 5})
+    >>> crowd = PublicUsers.simulated(prior, rng=np.random.default_rng(1))
+    >>> tuned(prior, 2.0, crowd, objective="mean").keeps_prior
+    True
+    """
+    if not isinstance(public_users, PublicUsers):
+        raise ParameterError(
+            f"public_users must be a PublicUsers, got {type(public_users).__name__}: a weight chosen on "
+            f"private users leaks; wrap public data as PublicUsers(p, source=...) or use "
+            f"PublicUsers.simulated(prior)"
+        )
+    _validate.one_of(OBJECTIVES, objective=objective)
+    scores = []
+    for weight in WEIGHTS:
+        values = blend(prior, epsilon, weight=weight).divergence(public_users.p, divergence)
+        scores.append(summarise(values)[objective])
+    best = blend(prior, epsilon, weight=float(WEIGHTS[int(np.argmin(scores))]))
+    return ClipSampler("tuned", prior, best.epsilon, best.floor, best.options)

@@ -1,0 +1,1 @@
+"""Certified integers: certify, draw, save, charge, audit."""

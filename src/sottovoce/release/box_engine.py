@@ -1,0 +1,167 @@
+"""How a category is drawn from a box: the exact clip, then one uniform word.
+
+Each engine holds certified integers, needs a fixed number of uniform words below N = 2^bits whatever the
+user's data are, and can state its law as exact fractions. There is no float in this file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CertificateError
+from .exact import Box, exact_clip
+from .spread import Spread
+from .weights import Weights
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+IntegerArray = npt.NDArray[np.int64]
+
+WALKED = 256
+"""With so many categories or fewer, what a capped user leaves over is spread by a walk over all of them."""
+
+
+class Engine(Protocol):
+    """Something that turns a user's whole numbers and some uniform words into a position."""
+
+    @property
+    def words(self) -> int:
+        """How many uniform words one release needs, always."""
+
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """The released category's position."""
+
+    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
+        """The same for every row, with one array per word."""
+
+    def law(self, weights: Weights) -> list[Fraction]:
+        """The exact probability of every category."""
+
+    def fields(self) -> dict[str, Any]:
+        """Its integers as plain values for a mechanism file."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxEngine:
+    """Clip samplers: the exact clip of the user's whole numbers into the box, drawn with one word."""
+
+    box: Box
+    prior: tuple[int, ...]
+    words: int = 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
+
+    @cached_property
+    def _before(self) -> tuple[int, ...]:
+        """Σ_{j<i} low_j, with Σlow at the end."""
+        return (0, *accumulate(self.box.low))
+
+    @cached_property
+    def _spread(self) -> Spread | None:
+        """The tables for capped users; whether there are any depends on public numbers alone."""
+        return Spread(self.box, self.prior) if len(self.prior) > WALKED else None
+
+    def prepare(self) -> None:
+        """Build every table now: neither the first user nor the first capped one should wait for them."""
+        _ = self._before, self._spread
+
+    def _capped(self, weights: Weights) -> bool:
+        """Whether everything the user has sits at its cap and units are still left."""
+        low, high = self.box.low, self.box.high
+        return sum([high[place] - low[place] for place, _ in weights]) < self.box.total - self._before[-1]
+
+    def _filled(self, weights: Weights) -> Weights:
+        """The weights that differ from the floor: those the user has, or all when these are capped.
+
+        Whatever was asked, the answer is looked at once more: outside the box nothing is released.
+        """
+        low, high = self.box.low, self.box.high
+        units = self._clipped(weights)
+        over = sum([unit - low[place] for place, unit in units])
+        inside = all(low[place] <= unit <= high[place] for place, unit in units)
+        if not inside or self._before[-1] + over != self.box.total:
+            raise CertificateError("a law left its box; nothing is released")
+        return units
+
+    def _clipped(self, weights: Weights) -> Weights:
+        """The exact clip of the user's whole numbers."""
+        low, high, total = self.box.low, self.box.high, self.box.total
+        places = [place for place, _ in weights]
+        own_low = [low[i] for i in places]
+        own_high = [high[i] for i in places]
+        if not self._capped(weights):
+            target = total - self._before[-1] + sum(own_low)
+            clipped = exact_clip([k for _, k in weights], own_low, own_high, target)
+            return list(zip(places, clipped, strict=True))
+        owned = set(places)
+        others = [i for i in range(len(low)) if i not in owned]
+        rest = exact_clip(
+            [self.prior[i] for i in others],
+            [low[i] for i in others],
+            [high[i] for i in others],
+            total - sum(own_high),
+        )
+        return sorted([*zip(places, own_high, strict=True), *zip(others, rest, strict=True)])
+
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """Walk over the categories that differ from their floor; between them, search the floors.
+
+        For a capped user that would be all categories: the tables answer almost every word without a walk.
+        """
+        before, low = self._before, self.box.low
+        (u,) = words
+        if self._spread is not None and self._capped(weights):
+            found = self._spread.place([place for place, _ in weights], u)
+            if found is not None:
+                return found
+        shift = 0
+        for place, weight in self._filled(weights):
+            start = before[place] + shift
+            if u < start:
+                break
+            if u < start + weight:
+                return place
+            shift += weight - low[place]
+        return bisect_right(before, u - shift) - 1
+
+    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
+        """One row after another: a clip is a small optimisation per user."""
+        starts, columns, data = rows.indptr.tolist(), rows.indices.tolist(), rows.data.tolist()
+        drawn = words[0].tolist()
+        out = np.empty(len(drawn), dtype=np.int64)
+        for i, u in enumerate(drawn):
+            part = slice(starts[i], starts[i + 1])
+            out[i] = self.position(list(zip(columns[part], data[part], strict=True)), [u])
+        return out
+
+    def law(self, weights: Weights) -> list[Fraction]:
+        """Floors, except where the clip put more."""
+        units = list(self.box.low)
+        for place, weight in self._filled(weights):
+            units[place] = weight
+        return [Fraction(unit, self.box.total) for unit in units]
+
+    def fields(self) -> dict[str, Any]:
+        """Prior and floor, in the order of the categories."""
+        return {"kind": "box", "prior": texts(self.prior), "low": texts(self.box.low)}
+
+
+def only_fields(value: Any) -> dict[str, Any]:
+    """The state to pickle: the fields of a frozen value, without what it has cached."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def texts(values: Iterable[int]) -> list[str]:
+    """Whole numbers as decimal strings: 2^62 does not fit the numbers of every JSON reader."""
+    return [str(value) for value in values]

@@ -1,0 +1,151 @@
+"""From a sampler in floats to a mechanism in integers, certified.
+
+Floats only *propose* here. Whatever they propose is turned into whole numbers and then has to pass the
+certificate of the mechanism, which looks at integers alone.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from .._validate import FloatArray
+from ..errors import CertificateError, ParameterError, PriorError
+from ..prior import FROM_USERS, Prior
+from ..samplers.base import ClipSampler, KernelSampler, Sampler
+from ..samplers.minimax import MinimaxKernel
+from ..samplers.response import ResponseKernel
+from .box_engine import BoxEngine, Engine
+from .exact import BITS, Box, certified_box, check_kernel, exp_below, integer_kernel, times_below
+from .linear_engines import KernelEngine, ResponseEngine
+from .mechanism import Mechanism, keeps_its_prior
+
+
+def certify(sampler: Sampler, *, accept_prior_from_users: bool = False) -> Mechanism:
+    """Turn a sampler into a mechanism that releases in exact integer arithmetic.
+
+    Guarantees
+        The mechanism is ε-locally private exactly, for the ε of the sampler taken at its exact binary value;
+        its law is the sampler's up to about 16·n·e^ε/2^62, for the kernel also a relative 2^-44. Clip
+        samplers that keep the prior keep its integer weights exactly.
+
+    Parameters
+        accept_prior_from_users: certify although the prior was made from the users it serves; the mechanism
+            then carries the mark, which every client can see.
+
+    Raises
+        CertificateError: a category is too rare for N = 2^62 units, or ε too small for the categories.
+        PriorError: the prior was made from the users it serves, and that was not accepted.
+
+    >>> from sottovoce import kernel_clip
+    >>> mechanism = certify(kernel_clip(Prior(["a", "b"], [0.25, 0.75]), 1.0))
+    >>> mechanism.release(["a", "a", "b"]) in ("a", "b")
+    True
+    """
+    if sampler.prior.made_from_users and not accept_prior_from_users:
+        raise PriorError(
+            f"{FROM_USERS} Take public data; for an experiment say accept_prior_from_users=True "
+            f"(--accept-prior-from-users)"
+        )
+    return certify_with(sampler, BITS)
+
+
+def certify_with(sampler: Sampler, bits: int) -> Mechanism:
+    """`certify` with N = 2^bits; fewer bits are for tests that enumerate every draw."""
+    epsilon = Fraction(sampler.epsilon)
+    ratio, total = exp_below(epsilon), 1 << bits
+    prior = prior_weights(sampler.prior, total)
+    engine: Engine
+    if isinstance(sampler, ClipSampler):
+        box = _box(sampler, prior, ratio, total)
+        engine = BoxEngine(box, tuple(prior))
+    elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
+        engine = _response(sampler.kernel, prior, ratio, bits)
+    elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, MinimaxKernel):
+        engine = _kernel(prior, ratio, bits, sampler.prior)
+    else:
+        raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
+    return Mechanism(
+        sampler=sampler.name,
+        options={key: repr(float(value)) for key, value in sampler.options.items()},
+        categories=_categories(sampler.prior),
+        epsilon=epsilon,
+        ratio=ratio,
+        engine=engine,
+        keeps_prior=keeps_its_prior(engine),
+        prior_digest=sampler.prior.digest,
+        prior_from_users=sampler.prior.made_from_users,
+        bits=bits,
+    )
+
+
+def prior_weights(prior: Prior, total: int) -> list[int]:
+    """The prior as whole numbers ≥ 1 that add up to N: ⌊q·N⌋, the rest one each to the likeliest."""
+    units = _units(prior.probabilities, total)
+    for i, unit in enumerate(units):
+        if unit < 1:
+            raise CertificateError(
+                f"category {prior.categories[i]!r} is too rare to certify: its probability is below "
+                f"2^-{total.bit_length() - 1}; merge it with another"
+            )
+    spare = total - sum(units)
+    order = np.argsort(-prior.probabilities, kind="stable").tolist()
+    each, some = divmod(spare, len(units))
+    for rank, i in enumerate(order):
+        units[i] += each + (rank < some)
+    return units
+
+
+def _units(values: FloatArray, total: int) -> list[int]:
+    """⌊value·N⌋ exactly: scaling a double by a power of two loses nothing."""
+    power = total.bit_length() - 1
+    return [int(math.ldexp(value, power)) for value in values.tolist()]
+
+
+def _categories(prior: Prior) -> tuple[str | int, ...] | range:
+    names = prior.categories
+    return names if isinstance(names, range) else tuple(names)
+
+
+def _box(sampler: ClipSampler, prior: list[int], ratio: Fraction, total: int) -> Box:
+    """The sampler's floor in whole units; where the prior is kept, moved by a unit so that it stays kept."""
+    low = _units(sampler.floor, total)
+    if sampler.keeps_prior:
+        up, down = ratio.numerator, ratio.denominator
+        low = [min(max(unit, -(-w * down // up)), w) for unit, w in zip(low, prior, strict=True)]
+    low = [max(unit, 1) for unit in low]
+    missing = total - sum(min(times_below(ratio, unit), total) for unit in low)
+    if missing > 0:  # rounding down the floor may have closed the box by a few units
+        step = -(-missing // len(low)) + 1
+        low = [unit + step for unit in low]
+    return certified_box(low, ratio, total)
+
+
+def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:
+    """other = ⌈N/(A+k−1)⌉ and own what is left, at most A·other."""
+    total = 1 << bits
+    kept = tuple(np.flatnonzero(kernel.kept).tolist())
+    whole = ratio + len(kept) - 1
+    other = -(-total * whole.denominator // whole.numerator) if len(kept) > 1 else 0
+    own = total - (len(kept) - 1) * other
+    return ResponseEngine(kept, own, other, len(kernel), tuple(prior), bits)
+
+
+def _kernel(prior: list[int], ratio: Fraction, bits: int, named: Prior) -> KernelEngine:
+    """The integer kernel with the smallest slack that certifies: 2^-44 of A, then 64 times as much, …"""
+    total = 1 << bits
+    order = sorted(range(len(prior)), key=prior.__getitem__)
+    ascending = [prior[i] for i in order]
+    for power in range(44, 1, -6):
+        kernel = integer_kernel(ascending, ratio, total, slack=Fraction(1, 1 << power))
+        try:
+            check_kernel(kernel, ratio)
+        except CertificateError:
+            continue
+        return KernelEngine(kernel, tuple(order), bits)
+    raise CertificateError(
+        f"the kernel cannot be certified in units of 2^-{bits}: epsilon is too small or too large for "
+        f"{len(prior)} categories, or {named.categories[order[0]]!r} is too rare; merge rare categories"
+    )

@@ -1,0 +1,133 @@
+"""What a release costs, what is asked of a ledger, and what it gives back: plain values, checked first.
+
+Costs are whole micro-ε, rounded up; budgets are rounded down. Names of users and epochs have one form
+(Unicode NFC), so that one person has one budget however the name was typed.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from .._validate import IntArray
+from ..errors import ParameterError
+from ..prior import Category
+from .mechanism import Mechanism
+
+MICRO = 1_000_000
+LARGEST = 10**9
+"""The largest budget or grant, in ε: far above any use, far below what 64-bit sums of micro-ε can hold."""
+
+Amount = Fraction | float | int | str
+
+
+def charge_of(epsilon: Fraction) -> int:
+    """⌈ε·10⁶⌉: what a release costs."""
+    return -(-epsilon.numerator * MICRO // epsilon.denominator)
+
+
+def budget_of(amount: Amount) -> int:
+    """⌊amount·10⁶⌋, the amount taken as it is written: 0.3 is three tenths."""
+    text = str(amount)
+    try:
+        # A long or exponential text could take minutes to turn into a fraction.
+        value = Fraction(text) if len(text) <= 60 and "e" not in text.lower() else None
+    except (ValueError, ZeroDivisionError):
+        value = None
+    if value is None:
+        raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
+    if not 0 < value <= LARGEST:
+        raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
+    return value.numerator * MICRO // value.denominator
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Request:
+    """Releases with one mechanism for the users of one group, checked: nothing in it can fail later.
+
+    Make one with `request`.
+    """
+
+    mechanism: Mechanism
+    users: tuple[str, ...]
+    rows: Any
+    group: str
+
+    def __repr__(self) -> str:
+        return f"<Request of {len(self.users)} releases>"
+
+
+def request(mechanism: Mechanism, users: Sequence[Category], p: object, *, group: str = "") -> Request:
+    """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError("mechanism must be a Mechanism, made by certify or load")
+    if not isinstance(group, str):
+        raise ParameterError("group must be text")
+    rows = mechanism.prepare(p)
+    names = one_form(users)
+    if len(names) != rows.shape[0]:
+        raise ParameterError(f"there must be one row per user: {len(names)} users, {rows.shape[0]} rows")
+    return Request(mechanism, names, rows, group)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What charging came to: how many releases were paid for now, and how many had been paid before."""
+
+    epoch: str
+    charged: int
+    repeated: int
+    left_out: int  # releases left out because their user has too little left
+    kept: tuple[IntArray, ...]  # for each request, which of its users may be released
+
+
+@dataclass(frozen=True)
+class EpochTotal:
+    """What was charged in one epoch, all users together."""
+
+    epoch: str
+    users: int
+    epsilon: Fraction
+
+
+def one_form(users: Sequence[Category]) -> tuple[str, ...]:
+    """The users' names in the form that budgets are kept under; refused names are counted, never shown."""
+    if isinstance(users, str | bytes):
+        raise ParameterError("users must be a sequence of names, got a single one")
+    names = tuple(map(user_name, users))
+    if len(set(names)) != len(names):
+        raise ParameterError(
+            "users must be distinct within one request (letters are compared in Unicode's NFC)"
+        )
+    return names
+
+
+def user_name(user: Category) -> str:
+    """One user's name in one form: 7, "7" and numpy's own strings are the same user."""
+    if not isinstance(user, str | int) or isinstance(user, bool):
+        raise ParameterError("user must be a string or an integer")
+    text = unicodedata.normalize("NFC", str.__str__(user) if isinstance(user, str) else str(int(user)))
+    if not text or text != text.strip():
+        raise ParameterError(
+            "user must not be empty, nor begin or end with white space: it would be another person's name"
+        )
+    return text
+
+
+def epoch_name(epoch: object) -> str:
+    """An epoch's name in one form."""
+    if type(epoch) is not str or not epoch.isprintable() or epoch != epoch.strip() or len(epoch) > 100:
+        raise ParameterError(
+            "epoch must be printable text of at most 100 characters without surrounding white space, such as "
+            "2026-11"
+        )
+    return unicodedata.normalize("NFC", epoch)
+
+
+def epsilon_text(micro: int) -> str:
+    """Micro-ε as a decimal number, exactly."""
+    whole, rest = divmod(micro, MICRO)
+    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")

@@ -1,0 +1,216 @@
+"""Integers only: e^ε from below, the box, the exact clip, the integer kernel, and their certificates.
+
+Every law is a vector of whole units that add up to N = 2^62, drawn with one uniform 62-bit integer.
+A = p/q is a rational number at most e^ε. If each category's weight lies between low_i and A·low_i for
+every user, then w_i/N ≤ A·low_i/N ≤ e^ε·w'_i/N: ε-local privacy as an inequality between integers, with
+nothing rounded, that anyone can check again. There is no float in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from ..errors import CertificateError
+
+BITS = 62
+"""N = 2^62: the largest power of two whose sums and shifts stay inside a signed 64-bit integer."""
+
+_SCALE = 64
+_DIGITS = Context(prec=120, rounding=ROUND_FLOOR)
+
+
+def exp_below(epsilon: Fraction) -> Fraction:
+    """A rational A with A ≤ e^ε and e^ε − A ≤ 2^-63·e^ε; its denominator divides 2^64.
+
+    ε is rounded down to 120 digits, decimal's exp is correct to half a unit of its last digit, one unit is
+    taken off, and the rest is cut to 64 binary places: every step goes down.
+    """
+    if epsilon <= 0:
+        raise CertificateError(f"epsilon must be greater than 0, got {epsilon}")
+    exponent = _DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    below = _DIGITS.next_minus(_DIGITS.exp(exponent))
+    return Fraction(int(_DIGITS.multiply(below, Decimal(1 << _SCALE))), 1 << _SCALE)
+
+
+def whole_numbers(*groups: Iterable[object]) -> None:
+    """Refuse anything that is not a plain whole number: a float would pass comparisons unnoticed."""
+    for group in groups:
+        if any(type(value) is not int for value in group):
+            raise CertificateError("weights must be whole numbers")
+
+
+def times_below(ratio: Fraction, value: int) -> int:
+    """⌊ratio·value⌋."""
+    return ratio.numerator * value // ratio.denominator
+
+
+@dataclass(frozen=True)
+class Box:
+    """Weights of a law over N units: low_i ≤ w_i ≤ high_i = min(⌊A·low_i⌋, N), Σw = N."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    total: int
+
+
+def certified_box(low: Sequence[int], ratio: Fraction, total: int) -> Box:
+    """The box above `low`, checked: every floor at least one unit, and room for exactly N units."""
+    least = tuple(low)
+    for i, value in enumerate(least):
+        if value < 1:
+            raise CertificateError(
+                f"category number {i} would be released with less than one unit, 1/{total}; merge it"
+            )
+    most = tuple(min(times_below(ratio, value), total) for value in least)
+    if not sum(least) <= total <= sum(most):
+        raise CertificateError("the floor leaves no law: it must satisfy Σlow ≤ N ≤ Σhigh")
+    return Box(least, most, total)
+
+
+def exact_clip(weights: Sequence[int], low: Sequence[int], high: Sequence[int], target: int) -> list[int]:
+    """The clip in whole units: x_i = clip(μ·k_i; low_i, high_i) with Σx = target, rounded to integers.
+
+    μ is the exact rational solution, found by fixing variables (Bitran, Hax 1981): at a trial μ, if the
+    caps cut off more than the floors add, the capped ones stay capped, else the floored ones stay floored.
+    Then ⌊x_i⌋, and the units that are left go one each to the first coordinates with a fraction. Needs
+    k_i ≥ 1 and Σlow ≤ target ≤ Σhigh; every answer lies in the box and adds up to the target.
+    """
+    answer = [0] * len(weights)
+    active = list(range(len(weights)))
+    left = target
+    while active:
+        slope = sum([weights[i] for i in active])
+        floored, capped, balance = [], [], 0
+        for i in active:
+            share = left * weights[i]
+            if share <= low[i] * slope:
+                floored.append(i)
+                balance += low[i] * slope - share
+            elif share >= high[i] * slope:
+                capped.append(i)
+                balance += high[i] * slope - share
+        fixed, bound = (floored, low) if balance > 0 else (capped, high)
+        if balance == 0:
+            for i in floored:
+                answer[i] = low[i]
+            for i in capped:
+                answer[i] = high[i]
+            settled = {*floored, *capped}
+            inside = [i for i in active if i not in settled]
+            left -= sum([answer[i] for i in settled])
+            return _round_down(answer, inside, weights, left)
+        for i in fixed:
+            answer[i] = bound[i]
+            left -= bound[i]
+        gone = set(fixed)
+        active = [i for i in active if i not in gone]
+    return answer
+
+
+def _round_down(answer: list[int], inside: list[int], weights: Sequence[int], left: int) -> list[int]:
+    """⌊left·k_i/Σk⌋ for the coordinates strictly inside, then one unit each to the first fractions."""
+    if not inside:
+        return answer
+    slope = sum([weights[i] for i in inside])
+    fractions = []
+    spare = left
+    for i in inside:
+        answer[i], remainder = divmod(left * weights[i], slope)
+        spare -= answer[i]
+        if remainder:
+            fractions.append(i)
+    for i in fractions[:spare]:
+        answer[i] += 1
+    return answer
+
+
+@dataclass(frozen=True)
+class IntegerKernel:
+    """The paper's kernel in whole units, categories ascending in the prior weights Q.
+
+    Row x gives low_j units to every j < x, own_x to x itself, and the tail R_x = N − Σ_{j<x} low_j − own_x
+    to the categories j > x in proportion to Q_j.
+    """
+
+    prior: tuple[int, ...]
+    low: tuple[int, ...]
+    own: tuple[int, ...]
+    total: int
+
+
+def integer_kernel(prior: Sequence[int], ratio: Fraction, total: int, slack: Fraction) -> IntegerKernel:
+    """Build the kernel by one integer recursion, for a ratio a hair below A: A' = A(1 − slack).
+
+    With S_i = Σ_{j≥i} Q_j, X_1 = N and X_{i+1} = X_i − low_i: low_i = ⌊X_i Q_i/((A'−1)Q_i + S_i)⌋, but a unit
+    below every tail weight of its column so far, and own_i = ⌊A'·low_i⌋; the last row keeps own_n = X_n. The
+    slack makes room for the units that n roundings leave in that last row. `prior` must be ascending and add
+    up to N.
+    """
+    design = ratio * (1 - slack)
+    up, down = design.numerator, design.denominator
+    low, own = [], []
+    left, tail = total, total
+    least_r, least_s = total, total
+    for weight in prior[:-1]:
+        least = left * weight * down // ((up - down) * weight + tail * down)
+        least = max(min(least, least_r * weight // least_s - 1), 0)
+        low.append(least)
+        own.append(up * least // down)
+        rest, tail = left - own[-1], tail - weight
+        left -= least
+        if rest * least_s < least_r * tail:
+            least_r, least_s = rest, tail
+    low.append(-(-left * ratio.denominator // ratio.numerator))
+    own.append(left)
+    return IntegerKernel(tuple(prior), tuple(low), tuple(own), total)
+
+
+def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
+    """The certificate, in O(n): in every column the largest weight is at most A times the smallest.
+
+    Column j holds low_j (rows above j in rank), own_j, and for rows i < j a tail weight within one unit of
+    ρ_i·Q_j, ρ_i = R_i/S_{i+1}, because a tail is drawn by ⌊v·S/N⌋ with v uniform below N. The running least
+    and largest ρ, kept as fractions, bound the whole column.
+    """
+    total, last = kernel.total, len(kernel.prior) - 1
+    if sum(kernel.prior) != total or min(kernel.prior) < 1 or min(kernel.low) < 1:
+        raise CertificateError("the prior weights must be positive and add up to N, and every floor positive")
+    if any(a > b for a, b in zip(kernel.prior, kernel.prior[1:], strict=False)):
+        raise CertificateError("the prior weights must be ascending")
+    up, down = ratio.numerator, ratio.denominator
+    before, behind = 0, total
+    least_r, least_s, most_r, most_s = 0, 0, 0, 0
+    for j, (weight, low, own) in enumerate(zip(kernel.prior, kernel.low, kernel.own, strict=True)):
+        smallest, largest = own, own
+        if j < last:
+            smallest, largest = min(own, low), max(own, low)
+        if j > 0:
+            smallest = min(smallest, least_r * weight // least_s - 1)
+            largest = max(largest, -(-most_r * weight // most_s) + 1)
+        if smallest < 1 or largest * down > up * smallest:
+            raise CertificateError(f"column {j} breaks the ratio: the kernel is not ε-private")
+        rest = total - before - own
+        behind -= weight
+        before += low
+        if (j < last and rest < 0) or (j == last and rest != 0):
+            raise CertificateError(f"row {j} does not add up to N")
+        if j < last:
+            if j == 0 or rest * least_s < least_r * behind:
+                least_r, least_s = rest, behind
+            if j == 0 or rest * most_s > most_r * behind:
+                most_r, most_s = rest, behind
+
+
+def check_response(own: int, other: int, kept: int, ratio: Fraction, total: int) -> None:
+    """Randomized response on `kept` categories: a column holds own, other and N/k rounded either way.
+
+    The last two lie between the first two, because own + (k−1)·other = N: they need no check of their own.
+    """
+    weights = [own, other] if kept > 1 else [own]
+    if own + (kept - 1) * other != total or min(weights) < 1:
+        raise CertificateError("a row does not add up to N, or has a weight below one unit")
+    if max(weights) * ratio.denominator > ratio.numerator * min(weights):
+        raise CertificateError("a column breaks the ratio: the response is not ε-private")

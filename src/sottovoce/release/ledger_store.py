@@ -1,0 +1,192 @@
+"""The store of a ledger: an SQLite file and the witness beside it. It is made once, and opened, never remade.
+
+Beside the database stands a witness file with the number of the last commit. A database that is older than
+its witness (restored from a backup, rolled back by a snapshot), gone, or replaced under an open ledger
+refuses.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .._atomic import flush_folder, write_whole
+from ..errors import LedgerError
+
+VERSION = "2"
+
+_SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE epochs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE kinds (id INTEGER PRIMARY KEY, mechanism TEXT NOT NULL, "group" TEXT NOT NULL,
+                    UNIQUE (mechanism, "group")) STRICT;
+CREATE TABLE spent (user BLOB, epoch INTEGER, micro INTEGER NOT NULL,
+                    PRIMARY KEY (user, epoch)) STRICT, WITHOUT ROWID;
+CREATE TABLE granted (user BLOB, epoch INTEGER, micro INTEGER NOT NULL,
+                      PRIMARY KEY (user, epoch)) STRICT, WITHOUT ROWID;
+CREATE TABLE answers (user BLOB, epoch INTEGER, kind INTEGER, position INTEGER,
+                      PRIMARY KEY (user, epoch, kind)) STRICT, WITHOUT ROWID;
+"""
+_WORKING = """
+PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE asked (user BLOB, kind INTEGER, cost INTEGER, place INTEGER,
+                         PRIMARY KEY (user, kind)) WITHOUT ROWID;
+CREATE TEMP TABLE lacking (user BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TEMP TABLE drawn (user BLOB PRIMARY KEY, position INTEGER) WITHOUT ROWID;
+"""
+
+
+def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> None:
+    """Make an empty store and its witness. Both names are claimed first, so that of two creators one fails.
+
+    Whatever fails, only files that this call has made are removed.
+    """
+    place = witness_beside(path) if witness is None else witness
+    stated = {"version": VERSION, "commits": "0", "witness": "" if witness is None else str(place), **facts}
+    made: list[tuple[Path, int]] = []  # held open, so that no other file gets the number of ours
+    complete = False
+    try:
+        for name in (path, place):
+            made.append((name, os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)))
+        database = _connect(path)
+        try:
+            database.executescript(_SCHEMA)
+            database.execute("BEGIN")
+            database.executemany("INSERT INTO facts VALUES (?, ?)", stated.items())
+            database.execute("COMMIT")
+        finally:
+            database.close()
+        write_whole("0\n", place, 0o600)
+        flush_folder(path.parent)
+        complete = True
+    except FileExistsError as taken:
+        raise LedgerError(
+            f"there is something at {taken.filename} already; a ledger is never overwritten"
+        ) from None
+    except (OSError, sqlite3.Error) as problem:
+        raise LedgerError(f"no ledger could be made at {path}: {type(problem).__name__}") from None
+    finally:
+        for name, handle in made:  # half a ledger is none; what somebody else put there is not ours to remove
+            with suppress(OSError):
+                if not complete and os.path.samestat(os.stat(name, follow_symlinks=False), os.fstat(handle)):
+                    name.unlink()
+            os.close(handle)
+
+
+class Store:
+    """An open store: facts, exclusive transactions, and the witness that only ever grows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        beside = witness_beside(path)
+        if not path.is_file():
+            why = ": make one with sottovoce ledger create"
+            if beside.exists():
+                why = f" although its witness {beside.name} is there: the store was lost"
+            raise LedgerError(f"there is no ledger at {path}{why}; nothing is released")
+        opened = False
+        try:
+            self._opened = path.stat()
+            self.database = _connect(path)
+            if not self.database.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone():
+                raise LedgerError(f"{path} is not a readable ledger; nothing is released")
+            if self.fact("version") != VERSION:
+                raise LedgerError(
+                    f"{path} has format {self.fact('version')}, this version reads {VERSION}: its charges "
+                    f"cannot be taken over; nothing is released"
+                )
+            stated = self.fact("witness")
+            self.witness = Path(stated) if stated else beside
+            self.database.executescript(_WORKING)
+            self.check()
+            opened = True
+        except (OSError, sqlite3.Error):
+            raise LedgerError(f"{path} is not a readable ledger; nothing is released") from None
+        finally:
+            if not opened and hasattr(self, "database"):
+                self.database.close()
+
+    def fact(self, name: str) -> str:
+        """One of the facts that were stated when the store was made, or the number of commits."""
+        row = self.database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
+        return str(row[0])
+
+    def check(self) -> None:
+        """Refuse a database that is behind its witness, or that is no longer the file at its path."""
+        try:
+            here = os.path.samestat(self.path.stat(), self._opened)
+        except OSError:
+            here = False
+        if not here:
+            raise LedgerError(
+                f"the store at {self.path} was removed or replaced while it was open; nothing is released"
+            )
+        try:
+            seen = int(self.witness.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            raise LedgerError(
+                f"the witness of {self.path} is missing or damaged; nothing is released"
+            ) from None
+        if int(self.fact("commits")) < seen:
+            raise LedgerError(
+                f"{self.path} was rolled back: it knows fewer charges than its witness; nothing is released"
+            )
+
+    @contextmanager
+    def exclusively(self) -> Iterator[sqlite3.Connection]:
+        """One writer at a time, all or nothing, on disk when it returns."""
+        try:
+            self.database.execute("BEGIN IMMEDIATE")
+            self.check()
+            yield self.database
+            self.database.execute("COMMIT")
+        except sqlite3.Error:
+            raise LedgerError(f"{self.path} is busy or could not be written; nothing is released") from None
+        finally:
+            if self.database.in_transaction:
+                self.database.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Plain questions to the store."""
+        try:
+            yield self.database
+        except sqlite3.Error:
+            raise LedgerError(f"{self.path} could not be read; nothing is released") from None
+
+    def count_commit(self) -> None:
+        """Count a commit that the witness has to know."""
+        count = int(self.fact("commits")) + 1
+        self.database.execute("UPDATE facts SET value = ? WHERE name = 'commits'", (str(count),))
+
+    def testify(self) -> None:
+        """Write the number of commits to the witness, under the lock, so that it only ever grows."""
+        with self.exclusively():
+            try:
+                write_whole(f"{self.fact('commits')}\n", self.witness, 0o600)
+            except OSError:
+                raise LedgerError(
+                    f"the witness {self.witness} could not be written; nothing is released"
+                ) from None
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+
+def witness_beside(path: Path) -> Path:
+    """The witness's place unless another was chosen."""
+    return path.with_name(f"{path.name}.witness")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a database that exists; SQLite itself would make a missing one anew."""
+    database = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60, isolation_level=None)
+    database.execute("PRAGMA journal_mode = DELETE")
+    database.execute("PRAGMA synchronous = EXTRA")  # the directory entry is flushed as well
+    return database

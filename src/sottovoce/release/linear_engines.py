@@ -1,0 +1,238 @@
+"""How a linear mechanism draws: choose one of the user's records, then draw the row of that record.
+
+Privacy rests on the row alone; the record only decides what is released. There is no float in this file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..samplers.blocks import blocks
+from .box_engine import IntegerArray, only_fields, texts
+from .exact import IntegerKernel
+from .weights import Weights
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+
+def choose_record(weights: Weights, word: int, bits: int) -> int:
+    """The position of one of the user's records: record number ⌊word·K/2^bits⌋ of K."""
+    number = word * sum([weight for _, weight in weights]) >> bits
+    for place, weight in weights:
+        number -= weight
+        if number < 0:
+            return place
+    raise AssertionError("unreachable: a record number is below the number of records")
+
+
+def choose_records(rows: sparse.csr_array[Any], word: IntegerArray, bits: int) -> IntegerArray:
+    """The same for every row."""
+    if rows.nnz == rows.shape[0]:  # no row is empty, so each has one category: nothing to choose
+        return rows.indices.astype(np.int64)
+    out = np.empty(rows.shape[0], dtype=np.int64)
+    for block in blocks(rows):
+        reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
+        number = shifted_product(word[block.rows], reached[:, -1], bits)
+        at = np.count_nonzero(reached <= number[:, None], axis=1)
+        out[block.rows] = block.columns[np.arange(len(at)), at]
+    return out
+
+
+def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
+    """The exact probability with which each of the user's categories is chosen."""
+    size, out, reached, known = sum(weight for _, weight in weights), [], 0, 0
+    for place, weight in weights:
+        reached += weight
+        upto = -(-(reached << bits) // size)
+        out.append((place, Fraction(upto - known, 1 << bits)))
+        known = upto
+    return out
+
+
+def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray:
+    """⌊x·y/2^bits⌋ for 0 ≤ x < 2^bits ≤ 2^62 and 0 ≤ y < 2^62, in 31-bit halves so that nothing overflows."""
+    half = np.int64((1 << 31) - 1)
+    x = x << np.int64(62 - bits)  # now ⌊x·y/2^62⌋
+    x1, x0, y1, y0 = x >> 31, x & half, y >> 31, y & half
+    middle = x1 * y0 + ((x0 * y0) >> 31)
+    product: IntegerArray = x1 * y1 + ((middle + x0 * y1) >> 31)
+    return product
+
+
+@dataclass(frozen=True, eq=False)
+class KernelEngine:
+    """The paper's kernel: choose a record, then draw its row with two more words, in O(log n)."""
+
+    kernel: IntegerKernel
+    order: tuple[int, ...]
+    bits: int
+    words: int = 3
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
+
+    @cached_property
+    def _arrays(self) -> tuple[IntegerArray, ...]:
+        """order, rank, floors before a rank, own, prior before a rank."""
+        order = np.array(self.order, dtype=np.int64)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        before = _sums_before(self.kernel.low)
+        passed = _sums_before(self.kernel.prior)
+        return order, rank, before, np.array(self.kernel.own, dtype=np.int64), passed
+
+    @cached_property
+    def _views(self) -> tuple[memoryview, ...]:
+        """The same as memory views, which hand out plain integers quickly."""
+        return tuple(memoryview(array) for array in self._arrays)  # type: ignore[arg-type]
+
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """Floors of the lower ranks, then the category itself, then the tail in proportion to the prior."""
+        order, rank, before, own, passed = self._views
+        chosen, u, v = words
+        place = choose_record(weights, chosen, self.bits)
+        r = rank[place]
+        start = before[r]
+        if u < start:
+            return int(order[bisect_right(before, u) - 1])
+        if u < start + own[r]:
+            return place
+        behind = passed[r + 1]
+        return int(order[bisect_right(passed, behind + (v * (self.kernel.total - behind) >> self.bits)) - 1])
+
+    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
+        """The same, for all rows at once."""
+        order, rank, before, own, passed = self._arrays
+        chosen, u, v = words
+        place = choose_records(rows, chosen, self.bits)
+        r = rank[place]
+        start = before[r]
+        lower = u < start
+        beyond = u >= start + own[r]
+        place[lower] = order[np.searchsorted(before, u[lower], side="right") - 1]
+        behind = passed[r[beyond] + 1]
+        at = behind + shifted_product(v[beyond], self.kernel.total - behind, self.bits)
+        place[beyond] = order[np.searchsorted(passed, at, side="right") - 1]
+        return place
+
+    def row(self, place: int) -> list[Fraction]:
+        """The exact law of one record."""
+        kernel, total = self.kernel, self.kernel.total
+        r = self.order.index(place)
+        out = [Fraction(0)] * len(self.order)
+        for j in range(r):
+            out[self.order[j]] = Fraction(kernel.low[j], total)
+        out[place] = Fraction(kernel.own[r], total)
+        tail = Fraction(total - sum(kernel.low[:r]) - kernel.own[r], total)
+        size = sum(kernel.prior[r + 1 :])
+        reached, known = 0, 0
+        for j in range(r + 1, len(self.order)):
+            reached += kernel.prior[j]
+            upto = -(-(reached << self.bits) // size)
+            out[self.order[j]] = tail * Fraction(upto - known, total)
+            known = upto
+        return out
+
+    def law(self, weights: Weights) -> list[Fraction]:
+        """The mixture of the rows of the user's records."""
+        return _mixture(self, weights, self.bits)
+
+    def fields(self) -> dict[str, Any]:
+        """The vectors in ascending order of the prior, and that order."""
+        units = {"prior": self.kernel.prior, "low": self.kernel.low, "own": self.kernel.own}
+        return {"kind": "kernel", "order": list(self.order)} | {key: texts(v) for key, v in units.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseEngine:
+    """Randomized response on the kept positions: choose a record, then one word, in O(1)."""
+
+    kept: tuple[int, ...]
+    own: int
+    other: int
+    categories: int
+    prior: tuple[int, ...]
+    bits: int
+    words: int = 2
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
+
+    @cached_property
+    def _slot(self) -> dict[int, int]:
+        return {place: slot for slot, place in enumerate(self.kept)}
+
+    @cached_property
+    def _arrays(self) -> tuple[IntegerArray, IntegerArray]:
+        kept = np.array(self.kept, dtype=np.int64)
+        slot = np.full(self.categories, -1, dtype=np.int64)
+        slot[kept] = np.arange(len(kept))
+        return kept, slot
+
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """The record itself with `own` units, each other kept category with `other`."""
+        chosen, u = words
+        place = choose_record(weights, chosen, self.bits)
+        slot = self._slot.get(place)
+        if slot is None:
+            return self.kept[u * len(self.kept) >> self.bits]
+        if u < self.own:
+            return place
+        step = (u - self.own) // self.other
+        return self.kept[step + (step >= slot)]
+
+    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
+        """The same, for all rows at once."""
+        kept, slots = self._arrays
+        chosen, u = words
+        place = choose_records(rows, chosen, self.bits)
+        slot = slots[place]
+        outside = slot < 0
+        changed = ~outside & (u >= self.own)
+        step = (u[changed] - self.own) // max(self.other, 1)
+        place[changed] = kept[step + (step >= slot[changed])]
+        size = np.full(int(outside.sum()), len(kept), dtype=np.int64)
+        place[outside] = kept[shifted_product(u[outside], size, self.bits)]
+        return place
+
+    def row(self, place: int) -> list[Fraction]:
+        """The exact law of one record."""
+        total = 1 << self.bits
+        out = [Fraction(0)] * self.categories
+        if place in self._slot:
+            for other in self.kept:
+                out[other] = Fraction(self.other, total)
+            out[place] = Fraction(self.own, total)
+            return out
+        for member, share in record_law([(place, 1) for place in self.kept], self.bits):
+            out[member] = share
+        return out
+
+    def law(self, weights: Weights) -> list[Fraction]:
+        """The mixture of the rows of the user's records."""
+        return _mixture(self, weights, self.bits)
+
+    def fields(self) -> dict[str, Any]:
+        """The kept positions and the two weights."""
+        own, other = texts([self.own, self.other])
+        prior = texts(self.prior)
+        return {"kind": "response", "kept": list(self.kept), "own": own, "other": other, "prior": prior}
+
+
+def _mixture(engine: KernelEngine | ResponseEngine, weights: Weights, bits: int) -> list[Fraction]:
+    parts = [(share, engine.row(place)) for place, share in record_law(weights, bits)]
+    return [sum((share * row[i] for share, row in parts), Fraction(0)) for i in range(len(parts[0][1]))]
+
+
+def _sums_before(values: tuple[int, ...]) -> IntegerArray:
+    """Σ_{j<i}, one longer than the values; all below 2^63."""
+    out = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(np.array(values, dtype=np.int64), out=out[1:])
+    return out

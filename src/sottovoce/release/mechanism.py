@@ -1,0 +1,240 @@
+"""A mechanism: certified integers that release one category per user, and the file that carries them.
+
+There is no float in this file. A mechanism exists only after its certificate has been checked, whether it was
+made from a sampler or read from a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .._atomic import write_whole
+from ..errors import CertificateError, ParameterError
+from ..prior import Category
+from . import randomness, weights
+from .box_engine import BoxEngine, Engine, only_fields
+from .document import FORMAT, VERSION, digest_of, fraction_text
+from .exact import BITS, certified_box, check_kernel, check_response, exp_below, whole_numbers
+from .linear_engines import KernelEngine, ResponseEngine
+
+BATCH = 1 << 17
+"""Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """An ε-locally private release in exact integer arithmetic.
+
+    Guarantees
+        For every two users and every category, Pr[release] differs by a factor of at most A ≤ e^ε, as an
+        inequality between integers that was checked when the mechanism was made or loaded. Randomness comes
+        from the operating system only; a release draws the same number of random bytes whatever the data are.
+
+    Make one with `certify(sampler)` or `load(path)`.
+    """
+
+    sampler: str
+    options: Mapping[str, str]
+    categories: tuple[Category, ...] | range
+    epsilon: Fraction
+    ratio: Fraction
+    engine: Engine
+    keeps_prior: bool
+    prior_digest: str
+    prior_from_users: bool = False  # then the prior is not public, and the promise above does not cover it
+    bits: int = BITS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+        if not isinstance(self.categories, range):
+            object.__setattr__(self, "categories", tuple(self.categories))
+        recheck(self)
+        if isinstance(self.engine, BoxEngine):
+            self.engine.prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**only_fields(self), "options": dict(self.options)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @property
+    def linear(self) -> bool:
+        """Whether one random record of the user is all that is looked at."""
+        return type(self.engine) is not BoxEngine
+
+    @cached_property
+    def index(self) -> Mapping[Category, int]:
+        """Where each category stands."""
+        return MappingProxyType({name: i for i, name in enumerate(self.categories)})
+
+    @cached_property
+    def _names(self) -> Any:
+        names = np.empty(len(self.categories), dtype=object)
+        names[:] = list(self.categories)
+        return names
+
+    def release(self, records: Iterable[Category] | None = None, *, p: object = None) -> Category:
+        """Release one category for one user, from their records or their distribution p.
+
+        Draws the same number of bytes from the operating system whatever the data are. Calling it twice
+        for the same data spends ε twice: use a ledger to stop that.
+
+        Raises
+            UserDataError: no record, an unknown record, or p is not a distribution. Nothing is released.
+            RandomnessError: the operating system failed. Nothing is released.
+        """
+        if (records is None) == (p is None):
+            raise ParameterError("release takes either records or p=, one of them")
+        held = (
+            weights.from_law(p, len(self.categories))
+            if records is None
+            else weights.from_records(records, self.index)
+        )
+        words = randomness.words(self.engine.words, self.bits)
+        return self.categories[self.engine.position(held, words)]
+
+    def release_many(self, p: object) -> Any:
+        """Release one category per row of p, dense or sparse.
+
+        Rows of floats are distributions, rows of integers are counts. All rows are checked before any
+        randomness is drawn, and nothing is returned unless every row was released.
+        """
+        return self.draw(self.prepare(p))
+
+    def prepare(self, p: object) -> Any:
+        """Check one row of p per user and turn it into whole numbers; nothing is drawn."""
+        return weights.from_rows(p, len(self.categories))
+
+    def prepare_records(self, records: Iterable[Category]) -> Any:
+        """Count one user's records into a row of whole numbers; nothing is drawn."""
+        return weights.row_of(weights.from_records(records, self.index), len(self.categories))
+
+    def draw(self, rows: Any) -> Any:
+        """Release one category per prepared row."""
+        starts = range(0, rows.shape[0], BATCH)
+
+        def one_batch(begin: int) -> Any:
+            batch = rows[begin : begin + BATCH] if len(starts) > 1 else rows
+            return self.engine.positions(
+                batch, randomness.word_arrays(self.engine.words, batch.shape[0], self.bits)
+            )
+
+        if self.linear and len(starts) > 1:  # numpy and the system's generator run side by side
+            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+                positions = list(pool.map(one_batch, starts))
+        else:
+            positions = [one_batch(begin) for begin in starts]
+        return self._names[np.concatenate(positions)]
+
+    def law(self, p: object = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
+        """The exact law of what a user releases, as fractions in the order of the categories."""
+        if (records is None) == (p is None):
+            raise ParameterError("law takes either p or records=, one of them")
+        if records is None:
+            return self.engine.law(weights.from_law(p, len(self.categories)))
+        return self.engine.law(weights.from_records(records, self.index))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the whole mechanism: equal digests, equal behaviour."""
+        return digest_of(self.document())
+
+    def save(self, path: str | Path, *, replace: bool = True) -> None:
+        """Write the mechanism as one JSON file, whole or not at all."""
+        plain = {**self.document(), "digest": self.digest}
+        write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", Path(path), replace=replace)
+
+    def document(self) -> dict[str, Any]:
+        """Everything a client in any language needs, as plain values, without the digest."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "sampler": self.sampler,
+            "options": dict(self.options),
+            "categories": list(self.categories),
+            "epsilon": fraction_text(self.epsilon),
+            "ratio": fraction_text(self.ratio),
+            "bits": self.bits,
+            "keeps_prior": self.keeps_prior,
+            "prior_digest": self.prior_digest,
+            **({"prior_from_users": True} if self.prior_from_users else {}),  # said only where it is so
+            **self.engine.fields(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Mechanism) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        mark = ", prior made from the users it serves" if self.prior_from_users else ""
+        return (
+            f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}{mark}>"
+        )
+
+
+def recheck(mechanism: Mechanism) -> None:
+    """Check the whole certificate again, in exact arithmetic; raise if anything is off."""
+    engine, size = mechanism.engine, len(mechanism.categories)
+    if type(mechanism.bits) is not int or not 1 <= mechanism.bits <= BITS:
+        raise CertificateError(f"bits must be a whole number from 1 to {BITS}")
+    if type(mechanism.prior_from_users) is not bool:
+        raise CertificateError("prior_from_users must be true or false")
+    total = 1 << mechanism.bits
+    if mechanism.ratio != exp_below(mechanism.epsilon):
+        raise CertificateError("the ratio A is not the certified lower bound of e^ε")
+    if len(set(mechanism.categories)) != size:
+        raise CertificateError("categories must be distinct")
+    if type(engine) is BoxEngine:
+        whole_numbers(engine.box.low, engine.box.high, engine.prior)
+        box = certified_box(engine.box.low, mechanism.ratio, total)
+        if box != engine.box or len(box.low) != size or len(engine.prior) != size:
+            raise CertificateError("the box is not the one above its floor")
+        if sum(engine.prior) != total or min(engine.prior) < 1:
+            raise CertificateError("the prior weights must be positive and add up to N")
+    elif type(engine) is KernelEngine:
+        kernel = engine.kernel
+        whole_numbers(kernel.prior, kernel.low, kernel.own, engine.order)
+        if kernel.total != total or engine.bits != mechanism.bits or len(kernel.prior) != size:
+            raise CertificateError("the kernel does not fit the categories")
+        if sorted(engine.order) != list(range(size)):
+            raise CertificateError("the order of the categories is not a permutation")
+        check_kernel(kernel, mechanism.ratio)
+    elif type(engine) is ResponseEngine:
+        kept = engine.kept
+        whole_numbers(kept, engine.prior, [engine.own, engine.other])
+        if engine.bits != mechanism.bits or engine.categories != size or not kept:
+            raise CertificateError("the response does not fit the categories")
+        if len(set(kept)) != len(kept) or not all(0 <= place < size for place in kept):
+            raise CertificateError("the kept categories are not distinct categories")
+        check_response(engine.own, engine.other, len(kept), mechanism.ratio, total)
+        if len(engine.prior) != size or sum(engine.prior) != total or min(engine.prior) < 1:
+            raise CertificateError("the prior weights must be positive and add up to N")
+    else:
+        raise CertificateError("this kind of mechanism is unknown")
+    if mechanism.keeps_prior != keeps_its_prior(engine):
+        raise CertificateError("the claim about keeping the prior is wrong")
+
+
+def keeps_its_prior(engine: Engine) -> bool:
+    """Whether a user equal to the prior is released undistorted, decided on the integers."""
+    if isinstance(engine, BoxEngine):
+        box = engine.box
+        return all(a <= w <= b for a, w, b in zip(box.low, engine.prior, box.high, strict=True))
+    if isinstance(engine, ResponseEngine):  # only the uniform prior, and only if nothing is dropped
+        return len(engine.kept) == engine.categories and max(engine.prior) - min(engine.prior) <= 1
+    return True  # the paper's kernel keeps its own prior, up to the units of the rounding

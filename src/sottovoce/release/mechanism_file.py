@@ -1,0 +1,298 @@
+"""Reading a mechanism file: everything in it is doubted, and the certificate is checked again in full."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from .. import _validate
+from .._atomic import write_whole
+from ..errors import CertificateError, MechanismFileError, ParameterError
+from ..prior import LARGEST_INTEGER, Category
+from .box_engine import BoxEngine
+from .document import FORMAT, VERSION, digest_of
+from .exact import BITS, IntegerKernel, certified_box
+from .justified_text import read_justified
+from .linear_engines import KernelEngine, ResponseEngine
+from .mechanism import Mechanism
+
+GROUPS = "sottovoce-mechanisms"
+_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+_RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
+_HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_FIELDS = {
+    "box": {"prior", "low"},
+    "kernel": {"prior", "low", "own", "order"},
+    "response": {"kept", "own", "other", "prior"},
+}
+_COMMON = {
+    "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
+    "keeps_prior", "prior_digest", "digest",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a client accepts, whatever a file says.
+
+    Parameters
+        max_epsilon: the largest ε, or None for any.
+        max_categories: the most categories.
+        digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
+            it is the digest of the whole file: its group column, its group names and every mechanism.
+        require_public_prior: refuse a mechanism that says its prior was made from the users it serves.
+    """
+
+    max_epsilon: Fraction | int | float | str | None = None
+    max_categories: int = 10_000_000
+    digest: str | None = None
+    require_public_prior: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_epsilon is not None:
+            try:
+                limit = Fraction(self.max_epsilon)
+            except (ValueError, OverflowError, TypeError, ZeroDivisionError):
+                limit = Fraction(0)
+            if limit <= 0:
+                raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
+        if type(self.max_categories) is not int or self.max_categories < 1:
+            raise ParameterError(f"max_categories must be a whole number ≥ 1, got {self.max_categories!r}")
+        if self.digest is not None and not _matches(_HEX, self.digest):
+            raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
+        if type(self.require_public_prior) is not bool:
+            raise ParameterError("require_public_prior must be True or False")
+
+
+@dataclass(frozen=True)
+class MechanismFile:
+    """What a file holds: one mechanism (under "all", no group column) or one per group, and its digest."""
+
+    mechanisms: dict[str, Mechanism]
+    by: str | None
+    digest: str
+
+
+def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
+    """Read a mechanism, check its certificate in full, and hold it against the client's policy.
+
+    Raises
+        MechanismFileError: unreadable, not a mechanism, wrong digest, or refused by the policy.
+        CertificateError: the integers do not certify what the file claims.
+    """
+    rules = Policy() if policy is None else policy
+    return parse(read_justified(Path(path), rules.max_categories), str(path), rules)
+
+
+def save_mechanisms(
+    mechanisms: Mapping[str, Mechanism], by: str | None, path: Path, *, replace: bool = True
+) -> str:
+    """Write one mechanism as its own file, or several as a file of groups; return the digest to pin it by."""
+    if by is None:
+        (mechanism,) = mechanisms.values()
+        mechanism.save(path, replace=replace)
+        return mechanism.digest
+    groups = {name: {**one.document(), "digest": one.digest} for name, one in mechanisms.items()}
+    plain = {"format": GROUPS, "version": VERSION, "by": _validate.group_column(by), "groups": groups}
+    digest = digest_of(plain)
+    text = json.dumps({**plain, "digest": digest}, ensure_ascii=False, indent=0) + "\n"
+    write_whole(text, path, replace=replace)
+    return digest
+
+
+def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, Mechanism]:
+    """Read the mechanisms of a file made with groups (`design --by`), each checked as `load` checks one.
+
+    The file names a group column of its own; that name is the collector's and not returned here. Whoever
+    releases decides which column of the users is published as their group.
+    """
+    return load_mechanisms(path, policy=policy).mechanisms
+
+
+def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
+    """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
+    rules = Policy() if policy is None else policy
+    source = str(path)
+    text = read_justified(Path(path), rules.max_categories)
+    plain = _json(text, source)
+    if not isinstance(plain, dict) or plain.get("format") != GROUPS:
+        mechanism = build(plain, source, rules)
+        return MechanismFile({"all": mechanism}, None, mechanism.digest)
+    stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
+    if set(plain) != {"format", "version", "by", "groups"} or plain["version"] != VERSION:
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    if not isinstance(groups, dict) or not groups or not _is_label(by):
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    found = _canonical_digest(plain, source)
+    if stated != found:
+        raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
+    if rules.digest is not None and rules.digest != found:
+        raise MechanismFileError(f"{source} is not the expected file: its digest is {found[:16]}…")
+    try:
+        by = _validate.group_column(by)
+    except ParameterError as problem:
+        raise MechanismFileError(f"{source} is refused: {problem}") from None
+    each = replace(rules, digest=None)  # the whole file was the expected one
+    mechanisms = {name: build(one, f"{source}, group {name!r}", each) for name, one in groups.items()}
+    return MechanismFile(mechanisms, by, found)
+
+
+def parse(text: str, source: str, rules: Policy) -> Mechanism:
+    """Build the mechanism that a text describes, or refuse it."""
+    return build(_json(text, source), source, rules)
+
+
+def _canonical_digest(plain: dict[str, Any], source: str) -> str:
+    try:
+        return digest_of(plain)
+    except (RecursionError, ValueError):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file") from None
+
+
+def _json(text: str, source: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise MechanismFileError(f"{source} is not a mechanism file: it is not valid JSON") from None
+
+
+def build(plain: Any, source: str, rules: Policy) -> Mechanism:
+    """Build the mechanism that a document describes, or refuse it."""
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        if isinstance(plain, dict) and plain.get("format") == GROUPS:
+            raise MechanismFileError(f"{source} holds a mechanism per group: read it with load_groups")
+        raise MechanismFileError(
+            f"{source} is not a mechanism file: its format is not {FORMAT!r} "
+            f"(make one with: sottovoce design … -o)"
+        )
+    if plain.get("version") != VERSION or plain.get("bits") != BITS:
+        raise MechanismFileError(f"{source} has an unknown version: this library reads version {VERSION}")
+    kind = plain.get("kind")
+    marked = plain.get("prior_from_users") is True  # false is never written: one mechanism, one document
+    mark = {"prior_from_users"} if marked else set()
+    if not isinstance(kind, str) or kind not in _FIELDS or set(plain) != _COMMON | _FIELDS[kind] | mark:
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    names, epsilon = _names(plain["categories"], source, rules), _ratio(plain["epsilon"], source)
+    limit = rules.max_epsilon
+    if not 0 < epsilon <= 100 or (limit is not None and epsilon > Fraction(limit)):
+        raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {limit or 100}")
+    stated = plain.pop("digest")
+    found = _canonical_digest(plain, source)
+    if stated != found:
+        raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
+    if rules.digest is not None and rules.digest != found:
+        raise MechanismFileError(f"{source} is not the expected mechanism: its digest is {found[:16]}…")
+    if not isinstance(plain["keeps_prior"], bool) or not _is_text_map(plain["options"]):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    ratio = _ratio(plain["ratio"], source)
+    if marked and rules.require_public_prior:
+        raise MechanismFileError(
+            f"{source} says that its prior was made from the users it serves; the policy wants a public one"
+        )
+    mechanism = Mechanism(
+        sampler=plain["sampler"],
+        options=plain["options"],
+        categories=names,
+        epsilon=epsilon,
+        ratio=ratio,
+        engine=_engine(plain, ratio, len(names), source),
+        keeps_prior=plain["keeps_prior"],
+        prior_digest=plain["prior_digest"],
+        prior_from_users=marked,
+    )
+    if mechanism.digest != found:  # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it
+        raise MechanismFileError(f"{source} is not written in the canonical way")
+    return mechanism
+
+
+def _engine(plain: dict[str, Any], ratio: Fraction, size: int, source: str) -> Any:
+    if plain["kind"] == "response":
+        kept = _places(plain["kept"], size, source)
+        units = _wholes([plain["own"], plain["other"]], 2, source)
+        return ResponseEngine(kept, units[0], units[1], size, _wholes(plain["prior"], size, source), BITS)
+    prior, low = _wholes(plain["prior"], size, source), _wholes(plain["low"], size, source)
+    if plain["kind"] == "box":
+        if ratio < 1:
+            raise CertificateError("the ratio A must be at least 1")
+        return BoxEngine(certified_box(low, ratio, 1 << BITS), prior)
+    own = _wholes(plain["own"], size, source)
+    return KernelEngine(
+        IntegerKernel(prior, low, own, 1 << BITS), _places(plain["order"], size, source), BITS
+    )
+
+
+def _ratio(value: object, source: str) -> Fraction:
+    match = _RATIO.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[2]) == 0:
+        raise MechanismFileError(f"{source} does not state epsilon and the ratio as whole fractions")
+    return Fraction(int(match[1]), int(match[2]))
+
+
+def _wholes(values: object, size: int, source: str) -> tuple[int, ...]:
+    if not isinstance(values, list) or len(values) != size:
+        raise MechanismFileError(f"{source} does not have one weight per category")
+    if not all(isinstance(value, str) and _WHOLE.fullmatch(value) for value in values):
+        raise MechanismFileError(f"{source} has a weight that is not a whole number of at most 20 digits")
+    wholes = tuple(map(int, values))
+    if max(wholes) > 1 << BITS:
+        raise MechanismFileError(f"{source} has a weight above 2^{BITS}")
+    return wholes
+
+
+def _places(values: object, size: int, source: str) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < size for v in values):
+        raise MechanismFileError(f"{source} names a category that is not there")
+    return tuple(values)
+
+
+def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
+    if not isinstance(values, list) or not values:
+        raise MechanismFileError(f"{source} has no categories")
+    if len(values) > rules.max_categories:
+        raise MechanismFileError(
+            f"{source} has {len(values)} categories, the policy allows {rules.max_categories}"
+        )
+    if {type(value) for value in values} not in ({str}, {int}):
+        raise MechanismFileError(f"{source} must name its categories by strings or by integers")
+    if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
+        raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
+    if type(values[0]) is str and not all(map(_is_unicode, values)):
+        raise MechanismFileError(f"{source} names a category by something that is not text")
+    if len(set(values)) != len(values):
+        raise MechanismFileError(f"{source} names a category twice")
+    return tuple(values)
+
+
+def _is_unicode(name: str) -> bool:
+    """Half a surrogate pair cannot be written to a file again."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_text_map(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_label(k) and _is_label(v) for k, v in value.items())
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError
+    return out
+
+
+def _no_constant(_: str) -> Any:
+    raise ValueError

@@ -1,0 +1,80 @@
+"""A user's data as whole numbers, the form in which the release path takes them.
+
+Records become counts. A distribution given in floats becomes ⌊p·2^61⌋: this is the last place where a float
+is seen, and privacy does not rest on it, because the release path is ε-private for *any* whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from .. import _validate
+from ..errors import UserDataError
+from ..prior import Category
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+LAW_BITS = 61
+"""Rounding may lift a sum just above 2^61, which still leaves every product below 2^124."""
+
+Weights: TypeAlias = list[tuple[int, int]]
+"""(position, weight ≥ 1) of the categories a user has, by position."""
+
+
+def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> Weights:
+    """Count one user's records. Unknown ones are refused: how many, never which."""
+    if isinstance(records, str | bytes | Mapping):
+        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
+    try:
+        counts = Counter(records)
+    except TypeError:
+        raise UserDataError("records must be categories of the mechanism: some are not even names") from None
+    if not counts:
+        raise UserDataError("records must not be empty")
+    unknown = sum([count for name, count in counts.items() if name not in index])
+    if unknown:
+        raise UserDataError(
+            f"records must be categories of the mechanism: {unknown} of {counts.total()} are not; "
+            f"drop them before releasing"
+        )
+    return sorted([(index[name], count) for name, count in counts.items()])
+
+
+def from_law(p: object, categories: int) -> Weights:
+    """One user's distribution in floats as whole numbers."""
+    rows = from_rows(p, categories)
+    if rows.shape[0] != 1:
+        raise UserDataError(f"p must be one user's distribution, got {rows.shape[0]} rows; use release_many")
+    return list(zip(rows.indices.tolist(), rows.data.tolist(), strict=True))
+
+
+def from_rows(p: object, categories: int) -> sparse.csr_array[Any]:
+    """Many users: counts stay counts, distributions in floats become whole numbers."""
+    if _is_counts(p):
+        rows = _validate.count_rows(p, categories)
+    else:
+        floats = _validate.users(p, categories)
+        floats.data = np.ldexp(floats.data, LAW_BITS)
+        rows = floats.astype(np.int64)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return rows
+
+
+def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
+    """One user's whole numbers as a sparse row."""
+    from scipy import sparse
+
+    places = np.array([place for place, _ in weights], dtype=np.intp)
+    counts = np.array([count for _, count in weights], dtype=np.int64)
+    return sparse.csr_array((counts, places, np.array([0, len(places)])), shape=(1, categories))
+
+
+def _is_counts(p: object) -> bool:
+    dtype = getattr(p, "dtype", None)
+    return dtype is not None and np.issubdtype(dtype, np.integer)

@@ -1,0 +1,1 @@
+"""Which law a user gets, in doubles."""

@@ -1,0 +1,273 @@
+"""What a sampler is: a floor and a rule. The rule is the clip, or a kernel.
+
+Both kinds answer the same questions: the law they release for a user, how far that law is from the
+user's own, and how far it can be at worst. Laws here are double-precision, for comparing and
+planning; releasing is the certified mechanism's business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .. import _validate
+from .._validate import FloatArray
+from ..divergences import TV, FDivergence, checked
+from ..errors import NotLinearError, ParameterError
+from ..prior import Prior
+from . import clip
+from .blocks import BLOCK_ENTRIES, Block
+from .measure import divergence_on_support
+
+KEPT = 1e-12
+"""The prior counts as kept when Q(q) is within this relative distance of q: rounding, no more."""
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """An ε-locally private sampler, Q(p)_i ≤ e^ε·Q(p')_i for all users p, p' and categories i."""
+
+    @property
+    def name(self) -> str:
+        """The constructor's name."""
+
+    @property
+    def options(self) -> Mapping[str, float]:
+        """The constructor's options, such as gamma or weight."""
+
+    @property
+    def prior(self) -> Prior:
+        """The public distribution q."""
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy parameter ε."""
+
+    @property
+    def floor(self) -> FloatArray:
+        """c: every user's law lies between c and e^ε·c, category by category."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether Q(p) = pK for a matrix K, so that one random record of the user is enough."""
+
+    @property
+    def keeps_prior(self) -> bool:
+        """Whether Q(q) = q: a user whose data equal the public data is released undistorted."""
+
+    def distribution(self, p: object) -> FloatArray:
+        """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
+
+    def divergence(self, p: object, f: FDivergence) -> FloatArray:
+        """D_f(p‖Q(p)), one number per user (a scalar array for a vector).
+
+        A private probability below 1e-250 counts as zero.
+        """
+
+    def worst_case(self, f: FDivergence) -> float:
+        """The supremum of D_f(p‖Q(p)) over all users p."""
+
+    def matrix(self) -> FloatArray:
+        """K, for a linear sampler."""
+
+
+class Kernel(Protocol):
+    """A row-stochastic matrix that is never written out unless asked."""
+
+    @property
+    def floor(self) -> FloatArray:
+        """c with c_j ≤ K_ij ≤ e^ε·c_j."""
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """K_ii."""
+
+    def least_kept(self) -> tuple[float, float]:
+        """The smallest K_ii, and 1 − K_ii without cancellation."""
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK along the last axis."""
+
+    def on_support(self, block: Block[np.float64]) -> FloatArray:
+        """pK on the users' own categories."""
+
+    def row(self, i: int) -> FloatArray:
+        """Row i."""
+
+    def matrix(self) -> FloatArray:
+        """All rows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClipSampler:
+    """Answers every user with the best point of the box above a floor.
+
+    Guarantees
+        Every law lies in {x : c ≤ x ≤ e^ε·c}, so the sampler is ε-locally private for any floor c
+        with Σc ≤ 1 ≤ e^ε·Σc. No sampler with the same floor is closer to any user in any
+        f-divergence (Park, Asoodeh, Lee 2024, Prop. 3.4).
+    """
+
+    name: str
+    prior: Prior
+    epsilon: float
+    floor: FloatArray
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        floor = np.array(self.floor, dtype=np.float64)
+        epsilon, n = _validate.privacy(self.epsilon), len(self.prior)
+        rounding = KEPT + n * np.finfo(np.float64).eps
+        room = floor.shape == (n,) and bool(np.all(floor > 0))
+        if not room or not floor.sum() * (1 - rounding) <= 1 <= math.exp(epsilon) * floor.sum() * (
+            1 + rounding
+        ):
+            raise ParameterError(
+                "floor must hold one positive number per category with Σc ≤ 1 ≤ e^ε·Σc: no law fits above it"
+            )
+        floor.setflags(write=False)
+        object.__setattr__(self, "floor", floor)
+
+    @property
+    def linear(self) -> bool:
+        """The clip is not linear in p."""
+        return False
+
+    @cached_property
+    def _total(self) -> float:
+        return float(self.floor.sum())
+
+    @property
+    def _a(self) -> float:
+        return math.exp(self.epsilon)
+
+    @cached_property
+    def keeps_prior(self) -> bool:
+        """Whether q lies in the box, where the clip leaves it alone."""
+        q = self.prior.probabilities
+        rounding = KEPT + len(q) * np.finfo(np.float64).eps
+        low, high = self.floor * (1 - rounding), self._a * self.floor * (1 + rounding)
+        return bool(np.all((low <= q) & (q <= high)))
+
+    def distribution(self, p: object) -> FloatArray:
+        """clip(p/r; c, e^ε·c) with r such that it sums to one."""
+        rows = _validate.users(p, len(self.prior))
+        x = clip.laws(rows, self.prior.probabilities, self.floor, self._a, self._total)
+        return _like(p, x)
+
+    def _on_support(self, block: Block[np.float64]) -> FloatArray:
+        return clip.on_support(block, self.floor, self._a, self._total)
+
+    def divergence(self, p: object, f: FDivergence) -> FloatArray:
+        """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
+        rows = _validate.users(p, len(self.prior))
+        if checked(f) == TV:
+            return _like(p, clip.total_variation(rows, self.floor, self._a, self._total))
+        return _like(p, divergence_on_support(rows, f, self._on_support, len(self.prior)))
+
+    def worst_case(self, f: FDivergence) -> float:
+        """g(min_i t_i), t_i = min(a·c_i, 1 − Σc + c_i), at a point mass (the minimum is convex in p)."""
+        own = np.minimum(self._a * self.floor, 1 - self._total + self.floor)
+        i = int(own.argmin())
+        others = float(self.floor[:i].sum() + self.floor[i + 1 :].sum())
+        return checked(f).of_point_mass(own[i], max(1 - self._a * self.floor[i], others))
+
+    def matrix(self) -> FloatArray:
+        """Refused: the clip has no matrix."""
+        raise NotLinearError(
+            f"matrix needs a linear sampler and {self.name} is not one; "
+            f"use minimax_kernel, randomized_response or rr_with_prior"
+        )
+
+    def __repr__(self) -> str:
+        return _describe(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelSampler:
+    """Answers every user with pK: draw one of the user's records, then the kernel's row for it.
+
+    Guarantees
+        ε-locally private because each column of K has max ≤ e^ε·min, whatever p is.
+    """
+
+    name: str
+    prior: Prior
+    epsilon: float
+    kernel: Kernel
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def linear(self) -> bool:
+        """pK is linear in p."""
+        return True
+
+    @property
+    def floor(self) -> FloatArray:
+        """c with c_j ≤ K_ij ≤ e^ε·c_j in every column."""
+        return self.kernel.floor
+
+    @cached_property
+    def _released(self) -> int:
+        """How many categories are ever released."""
+        return int(np.count_nonzero(self.floor))
+
+    @cached_property
+    def keeps_prior(self) -> bool:
+        """Whether qK = q."""
+        q = self.prior.probabilities
+        # Sums of n roundings: a kernel that keeps q in exact arithmetic may miss it by about n units.
+        slack = KEPT + len(q) * np.finfo(np.float64).eps
+        return bool(np.all(np.abs(self.kernel.apply(q) - q) <= slack * q))
+
+    def distribution(self, p: object) -> FloatArray:
+        """pK."""
+        rows = _validate.users(p, len(self.prior))
+        out = np.empty(rows.shape)
+        step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
+        for begin in range(0, len(out), step):
+            out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
+        return _like(p, out)
+
+    def divergence(self, p: object, f: FDivergence) -> FloatArray:
+        """D_f(p‖pK), evaluated on the user's own categories."""
+        rows = _validate.users(p, len(self.prior))
+        return _like(p, divergence_on_support(rows, checked(f), self.kernel.on_support, self._released))
+
+    def worst_case(self, f: FDivergence) -> float:
+        """g(min_i K_ii), attained at a point mass (Zamanlooy et al. 2025, Lemma 1)."""
+        return checked(f).of_point_mass(*self.kernel.least_kept())
+
+    def matrix(self) -> FloatArray:
+        """K as an n × n array, rows and columns in the prior's order."""
+        return self.kernel.matrix()
+
+    def __repr__(self) -> str:
+        return _describe(self)
+
+
+def label(sampler: Sampler) -> str:
+    """The sampler's name with its options, as tables show it.
+
+    >>> from sottovoce import Prior, blend
+    >>> label(blend(Prior.uniform(["a", "b"]), 1.0, weight=0.25))
+    'blend(weight=0.25)'
+    """
+    options = ", ".join(f"{key}={value:.4g}" for key, value in sampler.options.items())
+    return f"{sampler.name}({options})" if options else sampler.name
+
+
+def _describe(sampler: Sampler) -> str:
+    return f"<{label(sampler)} on {len(sampler.prior)} categories, epsilon={sampler.epsilon:g}>"
+
+
+def _like(p: object, per_user: FloatArray) -> FloatArray:
+    """Drop the user axis when the caller passed a single vector."""
+    ndim: Any = getattr(p, "ndim", None)
+    single = np.ndim(p) == 1 if ndim is None else ndim == 1  # type: ignore[arg-type]
+    return per_user[0] if single else per_user

@@ -1,0 +1,232 @@
+"""The named samplers, each a constructor (prior, epsilon, *, options) -> Sampler.
+
+A new sampler is one floor function, one constructor here and one line in SAMPLERS; every contract
+test then applies to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .. import _validate
+from ..divergences import FDivergence, checked
+from ..errors import ParameterError
+from ..prior import Prior
+from . import floors
+from .base import ClipSampler, KernelSampler, Sampler
+from .minimax import MinimaxKernel
+from .response import ResponseKernel, most_likely
+
+
+def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
+    """The paper's sampler: the best *linear* one that keeps the prior.
+
+    Q(p) = pK, with K the kernel of `sottovoce.kernel` in closed form.
+
+    Guarantees
+        ε-locally private; keeps the prior; its worst case equals `optimal_utility` for every
+        f-divergence at once; TV(p, pK) ≤ 2·TV(p, q).
+
+    Raises
+        ParameterError: epsilon is not in (0, 100].
+
+    Reference: Zamanlooy, Diaz, Asoodeh (2025), Theorem 2 and Algorithm 1.
+
+    >>> from sottovoce import TV
+    >>> s = minimax_kernel(Prior(["A", "B"], [0.01, 0.99]), 2.0)
+    >>> round(s.worst_case(TV), 3), s.keeps_prior
+    (0.931, True)
+    """
+    epsilon = _validate.privacy(epsilon)
+    kernel = MinimaxKernel(_checked(prior).probabilities, epsilon)
+    return KernelSampler("minimax_kernel", prior, epsilon, kernel)
+
+
+def kernel_clip(prior: Prior, epsilon: float) -> ClipSampler:
+    """The paper's floor with the best rule: never worse than `minimax_kernel`, for any user and any f.
+
+    c = floor of the paper's kernel, K_jj = e^ε·c_j, Q(p) = clip(p/r; c, e^ε·c).
+
+    Guarantees
+        ε-locally private; keeps the prior; D_f(p‖Q(p)) ≤ D_f(p‖pK) for every p and every f, because
+        pK lies in the same box; the same worst case as the paper's sampler.
+
+    >>> import sottovoce as sv
+    >>> prior, user = Prior(["A", "B"], [0.2, 0.8]), [0.5, 0.5]
+    >>> bool(kernel_clip(prior, 1.0).divergence(user, sv.KL)
+    ...      < minimax_kernel(prior, 1.0).divergence(user, sv.KL))
+    True
+    """
+    epsilon = _validate.privacy(epsilon)
+    return ClipSampler("kernel_clip", prior, epsilon, floors.kernel(_checked(prior).probabilities, epsilon))
+
+
+def prior_minimax(prior: Prior, epsilon: float) -> ClipSampler:
+    """Minimax over *all* ε-private samplers that keep the prior, linear or not.
+
+    c = clip(θ/a; q/a, q), a = e^ε, θ the root of θ(1−1/a) + Σ clip(θ/a; q_i/a, q_i) = 1.
+
+    Guarantees
+        ε-locally private; keeps the prior; worst case g(min(a·q_min, θ)), below which no sampler that
+        keeps q can go. Where 1/(a+n−1) ≤ q ≤ a/(a+n−1) this equals the optimum without any prior.
+
+    >>> from sottovoce import TV
+    >>> prior = Prior(["A", "B", "C"], [0.2, 0.3, 0.5])
+    >>> bool(prior_minimax(prior, 2.0).worst_case(TV) < minimax_kernel(prior, 2.0).worst_case(TV))
+    True
+    """
+    epsilon = _validate.privacy(epsilon)
+    floor = floors.prior_minimax(_checked(prior).probabilities, epsilon)
+    return ClipSampler("prior_minimax", prior, epsilon, floor)
+
+
+def relative_mollifier(prior: Prior, epsilon: float) -> ClipSampler:
+    """Equal room above and below the prior: q·e^(−ε/2) ≤ x ≤ q·e^(ε/2).
+
+    Guarantees
+        ε-locally private; keeps the prior; good for users close to the prior, poor in the worst case.
+
+    Reference: Husain, Balle, Cranko, Nock (2020).
+
+    >>> relative_mollifier(Prior.uniform(["a", "b"]), 2.0).floor.round(4).tolist()
+    [0.1839, 0.1839]
+    """
+    epsilon = _validate.privacy(epsilon)
+    floor = floors.relative(_checked(prior).probabilities, epsilon)
+    return ClipSampler("relative_mollifier", prior, epsilon, floor)
+
+
+def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -> ClipSampler:
+    """Minimax for users within a factor gamma of the prior, q/γ ≤ p ≤ γq.
+
+    c = q·(γ+1)/(γ+e^ε) when γ² > e^ε. Otherwise such users fit the relative mollifier unchanged, and
+    its floor is used. Users outside the factor are still ε-private, only without the minimax claim.
+
+    Guarantees
+        ε-locally private for *every* user; keeps the prior.
+
+    Parameters
+        gamma: at least 1; by default 2·e^(ε/2), twice as far as the relative mollifier can follow.
+
+    Reference: Ghoukasian, Lee, Asoodeh (2025), Locally Optimal Private Sampling.
+
+    >>> local_minimax(Prior.uniform(["a", "b"]), 2.0, gamma=2.0) # doctest: +ELLIPSIS
+    <local_minimax(gamma=2) on 2 categories, epsilon=2>
+    """
+    epsilon = _validate.privacy(epsilon)
+    g = 2 * math.exp(epsilon / 2) if gamma is None else _validate.at_least(1, gamma=gamma)
+    floor = floors.local(_checked(prior).probabilities, epsilon, g)
+    return ClipSampler("local_minimax", prior, epsilon, floor, {} if gamma is None else {"gamma": g})
+
+
+def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
+    """Between the relative mollifier (weight 0) and `kernel_clip` (weight 1).
+
+    c = relative^(1−w) · kernel^w, category by category.
+
+    Guarantees
+        ε-locally private and keeps the prior, for every weight. The weight must not be chosen by
+        looking at private users: use `tuned`, which accepts only users declared public.
+
+    >>> blend(Prior.uniform(["a", "b"]), 1.0, weight=1.5)
+    Traceback (most recent call last):
+    sottovoce.errors.ParameterError: weight must lie between 0 and 1, got 1.5
+    """
+    epsilon = _validate.privacy(epsilon)
+    w = _validate.fraction(weight=weight)
+    floor = floors.blend(_checked(prior).probabilities, epsilon, w)
+    return ClipSampler("blend", prior, epsilon, floor, {"weight": w})
+
+
+def global_minimax(prior: Prior, epsilon: float) -> ClipSampler:
+    """Minimax over all samplers when nothing has to be kept: c_i = 1/(e^ε + n − 1).
+
+    Guarantees
+        ε-locally private; worst case that of randomized response, and never further from any user
+        than it; ignores the prior, which is kept only if it happens to lie in the box.
+
+    Reference: Park, Asoodeh, Lee (2024).
+
+    >>> global_minimax(Prior(["a", "b"], [0.01, 0.99]), 1.0).keeps_prior
+    False
+    """
+    epsilon = _validate.privacy(epsilon)
+    return ClipSampler("global_minimax", prior, epsilon, floors.uniform(len(_checked(prior)), epsilon))
+
+
+def randomized_response(prior: Prior, epsilon: float) -> KernelSampler:
+    """The classic: the truth with probability e^ε/(e^ε+n−1), else any other category alike.
+
+    Guarantees
+        ε-locally private; keeps only the uniform prior (and at a huge ε any prior, to rounding).
+
+    Reference: Warner (1965); Kairouz, Oh, Viswanath (2016) for n categories.
+
+    >>> randomized_response(Prior.uniform(["a", "b"]), math.log(3)).matrix().tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    epsilon = _validate.privacy(epsilon)
+    kernel = ResponseKernel(np.ones(len(_checked(prior)), dtype=bool), epsilon)
+    return KernelSampler("randomized_response", prior, epsilon, kernel)
+
+
+def rr_with_prior(prior: Prior, epsilon: float) -> KernelSampler:
+    """Randomized response on the k most likely categories, k chosen to release the truth most often.
+
+    k maximises e^ε/(e^ε+k−1)·Σ_{top k} q. Categories outside the top k are never released.
+
+    Guarantees
+        ε-locally private; the largest probability of releasing the truth when users follow the prior;
+        worst-case total variation 1 as soon as a category is dropped.
+
+    Reference: Ghazi, Golowich, Kumar, Manurangsi, Zhang (2021), RRWithPrior.
+
+    >>> rr_with_prior(Prior(["a", "b", "c"], [0.6, 0.39, 0.01]), 1.0).floor.round(3).tolist()
+    [0.269, 0.269, 0.0]
+    """
+    epsilon = _validate.privacy(epsilon)
+    kernel = ResponseKernel(most_likely(_checked(prior).probabilities, epsilon), epsilon)
+    return KernelSampler("rr_with_prior", prior, epsilon, kernel)
+
+
+def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
+    """The paper's Γ_f(q, ε): the best worst case of any ε-private *linear* sampler that keeps q.
+
+    Γ_f = g(t) with t = a·q_min/(a·q_min + 1 − q_min), a = e^ε and g(t) = t·f(1/t) + (1−t)·f(0). It
+    depends on the prior only through its smallest probability.
+
+    Reference: Zamanlooy, Diaz, Asoodeh (2025), Theorem 1.
+
+    >>> from sottovoce import TV
+    >>> round(optimal_utility(Prior(["A", "B"], [0.5, 0.5]), 2.0, TV), 3)
+    0.119
+    """
+    smallest, others = _checked(prior).smallest_and_rest
+    boosted = math.exp(_validate.privacy(epsilon)) * smallest
+    return checked(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
+
+
+SAMPLERS: dict[str, Callable[..., Sampler]] = {
+    "minimax_kernel": minimax_kernel,
+    "kernel_clip": kernel_clip,
+    "prior_minimax": prior_minimax,
+    "blend": blend,
+    "relative_mollifier": relative_mollifier,
+    "local_minimax": local_minimax,
+    "global_minimax": global_minimax,
+    "randomized_response": randomized_response,
+    "rr_with_prior": rr_with_prior,
+}
+"""Every sampler by name; hyphens stand for underscores on the command line."""
+
+
+def _checked(prior: Prior) -> Prior:
+    """Refuse an array where a Prior is meant: bare numbers carry no categories."""
+    if not isinstance(prior, Prior):
+        raise ParameterError(
+            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
+        )
+    return prior

@@ -1,0 +1,123 @@
+"""The best point of a box, for every f-divergence at once.
+
+For a floor c and a = e^ε let x = clip(u·p; c, a·c), with the multiplier u > 0 that makes Σx = 1. Then x
+minimises D_f(p‖·) over the box for *every* f (Park, Asoodeh, Lee 2024, Prop. 3.4): there is no
+separate "TV projection" and "KL projection", and a p already in the box is left alone.
+
+When p has zeros there may be no such u: with everything the user has at its cap, mass is still left.
+It then goes to the categories the user lacks, as clip(s·q; c, a·c), the limit of clipping
+(1−δ)p + δq as δ → 0. Every split has the same D_f; this one is continuous and keeps the prior's
+proportions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._validate import FloatArray
+from .blocks import BLOCK_ENTRIES, Block, blocks
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+
+def multipliers(p: FloatArray, low: FloatArray, a: float, target: FloatArray) -> FloatArray:
+    """For each row the u with Σ clip(u·p; low, a·low) = target; ∞ where even the caps fall short.
+
+    The sum is increasing in u and linear between the knots low/p and a·low/p. A binary search over
+    the sorted knots, evaluating the sum itself (prefix sums would cancel when p spans many orders of
+    magnitude), finds the segment; on it the root is one division. Entries with p = 0 must have
+    low = 0: they are padding.
+    """
+    high = a * low
+    # A few ulps short is a rounding of floor or cap, not mass to be found: chasing it would move rare
+    # categories by orders of magnitude.
+    reached = target * (1 - 4 * np.finfo(np.float64).eps)
+    ratio = np.divide(low, p, out=np.full_like(p, np.inf), where=p > 0)
+    knots = np.sort(np.concatenate([ratio, a * ratio], axis=1), axis=1)
+    count = 2 * np.count_nonzero(p > 0, axis=1)
+    rows = np.arange(len(p))
+
+    first, last = np.zeros(len(p), dtype=np.intp), count - 1
+    for _ in range(int(2 * p.shape[1]).bit_length()):
+        middle = (first + last) // 2
+        u = knots[rows, middle]
+        enough = np.clip(u[:, None] * p, low, high).sum(axis=1) >= reached
+        last = np.where(enough, middle, last)
+        first = np.where(enough, first, np.minimum(middle + 1, last))
+
+    right = knots[rows, first]
+    left = np.where(first > 0, knots[rows, first - 1], 0.0)
+    at_cap = a * ratio <= left[:, None]
+    at_floor = ratio >= right[:, None]
+    between = ~(at_cap | at_floor)
+    fixed = np.where(at_cap, high, 0.0).sum(axis=1) + np.where(at_floor, low, 0.0).sum(axis=1)
+    slope = np.where(between, p, 0.0).sum(axis=1)
+    root = np.divide(target - fixed, slope, out=right.copy(), where=slope > 0)
+    root = np.clip(root, left, right)
+    return np.where(high.sum(axis=1) < reached, np.inf, root)
+
+
+def on_support(block: Block[np.float64], floor: FloatArray, a: float, total: float) -> FloatArray:
+    """The clip on the categories the users have; `total` is Σc over all categories."""
+    low = block.gather(floor)
+    u = multipliers(block.p, low, a, 1 - (total - low.sum(axis=1)))
+    return _clip(block.p, low, a, u)
+
+
+def _clip(p: FloatArray, low: FloatArray, a: float, u: FloatArray) -> FloatArray:
+    """clip(u·p; low, a·low) row by row, with ∞·p = ∞ for p > 0."""
+    capped = np.isinf(u)
+    scaled = np.where(capped, 0.0, u)[:, None] * p
+    return np.where(capped[:, None], a * low, np.clip(scaled, low, a * low))
+
+
+def laws(
+    rows: sparse.csr_array[np.float64], q: FloatArray, floor: FloatArray, a: float, total: float
+) -> FloatArray:
+    """The released law of every user over all categories, as a dense (m, n) array."""
+    m, n = rows.shape
+    u = np.empty(m)
+    for block in blocks(rows):
+        low = block.gather(floor)
+        u[block.rows] = multipliers(block.p, low, a, 1 - (total - low.sum(axis=1)))
+    out = np.empty((m, n))
+    step = max(1, 8 * BLOCK_ENTRIES // n)
+    for begin in range(0, m, step):
+        part = slice(begin, begin + step)
+        p = rows[part].toarray()
+        low = np.broadcast_to(floor, p.shape)
+        x = np.where(p > 0, _clip(p, low, a, u[part]), low)
+        # A user who owns everything leaves nothing to fill but a rounding error.
+        short = np.flatnonzero(np.isinf(u[part]) & (p == 0).any(axis=1))
+        if len(short):
+            x[short] = _fill(p[short] > 0, x[short], q, floor, a)
+        out[part] = x
+    return out
+
+
+def _fill(
+    owned: np.typing.NDArray[np.bool_], x: FloatArray, q: FloatArray, floor: FloatArray, a: float
+) -> FloatArray:
+    """Give what the capped categories leave to those the users lack, as clip(s·q; c, a·c)."""
+    lacking = np.where(owned, 0.0, q)
+    low = np.where(owned, 0.0, floor)
+    target = 1 - np.where(owned, x, 0.0).sum(axis=1)
+    filled = _clip(lacking, low, a, multipliers(lacking, low, a, target))
+    return np.where(owned, x, filled)
+
+
+def total_variation(
+    rows: sparse.csr_array[np.float64], floor: FloatArray, a: float, total: float
+) -> FloatArray:
+    """TV between every user and the best point of the box, in one pass over the non-zeros.
+
+    min TV = max( Σ(p − a·c)₊ , Σ(c − p)₊ ), and the second sum is Σc − Σ_{p>0} min(c, p).
+    """
+    c = floor[rows.indices]
+    starts = rows.indptr[:-1]
+    over = np.add.reduceat(np.maximum(rows.data - a * c, 0.0), starts)
+    kept = np.add.reduceat(np.minimum(c, rows.data), starts)
+    return np.maximum(np.maximum(over, total - kept), 0.0)

@@ -1,0 +1,255 @@
+"""Tables of any library or file, counted where they live. The only file that knows dataframes.
+
+polars (also lazily, and from files, in streaming batches), pandas, pyarrow, DuckDB and Spark group the rows
+themselves, through narwhals; only the counts arrive here, and become a tally.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from .. import _validate
+from ..errors import ParameterError, SottovoceError, TableError
+from . import files, reading, unpack
+from .header import ROWS, Head, missing_column
+
+if TYPE_CHECKING:
+    from .tally import Tally
+
+_NOT_NUMBERS = ("InvalidOperation", "Conversion", "ArrowInvalid", "ValueError")
+_TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns mean what; several items are the columns of a wide table, one per category."""
+
+    item: str | tuple[str, ...]
+    user: str | None = None
+    weight: str | None = None
+    by: str | None = None
+    top_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.long and (self.weight is not None or self.top_by is not None):
+            raise ParameterError("a wide table has its amounts in the category columns: leave the weight out")
+        if not self.item:
+            raise ParameterError("item must name a column, or the columns of a wide table")
+        if self.by is not None:
+            items = (self.item,) if isinstance(self.item, str) else self.item
+            _validate.group_column(self.by, self.user, self.weight, self.top_by, *items)
+
+    @property
+    def long(self) -> bool:
+        """Whether there is a row per record, and not a column per category."""
+        return isinstance(self.item, str)
+
+    def keys(self) -> dict[str, str]:
+        """What names things: the group, the user, the item."""
+        named = {"group": self.by, "user": self.user, "item": self.item if self.long else "item"}
+        return {key: name for key, name in named.items() if isinstance(name, str)}
+
+    def sums(self) -> dict[str, str]:
+        """What is added up."""
+        named = {"amount": self.weight if self.long else "amount", "score": self.top_by}
+        return {key: name for key, name in named.items() if name is not None}
+
+    def needed(self) -> list[str]:
+        """Every column that has to be there, once."""
+        if self.long:
+            return list(dict.fromkeys([*self.keys().values(), *self.sums().values()]))
+        return list(dict.fromkeys([*(n for n in (self.by, self.user) if n is not None), *self.item]))
+
+
+def count_table(
+    table: Any,
+    *,
+    item: str | Sequence[str],
+    user: str | None = None,
+    weight: str | None = None,
+    by: str | None = None,
+    top_by: str | None = None,
+) -> Tally:
+    """Count a table once, for several calls of `build_prior` and `read_users`.
+
+    >>> import polars
+    >>> count_table(polars.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
+    Tally(2 rows: 1 groups, 1 users, 1 items)
+    """
+    columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
+    if not isinstance(table, str | Path):
+        return to_tally(_cells(table, columns, None), columns, as_text=False)
+    from .cells import joined
+
+    path = Path(table)
+    with files.prefix_errors(path):
+        parts = ask_reader("frames", "count_file", path, columns=asdict(columns))
+        return to_tally(joined(parts), columns, as_text=True)
+
+
+def count_file(path: Path, columns: dict[str, Any]) -> Any:
+    """The counted cells of a file, as a table of polars; for the reader's process."""
+    item = columns.pop("item")
+    asked = Columns(item if isinstance(item, str) else tuple(item), **columns)
+    return _cells(files.scan_table(path), asked, path)
+
+
+def ask_reader(room: str, verb: str, path: Path, **arguments: Any) -> Any:
+    """What the reader's process says about a file; packed files are checked while it works."""
+    files.check_readable(path)
+    try:
+        return reading.ask(room, verb, path, meanwhile=lambda: unpack.check_unpacked(path), **arguments)
+    except reading.ReaderError as problem:
+        reason = str(problem)
+    raise files.unreadable(path, reason)
+
+
+def to_tally(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
+    """The tally of cells that were counted for these columns."""
+    from .cells import tally_of  # not above: the reader's process only counts, and needs no arrays
+
+    return tally_of(cells, columns.keys(), columns.sums(), as_text=as_text, long=columns.long)
+
+
+def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
+    """The counts, computed by the frame's own library: for a file a table of polars, else one of arrow."""
+    found = _collected(frame, columns, path)
+    if not isinstance(found, str):
+        return found
+    if not columns.long and any(word in found for word in _NOT_NUMBERS):
+        raise TableError("the category columns must hold numbers")
+    # Does it work without the numbers? Then they are what is wrong.
+    sums = list(columns.sums().values()) if columns.long else []
+    if sums and not isinstance(_collected(frame, replace(columns, weight=None, top_by=None), path), str):
+        raise TableError(f"column {sums[0]!r} must hold numbers")
+    raise files.unreadable(path, found) if path else TableError(f"the table cannot be counted: {found}")
+
+
+def _collected(frame: Any, columns: Columns, path: Path | None) -> Any:
+    """The counted cells, or the name of the error: each library has its own, and their text quotes data."""
+    try:
+        counted = counted_frame(frame, columns, path is None)
+        options: Any = {}
+        if counted.implementation.is_polars():
+            options = files.collecting(path)
+        cells = counted.collect(**options)
+        return cells.to_arrow() if path is None else cells.to_native()
+    except (SottovoceError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as problem:  # a damaged Parquet file panics, which is no Exception
+        return type(problem).__name__
+
+
+def counted_frame(frame: Any, columns: Columns, named: bool = True) -> nw.LazyFrame[Any]:
+    """The table with a row per group, user and item: rows, amount, score, and how many of these are fine.
+
+    Nothing is computed yet. `named` says that a person named the category columns of a wide table, and not
+    the first line of a file, which may be data.
+    """
+    table = _lazy(frame)
+    require(list(table.collect_schema()), columns.needed(), lambda: _head(table))
+    keys, sums = columns.keys(), columns.sums()
+    table = _renamed(table, keys, sums) if columns.long else _unpivoted(table, columns, named)
+    if sums:
+        table = table.with_columns(*(_is_amount(key).alias(f"fine_{key}") for key in sums))
+    added = [nw.col(name).sum() for name in [*sums, *(f"fine_{key}" for key in sums)]]
+    return table.group_by(*(f"key_{key}" for key in keys)).agg(nw.len().alias("rows"), *added)
+
+
+def _is_amount(name: str) -> nw.Expr:
+    """1 where a number is finite and at least 0, else 0; null and NaN are not."""
+    return ((nw.col(name) >= 0) & (nw.col(name) < float("inf"))).fill_null(False).cast(nw.Int64())
+
+
+def _lazy(frame: Any) -> nw.LazyFrame[Any]:
+    native = None
+    with contextlib.suppress(TypeError):
+        native = nw.from_native(frame)
+    if native is None:
+        raise TableError(
+            f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
+            f"got {type(frame).__name__}"
+        )
+    table: nw.LazyFrame[Any] = native.lazy() if isinstance(native, nw.DataFrame) else native
+    if table.implementation.is_duckdb() and len(set(frame.columns)) < len(frame.columns):
+        raise TableError("two columns of the table have the same name")
+    return table
+
+
+def _renamed(table: nw.LazyFrame[Any], keys: dict[str, str], sums: dict[str, str]) -> nw.LazyFrame[Any]:
+    """The needed columns alone, under names of our own, with numbers as doubles."""
+    schema = table.collect_schema()
+    polars = table.implementation.is_polars()
+    for name in keys.values():
+        kind = schema[name]
+        if not (kind.is_integer() or kind.is_float() or kind in _TEXT) or (polars and kind == nw.Object):
+            raise TableError(f"column {name!r} must hold text or whole numbers, it holds {_kind(kind)}")
+    for name in sums.values():
+        _require_numbers(f"column {name!r}", schema[name])
+    if table.implementation.is_spark_like():  # a failing cast in Spark would print the text into its log
+        table = _without_text(table, [name for name in sums.values() if schema[name] == nw.String])
+    names = [nw.col(name).alias(f"key_{key}") for key, name in keys.items()]
+    return table.select(*names, *(nw.col(name).cast(nw.Float64()).alias(key) for key, name in sums.items()))
+
+
+def _without_text(table: nw.LazyFrame[Any], columns: list[str]) -> nw.LazyFrame[Any]:
+    """Spark's text columns as numbers, null where they are none."""
+    native = table.to_native()
+    for name in columns:
+        native = native.withColumn(name, native[name].try_cast("double"))
+    numbers: nw.LazyFrame[Any] = nw.from_native(native)
+    return numbers
+
+
+def _unpivoted(table: nw.LazyFrame[Any], columns: Columns, named: bool) -> nw.LazyFrame[Any]:
+    """A wide table as a long one, under the names of `_renamed`."""
+    schema = table.collect_schema()
+    for name in columns.item:
+        _require_numbers(f"column {name!r}" if named else "every category column", schema[name])
+    keys = {key: name for key, name in columns.keys().items() if key != "item"}
+    names = [f"key_{key}" for key in keys]
+    clash = {*names, "key_item", "amount"} & set(columns.item)
+    if clash:
+        raise TableError(f"a category column must not be called {min(clash)!r}: rename it")
+    amounts = [nw.col(name).cast(nw.Float64()) for name in columns.item]
+    wide = table.select(*(nw.col(name).alias(f"key_{key}") for key, name in keys.items()), *amounts)
+    if wide.implementation.is_duckdb():  # its unpivot works on the default connection only
+        wide = wide.collect().lazy()
+    return wide.unpivot(list(columns.item), index=names, variable_name="key_item", value_name="amount")
+
+
+def column_names(table: Any) -> list[str]:
+    """The names of the columns of a frame or of a file."""
+    if isinstance(table, str | Path):
+        names: list[str] = ask_reader("files", "columns_of", Path(table))
+        return names
+    return list(_lazy(table).collect_schema())
+
+
+def _head(table: nw.LazyFrame[Any]) -> dict[str, list[Any]]:
+    """The first rows of a table, by column."""
+    rows = table.head(ROWS).collect()
+    return {name: rows[name].to_list() for name in rows.columns}
+
+
+def require(present: Sequence[str], needed: Sequence[str], head: Head | None = None) -> None:
+    """Refuse a table without a needed column, listing those it has if they are names and not data."""
+    problem = missing_column(present, needed, head)
+    if problem is not None:
+        raise problem
+
+
+def _require_numbers(what: str, kind: Any) -> None:
+    if not (kind.is_numeric() or kind in _TEXT):
+        raise TableError(f"{what} must hold numbers, it holds {_kind(kind)}")
+
+
+def _kind(kind: Any) -> str:
+    """The name of a type without its fields, which are data where a column holds objects."""
+    return type(kind).__name__

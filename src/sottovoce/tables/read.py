@@ -1,0 +1,168 @@
+"""From a table to priors and users: the two verbs most programs need.
+
+    prior = build_prior(survey, item="genre", by="age")
+    users = read_users(histories, user="member", item="genre", by="age", prior=prior)
+
+Both take a dataframe, a path, or a tally that was counted before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _validate
+from ..errors import ParameterError
+from ..prior import Prior
+from ..users import Users
+from . import tally
+from .frames import count_table
+from .tally import Categories, Tally
+
+
+def build_prior(
+    table: Any,
+    *,
+    item: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    by: str | None = None,
+    user: str | None = None,
+    smoothing: float = 0.0,
+    top: int | None = None,
+    top_by: str | None = None,
+    other: str | None = None,
+    minimum_rows: int = 0,
+    minimum_users: int = 0,
+    average: str = "rows",
+    public: bool | None = None,
+) -> Prior | dict[str, Prior]:
+    """Count the public rows of a table into a Prior, or into one Prior per group.
+
+    Guarantees
+        The data must be public: a prior built from the users it will serve reveals them. So with a `user`
+        column the prior carries a mark (`made_from_users`), unless you say `public=True`: that these people
+        are not the ones to be served. Categories are sorted by name; rows of the same item add up.
+
+    Parameters
+        table: a pandas, polars (also lazy), pyarrow, DuckDB or Spark frame, the path of a CSV (also gzip),
+            Parquet or JSON file, or a `Tally` from `count_table`, which then has the columns.
+        item: the column of the category; or, for a wide table, the list of the columns that are categories.
+        weight: the column to add up; without it every row counts once.
+        by: the group column. All groups share the items of the whole table, unless there is a `top`.
+        top, top_by: keep so many items per group, those with the largest sum of `top_by` (or of weight).
+        other: a category that takes the items beyond the top, and later those the prior does not know.
+        minimum_rows, minimum_users: leave out users with fewer rows in the whole table, then groups with
+            fewer users; both need `user`.
+        average: "rows" pools all rows; "users" is the plain mean of the users' distributions.
+        smoothing: added to every count (with average="users", a user counts as one).
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"genre": ["War", "Drama", "Drama", "Drama"]})
+    >>> build_prior(frame, item="genre").probabilities.tolist()
+    [0.75, 0.25]
+    """
+    _validate.one_of(("rows", "users"), average=average)
+    for name, least in (("minimum_rows", minimum_rows), ("minimum_users", minimum_users)):
+        _validate.whole_at_least(0, **{name: least})
+    if top is not None:
+        _validate.whole_at_least(1, top=top)
+    elif top_by is not None:
+        raise ParameterError("top_by ranks the items for top=: say how many to keep")
+    counted = _counted(table, item=item, weight=weight, by=by, user=user, top_by=top_by)
+    if counted.users is None and (average == "users" or minimum_users or minimum_rows):
+        raise ParameterError(
+            "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
+        )
+    priors = tally.priors_of(
+        tally.with_minimum_rows(counted, minimum_rows),
+        smoothing=smoothing,
+        top=top,
+        other=other,
+        minimum_users=minimum_users,
+        average=average,
+        made_from_users=counted.users is not None if public is None else not public,
+    )
+    return priors if counted.by is not None else priors["all"]
+
+
+def read_users(
+    table: Any,
+    *,
+    prior: Categories | Mapping[str, Categories],
+    user: str | None = None,
+    item: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    by: str | None = None,
+    unknown: str = "error",
+    other: str = "other",
+    empty: str = "error",
+    unknown_groups: str = "error",
+    several_groups: str = "error",
+    minimum_rows: int = 0,
+) -> Users | dict[str, Users]:
+    """Turn a table of histories into one distribution per user; with `by`, per group and user.
+
+    Parameters
+        table, user, item, weight, by: as for `build_prior`; long tables have a row per user and record.
+        prior: whose categories count: a prior or a mechanism, or with `by` one per group.
+        unknown: what to do with items the prior does not know: "error", "drop", or count them as `other`.
+        empty: what to do with users who have no usable record: "error" or "skip".
+        unknown_groups: what to do with groups that have no prior: "error" or "drop".
+        several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
+            to count once in each. Who releases publishes the group of every user, and so the set of them.
+        minimum_rows: leave out users with fewer rows in the whole table.
+
+    Raises
+        TableError: a column is missing or malformed.
+        UserDataError: unknown items, negative weights, a user without mass. How many, never which.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"who": ["ann", "ann", "bob"], "genre": ["War", "Drama", "War"]})
+    >>> prior = Prior(["War", "Drama"], [0.5, 0.5])
+    >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    _validate.one_of(("error", "drop", "other"), unknown=unknown)
+    _validate.one_of(("error", "skip"), empty=empty)
+    _validate.one_of(("error", "drop"), unknown_groups=unknown_groups)
+    _validate.one_of(("error", "allow"), several_groups=several_groups)
+    _validate.whole_at_least(0, minimum_rows=minimum_rows)
+    counted = _counted(table, item=item, weight=weight, by=by, user=user)
+    if counted.users is None:
+        raise ParameterError("read_users needs the column of the user: user=")
+    counted = tally.with_minimum_rows(counted, minimum_rows)
+    grouped = isinstance(prior, Mapping)
+    if grouped and counted.by is None:
+        raise ParameterError("a prior per group needs the group column: by=")
+    known: Mapping[str, Any] = prior if grouped else dict.fromkeys(counted.groups, prior)  # type: ignore[assignment]
+    filled = tally.filled_groups(counted)
+    tally.check_groups(filled, known, unknown_groups)
+    tally.check_one_group(tally.in_several_groups(counted), tally.people(counted), counted.by, several_groups)
+    there = set(filled)
+    found = {
+        name: tally.users_of(counted, g, known[name], unknown=unknown, other=other)
+        for g, name in enumerate(counted.groups)
+        if name in known and name in there
+    }
+    tally.check_left_out(
+        sum(users.dropped for users in found.values()),
+        sum(users.refused for users in found.values()),
+        sum(map(len, found.values())),
+        int(counted.rows.sum()),
+        unknown=unknown,
+        empty=empty,
+        same_kind=type(counted.items[0]) is type(next(iter(known.values())).categories[0]),
+    )
+    return found if counted.by is not None else found["all"]
+
+
+def _counted(table: Any, **columns: Any) -> Tally:
+    """The tally of a table, or the tally itself."""
+    if isinstance(table, Tally):
+        given = [name for name, column in columns.items() if column is not None]
+        if given:
+            raise ParameterError(f"a tally has its columns already: leave {', '.join(given)} out")
+        return table
+    if columns["item"] is None:
+        raise ParameterError("which column holds the items? say item=")
+    return count_table(table, **columns)

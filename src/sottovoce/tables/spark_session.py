@@ -1,0 +1,100 @@
+"""Starting Spark, reading and writing files with it, and telling its failures in one line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import ParameterError, SottovoceError, TableError
+from .files import kind_of
+
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "localhost",
+    "spark.sql.shuffle.partitions": "8",
+}
+_THERE = "is the output there already?"
+_Result = TypeVar("_Result")
+
+
+def session(master: str | None = None) -> Any:
+    """A Spark session on `master`, with Arrow on and little to say; an existing one is used as it is."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise ParameterError(
+            "Spark needs pyspark and Java 17; install it with: pip install 'sottovoce[spark]'"
+        ) from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they quote the values that failed
+    builder = SparkSession.builder.appName("sottovoce").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.log.level", "FATAL").config("spark.ui.showConsoleProgress", "false")
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):  # one machine: no outside address, and not two hundred small tasks
+            for key, value in _LOCAL.items():
+                builder = builder.config(key, value)
+    return translate_errors(builder.getOrCreate, "is Java 17 there, and the master right?")
+
+
+def read_file(started: Any, path: str) -> Any:
+    """A table file as Spark reads it, by its extension; CSV columns are text, a malformed line is refused."""
+    kind = kind_of(Path(path))
+    exact = "".join(f"\\{letter}" if letter in "\\{}[]*?" else letter for letter in path)  # no globs
+    if kind in (".csv", ".tsv"):
+        started.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")  # or long lines pass unseen
+        options = {"header": True, "sep": "," if kind == ".csv" else "\t", "escape": '"', "mode": "FAILFAST"}
+        frame = translate_errors(lambda: started.read.csv(exact, **options))
+    elif kind in (".jsonl", ".ndjson"):
+        frame = translate_errors(lambda: started.read.json(exact))
+    elif kind == ".parquet":
+        frame = translate_errors(lambda: started.read.parquet(exact))
+    else:
+        known = ".csv, .tsv, .parquet or .jsonl"
+        raise TableError(f"{path} cannot be read by Spark: its name must end in {known}")
+    return frame.toDF(*(name.strip() for name in frame.columns))
+
+
+def write_for_owner(written: Any, output: str) -> None:
+    """Write a new folder that only its owner can read, as far as the file system has owners.
+
+    Hadoop's local file system ignores its own setting, so a local folder is made here first.
+    """
+    local = output.removeprefix("file://") if "://" not in output.removeprefix("file://") else None
+    writer = written.write.mode("error" if local is None else "append")
+    if local is None:
+        translate_errors(lambda: writer.option("fs.permissions.umask-mode", "077").parquet(output), _THERE)
+        return
+    folder = Path(local)
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as problem:
+        raise TableError(f"{output} cannot be written: {problem.strerror} ({_THERE})") from None
+    try:
+        translate_errors(lambda: writer.parquet(output), _THERE)
+    except BaseException:
+        with suppress(OSError):
+            folder.rmdir()  # ours, and empty: Spark takes back what it has not committed
+        raise
+    for path in folder.iterdir():
+        path.chmod(0o600)
+
+
+def translate_errors(
+    call: Callable[[], _Result], hint: str = "a file that is not as it should be, or the cluster"
+) -> _Result:
+    """Run something in Spark; its errors, which may quote data, become one line without them."""
+    reason = ""
+    try:
+        return call()
+    except SottovoceError:
+        raise
+    except Exception as problem:
+        reason = type(problem).__name__
+    raise TableError(f"Spark could not do it: {reason} ({hint})")

@@ -1,0 +1,259 @@
+"""A table counted once: how often each user met each item, group by group. Numbers only, no dataframes.
+
+A tally is what every table becomes, whatever library or file it comes from. From there on the way to
+priors and users is plain array code, and costs as much as there are distinct (group, user, item) cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._validate import FloatArray, IntArray
+from ..errors import PriorError, TableError, UserDataError
+from ..prior import Category, Prior
+from ..users import Users
+
+SHOWN = 12
+"""Names of public groups in a message: enough to see the mistake."""
+
+
+class Categories(Protocol):
+    """What users are read against: a prior, or a mechanism."""
+
+    @property
+    def categories(self) -> Sequence[Category]:
+        """The names."""
+
+    @property
+    def index(self) -> Mapping[Category, int]:
+        """Where each name stands."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tally:
+    """Cells of a counted table, ordered by group, user and item. Printing one shows sizes, no data.
+
+    `rows` is how many rows fell into a cell, `amount` their weights added up, `score` what the top items
+    are chosen by (another column added up, or the amount again). Without a user column there is one user.
+    """
+
+    groups: tuple[str, ...]
+    users: npt.NDArray[np.object_] | None
+    items: tuple[Category, ...]
+    group: IntArray
+    user: IntArray
+    item: IntArray
+    rows: IntArray
+    amount: FloatArray
+    score: FloatArray
+    by: str | None = None  # the group column, if there is one
+    long: bool = True  # whether a row was a record; in a wide table each entry counts as a row
+
+    def __repr__(self) -> str:
+        people = f"{len(self.users)} users, " if self.users is not None else ""
+        entries = f"{int(self.rows.sum())} {'rows' if self.long else 'entries'}"
+        return f"Tally({entries}: {len(self.groups)} groups, {people}{len(self.items)} items)"
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        return np.searchsorted(self.group, np.arange(len(self.groups) + 1))
+
+    def cells(self, group: int) -> slice:
+        """Where the cells of a group are."""
+        return slice(int(self._starts[group]), int(self._starts[group + 1]))
+
+
+def with_minimum_rows(tally: Tally, least: int) -> Tally:
+    """Only the users with at least so many rows in the whole table, all groups together."""
+    if least <= 1:
+        return tally
+    if tally.users is None:
+        raise TableError("a minimum of rows per user needs the column of the user")
+    if not tally.long:
+        raise TableError("a minimum of rows per user needs a long table: a wide one has one row each")
+    total = np.bincount(tally.user, tally.rows, minlength=len(tally.users))
+    enough = total >= least
+    if not enough.any():
+        raise TableError(f"no user has at least {least} rows")
+    kept = enough[tally.user]
+    met, item = np.unique(tally.item[kept], return_inverse=True)
+    return Tally(
+        groups=tally.groups,
+        users=tally.users[enough],
+        items=tuple(tally.items[i] for i in met),
+        group=tally.group[kept],
+        user=(np.cumsum(enough) - 1)[tally.user[kept]],
+        item=item,
+        rows=tally.rows[kept],
+        amount=tally.amount[kept],
+        score=tally.score[kept],
+        by=tally.by,
+        long=tally.long,
+    )
+
+
+def priors_of(
+    tally: Tally,
+    *,
+    smoothing: float,
+    top: int | None,
+    other: str | None,
+    minimum_users: int,
+    average: str,
+    made_from_users: bool,
+) -> dict[str, Prior]:
+    """One prior per group that has enough users.
+
+    Without `top` every group has all items of the table; with it each group has its own best-scoring
+    items, ties going to the name that sorts first, and `other` takes the rest.
+    """
+    if other is not None and other in tally.items:
+        raise TableError(
+            f"the table has an item called {other!r} already: give the other category a new name"
+        )
+    priors = {}
+    for g, name in enumerate(tally.groups):
+        cells = tally.cells(g)
+        if cells.stop == cells.start:
+            continue
+        kept = np.arange(len(tally.items)) if top is None else _top_items(tally, cells, top)
+        names = [tally.items[i] for i in kept]
+        if other is not None:
+            names.append(other)
+        position = _positions(tally.item[cells], kept, -1 if other is None else len(kept))
+        person, amount = tally.user[cells], tally.amount[cells]
+        used = (position >= 0) & (amount > 0)
+        person, amount, position = person[used], amount[used], position[used]
+        people, person = np.unique(person, return_inverse=True)
+        if len(people) == 0 or (tally.users is not None and len(people) < minimum_users):
+            continue
+        if average == "users":  # every user weighs the same, as one record spread over their items
+            amount = amount / np.bincount(person, amount)[person]
+        counts = np.bincount(position, amount, minlength=len(names))
+        try:
+            priors[name] = Prior.from_counts(
+                counts, names, smoothing=smoothing, made_from_users=made_from_users
+            )
+        except PriorError as problem:
+            raise PriorError(f"group {name!r}: {problem}" if tally.by is not None else str(problem)) from None
+    if not priors:
+        least = f"at least {minimum_users} users" if minimum_users > 1 else "a usable row"
+        raise TableError(f"no prior is left: no group has {least}")
+    return priors
+
+
+def _top_items(tally: Tally, cells: slice, top: int) -> IntArray:
+    """The items with the largest score in the group, in the order of their names."""
+    present, position = np.unique(tally.item[cells], return_inverse=True)
+    score = np.bincount(position, tally.score[cells])
+    best = np.argsort(-score, kind="stable")[:top]
+    return np.sort(present[best])
+
+
+def _positions(item: IntArray, kept: IntArray, rest: int) -> IntArray:
+    """Where each cell's item stands among the kept ones (ascending); `rest` where it is not one of them."""
+    place = np.minimum(np.searchsorted(kept, item), len(kept) - 1)
+    return np.where(kept[place] == item, place, rest)
+
+
+def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:
+    """The users of one group as distributions over the known categories.
+
+    Items that are no category are left out, or counted as `other` where `unknown` says so; users without a
+    usable record are left out. How many there were of each is kept, for `check_left_out`.
+    """
+    index = known.index
+    cells = tally.cells(g)
+    rows, amount = tally.rows[cells], tally.amount[cells]
+    people, person = np.unique(tally.user[cells], return_inverse=True)
+    met, where = np.unique(tally.item[cells], return_inverse=True)
+    position = np.array([index.get(tally.items[i], -1) for i in met], dtype=np.intp)[where]
+    strange = int(rows[position < 0].sum())
+    if unknown == "other":
+        position[position < 0] = other_category(known, other)
+    used = (position >= 0) & (amount > 0)
+    counts = sparse.coo_array(
+        (amount[used], (person[used], position[used])), shape=(len(people), len(known.categories))
+    ).tocsr()
+    totals: FloatArray = np.asarray(counts.sum(axis=1)).ravel()
+    usable = totals > 0
+    p = counts[np.flatnonzero(usable)]
+    totals = totals[usable]
+    p.data /= np.repeat(totals, np.diff(p.indptr))
+    ids = () if tally.users is None else tuple(tally.users[people[usable]].tolist())
+    dropped, moved = (0, strange) if unknown == "other" else (strange, 0)
+    return Users(ids, p, known.categories, dropped, len(people) - len(ids), moved, totals)
+
+
+def other_category(known: Categories, other: str) -> int:
+    """Where the category stands that takes unknown items."""
+    if other not in known.index:
+        raise TableError(
+            f"there is no category {other!r} to take unknown items: name the one there is (other=, --other), "
+            f"or build the prior with one"
+        )
+    return known.index[other]
+
+
+def check_left_out(
+    dropped: int, refused: int, people: int, rows: int, *, unknown: str, empty: str, same_kind: bool = True
+) -> None:
+    """Refuse unknown items and users with nothing left, all groups together, unless they may be left out."""
+    if dropped and unknown == "error":
+        advice = "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
+        raise UserDataError(
+            f"items must be categories of the prior: {dropped} of {rows} rows do not name one; "
+            f"{advice if same_kind else 'one side has text, the other whole numbers'}"
+        )
+    if refused and empty == "error":
+        raise UserDataError(
+            f"{refused} of {refused + people} users have no usable record; leave them out with empty='skip' "
+            f"(--empty skip)"
+        )
+
+
+def filled_groups(tally: Tally) -> list[str]:
+    """The groups that have rows."""
+    sizes = np.bincount(tally.group, minlength=len(tally.groups))
+    return [name for name, size in zip(tally.groups, sizes.tolist(), strict=True) if size]
+
+
+def people(tally: Tally) -> int:
+    """How many users there are."""
+    return 0 if tally.users is None else len(tally.users)
+
+
+def in_several_groups(tally: Tally) -> int:
+    """How many users have rows in more than one group."""
+    if tally.users is None or len(tally.groups) == 1:
+        return 0
+    pairs = np.unique(tally.user * len(tally.groups) + tally.group)
+    return int(np.count_nonzero(np.bincount(pairs // len(tally.groups)) > 1))
+
+
+def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
+    """Refuse users in several groups: the set of their groups would be published."""
+    if several and several_groups == "error":
+        raise UserDataError(
+            f"{several} of {people} users have more than one value in column {by!r}: a user has one group, "
+            f"because the set of a user's groups tells about the user; take a column that is the same in all "
+            f"rows of a user, or say several_groups='allow' (--several-groups allow)"
+        )
+
+
+def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_groups: str) -> None:
+    """Refuse groups without a prior, unless they may be dropped and something is left."""
+    missing = len(set(filled) - set(known))
+    if missing and (unknown_groups == "error" or missing == len(filled)):
+        names = [*map(repr, list(known)[:SHOWN]), *(["…"] if len(known) > SHOWN else [])]
+        raise TableError(
+            f"{missing} of {len(filled)} groups have no prior (leave them out with unknown_groups='drop', "
+            f"--unknown-groups drop); there are priors for {', '.join(names)}"
+        )

@@ -1,0 +1,233 @@
+"""design -o, release and audit as a user meets them, and fuzzed files that must not get through."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from command import check_refused, check_refused_last, run, write
+
+import sottovoce as sv
+from sottovoce.release.mechanism_file import load_mechanisms
+from sottovoce.tables import inputs
+
+PRIOR = "item,count\na,50\nb,30\nc,20\n"
+USERS = "user,item,weight\nann,a,3\nann,b,1\nbob,c,2\ncy,a,1\n"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    prior = write(tmp_path, "prior.csv", PRIOR)
+    write(tmp_path, "users.csv", USERS)
+    done = run("design", prior, "-e", 1.5, "-s", "kernel-clip", "-o", tmp_path / "m.json")
+    assert done.returncode == 0, done.stderr
+    assert "certified and written" in done.stderr
+    return tmp_path
+
+
+def test_design_writes_the_mechanism_it_shows(made: Path) -> None:
+    mechanism = sv.load(made / "m.json")
+    library = sv.certify(sv.kernel_clip(sv.Prior.from_counts({"a": 50, "b": 30, "c": 20}), 1.5))
+    assert mechanism == library
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.json"])
+def test_release_writes_one_category_per_user_that_describes_itself(made: Path, name: str) -> None:
+    done = run("release", made / "m.json", made / "users.csv", "-o", made / name)
+    assert done.returncode == 0, done.stderr
+    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".json": pl.read_json}[Path(name).suffix]
+    table = read(made / name)
+    assert table["user"].to_list() == ["ann", "bob", "cy"]
+    assert set(table["item"].to_list()) <= {"a", "b", "c"}
+    assert set(table["mechanism"].to_list()) == {sv.load(made / "m.json").digest}
+    assert {str(value) for value in table["epsilon"].to_list()} == {"3/2"}
+    assert "3 releases" in done.stderr
+    assert (made / name).stat().st_mode & 0o077 == 0  # what people released is theirs to show
+    assert sorted(p.name for p in made.iterdir()) == sorted(["m.json", name, "prior.csv", "users.csv"])
+
+
+def test_release_in_groups_and_with_a_ledger(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\na,1,young\nb,9,young\n")
+    users = write(tmp_path, "users.csv", "user,item,age\nann,a,old\nbob,b,young\nann,b,young\n")
+    assert run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json").returncode == 0
+    loaded = load_mechanisms(tmp_path / "m.json")
+    assert loaded.by == "age"
+    assert set(loaded.mechanisms) == {"old", "young"}
+    made = run("ledger", "create", tmp_path / "b.db", "--budget", 2)
+    assert made.returncode == 0, made.stderr
+    book = ["--ledger", tmp_path / "b.db", "--epoch", "may", "--by", "age", "--several-groups", "allow"]
+    first = run("release", tmp_path / "m.json", users, "-o", tmp_path / "1.csv", *book)
+    assert first.returncode == 0, first.stderr
+    assert "epoch 'may' is new to this ledger" in first.stderr
+    assert "3 releases charged, 0 repeated" in first.stderr
+    again = run("release", tmp_path / "m.json", users, "-o", tmp_path / "2.csv", *book)
+    assert again.returncode == 0, again.stderr
+    assert "is new" not in again.stderr
+    assert "0 releases charged, 3 repeated" in again.stderr
+    assert (tmp_path / "1.csv").read_text() == (tmp_path / "2.csv").read_text()  # remembered, not drawn anew
+    ledger = sv.Ledger(tmp_path / "b.db")
+    assert (ledger.left("ann", "may"), ledger.left("bob", "may")) == (0, 1)
+    more = run("design", prior, "-e", 1.5, "--by", "age", "-o", tmp_path / "n.json")
+    assert more.returncode == 0
+    done = run("release", tmp_path / "n.json", users, "-o", tmp_path / "3.csv", *book)
+    check_refused_last(done, "2 of 2 users have less than they need; nobody was charged")
+    assert not (tmp_path / "3.csv").exists()
+
+
+def test_users_without_a_usable_record_are_refused_and_counted(made: Path) -> None:
+    users = write(made, "odd.csv", "user,item\nann,a\nzoe,secret\nbob,b\n")
+    check_refused(run("release", made / "m.json", users, "-o", made / "o.csv"), "1 of 3 rows do not")
+    assert not (made / "o.csv").exists()
+    done = run("release", made / "m.json", users, "-o", made / "o.csv", "--unknown", "drop")
+    assert done.returncode == 0
+    assert "1 users with no usable record left out" in done.stderr
+    assert "zoe" not in done.stderr
+    assert "zoe" not in (made / "o.csv").read_text()
+    only = write(made, "none.csv", "user,item\nzoe,secret\n")
+    check_refused(
+        run("release", made / "m.json", only, "-o", made / "p.csv", "--unknown", "drop"), "no user has"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "{}/x.txt"], "must end in .csv, .parquet or .json"),
+        (["-o", "{}/no/x.csv"], "there is no folder"),
+        (["-o", "{}/x.csv", "--by", "age"], "--by needs a mechanism file made with --by"),
+        (["-o", "{}/x.csv", "--max-epsilon", "1"], "has epsilon 1.5, the policy allows 1"),
+        (["-o", "{}/x.csv", "--epoch", "may"], "--epoch and --exhausted need --ledger"),
+        (["-o", "{}/x.csv", "--digest", "abc"], "64 hexadecimal digits"),
+        (["-o", "{}/x.csv", "--digest", "0" * 64], "is not the expected mechanism"),
+        (["-o", "{}/x.csv", "--several-groups", "yes"], "several_groups must be one of error, allow"),
+        (["-o", "{}/users.csv"], "must not be one of the inputs"),
+        (["-o", "{}/x.csv", "--item", "mechanism"], "not be named epsilon or mechanism"),
+        (["-o", "{}/x.csv", "--user", "item"], "must differ"),
+        (["-o", "{}/x.csv", "--ledger", "{}/none.db"], "there is no ledger"),
+    ],
+)
+def test_bad_release_options(made: Path, arguments: list[str], message: str) -> None:
+    filled = [argument.format(made) for argument in arguments]
+    check_refused(run("release", made / "m.json", made / "users.csv", *filled), message)
+    assert not list(made.glob("x.*"))
+
+
+def test_an_epsilon_is_within_itself(made: Path) -> None:
+    run("design", made / "prior.csv", "-e", 0.1, "-o", made / "tenth.json")
+    done = run("release", made / "tenth.json", made / "users.csv", "-o", made / "t.csv", "--max-epsilon", 0.1)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_mechanism_has_one_epsilon(made: Path) -> None:
+    check_refused(run("design", made / "prior.csv", "-e", 1, "-e", 2, "-o", made / "z.json"), "one epsilon")
+
+
+def test_changed_group_files_are_refused(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\n")
+    run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json")
+    plain = json.loads((tmp_path / "m.json").read_text())
+    for change in ({"by": 3}, {"groups": {}}, {"version": 9}, {"extra": 1}, {"digest": "0"}, {"by": "sex"}):
+        (tmp_path / "x.json").write_text(json.dumps({**plain, **change}))
+        with pytest.raises(sv.MechanismFileError):
+            load_mechanisms(tmp_path / "x.json")
+
+
+def test_audit_command(made: Path) -> None:
+    sure = ["--draws", 20_000, "--confidence", 0.999999]  # one false alarm in a million runs
+    done = run("audit", made / "m.json", *sure)
+    assert done.returncode == 0, done.stderr
+    assert "no violation found" in done.stdout
+    assert "holds" in done.stdout
+    report = json.loads(run("audit", made / "m.json", *sure, "--json").stdout)[0]
+    assert report["passed"] is True
+    assert report["lower_bound"] <= report["epsilon"] == 1.5
+    (made / "bad.json").write_text((made / "m.json").read_text().replace('"a"', '"z"', 1))
+    check_refused(run("audit", made / "bad.json"), "was changed")
+
+
+# --- promise 9: fuzzed tables ------------------------------------------------------------------------
+
+
+def check_fuzzed(folder: Path, count: int) -> None:
+    """Tables broken in every way: only declared errors, no private value in them, no partial output."""
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior.from_counts({"a": 5, "b": 3}), 1.0))
+    rng = random.Random(9)
+    good = "user,item,weight\nsecret-ann,a,3\nsecret-bob,b,1\nsecret-cy,a,2\n"
+    outcomes: Counter[str] = Counter()
+    for _ in range(count):
+        raw = bytearray(good.encode())
+        for _ in range(rng.randint(0, 5)):
+            at = rng.randrange(len(raw) + 1)
+            if rng.random() < 0.4:
+                raw[at : at + rng.randint(0, 9)] = b""
+            else:
+                raw[at:at] = bytes(rng.choices(b'"\n,;\x00\xff-1ea.NaInf', k=rng.randint(1, 6)))
+        path = folder / "t.csv"
+        path.write_bytes(bytes(raw))
+        try:
+            groups, _ = inputs.read_user_groups(
+                path, {"all": mechanism}, user="user", item="item", weight=None, by=None, empty="skip"
+            )
+            released = mechanism.release_many(groups["all"].p)
+            assert set(released) <= {"a", "b"}
+            outcomes["released"] += 1
+        except sv.SottovoceError as problem:
+            header = bytes(raw).decode("utf-8", "replace").split("\n")[0]
+            leaked = "secret" in str(problem) and "secret" not in header
+            outcomes["leaked" if leaked else type(problem).__name__] += 1
+    assert outcomes["leaked"] == 0
+    assert outcomes["released"] > count // 20
+    assert outcomes["TableError"] > count // 20
+
+
+def test_promise_9_fuzzed_tables(tmp_path: Path) -> None:
+    check_fuzzed(tmp_path, 1_000)
+
+
+@pytest.mark.full
+def test_promise_9_a_hundred_thousand_fuzzed_tables(tmp_path: Path) -> None:
+    check_fuzzed(tmp_path, 100_000)
+
+
+def test_released_frequencies_follow_the_law_through_the_command(made: Path) -> None:
+    n = 20_000
+    table = pl.DataFrame({"user": np.arange(n).astype(str), "item": ["b"] * n})
+    table.write_parquet(made / "many.parquet")
+    done = run("release", made / "m.json", made / "many.parquet", "-o", made / "r.parquet")
+    assert done.returncode == 0, done.stderr
+    drawn = Counter(pl.read_parquet(made / "r.parquet")["item"].to_list())
+    for category, share in zip("abc", sv.load(made / "m.json").law(records=["b"]), strict=True):
+        sigma = (float(share) * (1 - float(share)) / n) ** 0.5
+        assert abs(drawn[category] / n - float(share)) < 6 * sigma
+
+
+def test_release_refuses_a_mechanism_made_from_these_very_users(tmp_path: Path) -> None:
+    users = write(tmp_path, "users.csv", "device,item\nu,a\nu,b\nv,a\nw,c\nw,d\nw,d\n")
+    prior = write(tmp_path, "prior.csv", "item\na\nb\na\nc\nd\nd\n")  # the same rows, without the people
+    for sampler in ("kernel-clip", "minimax-kernel", "randomized-response"):
+        design = ["-e", 1, "-s", sampler, "--smoothing", 0.5, "-o", tmp_path / f"{sampler}.json"]
+        refused = run("design", users, *design)
+        check_refused_last(refused, "--public -o prior.json")  # the devices recur with several items
+        made = run("design", prior, *design)
+        assert made.returncode == 0, made.stderr  # nothing tells where these rows come from …
+        release = [tmp_path / f"{sampler}.json", users, "--user", "device", "-o", tmp_path / "r.csv"]
+        done = run("release", *release)
+        check_refused_last(done, "it is their average, perhaps smoothed")  # … until the users are read
+        assert not (tmp_path / "r.csv").exists()
+        assert run("release", *release, "--prior-is-public", "--force").returncode == 0
+        (tmp_path / "r.csv").unlink()
+
+
+def test_groups_are_loaded_by_their_own_name(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\na,1,young\nb,9,young\n")
+    assert run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json").returncode == 0
+    with pytest.raises(sv.MechanismFileError, match="load_groups"):
+        sv.load(tmp_path / "m.json")
+    assert set(sv.load_groups(tmp_path / "m.json")) == {"old", "young"}
+    with pytest.raises(sv.MechanismFileError, match="has epsilon 1, the policy allows"):
+        sv.load_groups(tmp_path / "m.json", policy=sv.Policy(max_epsilon=0.5))

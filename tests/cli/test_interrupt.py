@@ -1,0 +1,246 @@
+"""Ctrl-C and a request to end, at any moment of a command: obeyed at once, in one line, with no traceback."""
+
+from __future__ import annotations
+
+import os
+import pty
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "sottovoce"]
+PROMPT = 20.0
+"""Seconds within which a signal is obeyed on a machine that has other things to do as well."""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("large")
+    rng = random.Random(1)
+    with (folder / "t.csv").open("w") as file:
+        file.write("user,item\n")
+        for _ in range(30):
+            part = "".join(f"user-{rng.randrange(300_000)},i{rng.randrange(100)}\n" for _ in range(50_000))
+            file.write(part)
+    (folder / "prior.csv").write_text("item,count\n" + "".join(f"i{k},1\n" for k in range(100)))
+    return folder
+
+
+def children(process: int) -> list[int]:
+    try:
+        return [
+            int(child)
+            for task in Path(f"/proc/{process}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    except FileNotFoundError:
+        return []
+
+
+def started_reader(process: int) -> int:
+    """The reader of a command, once it has one."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        found = children(process)
+        if found:
+            return found[0]
+        time.sleep(0.002)
+    raise AssertionError("no reader was started")
+
+
+def gone(process: int) -> bool:
+    """Whether a process has ended; one that nobody waits for counts as ended."""
+    end = time.monotonic() + PROMPT
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def commands(folder: Path) -> list[list[str]]:
+    table, prior = str(folder / "t.csv"), str(folder / "prior.csv")
+    return [
+        ["prior", table, "--user", "user", "-o", str(folder / "made.json")],
+        ["compare", prior, table, "-e", "1", "-s", "kernel-clip", "-o", str(folder / "made.csv")],
+    ]
+
+
+def interrupted(arguments: list[str], delay: float, number: int) -> tuple[int, str, bool]:
+    """Send a signal so long after the reader has started; the exit code, what was said, no reader left."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    reader = started_reader(process.pid)
+    time.sleep(delay)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=PROMPT)
+    return process.returncode, said, gone(reader)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("which", [0, 1], ids=["prior", "compare"])
+def test_ctrl_c_while_a_file_is_read(large: Path, which: int, delay: float) -> None:
+    code, said, left = interrupted(commands(large)[which], delay, signal.SIGINT)
+    assert code == 130, said
+    assert said.startswith("interrupted")
+    assert said.count("\n") == 1, said
+    assert left
+    assert not list(large.glob("made*"))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_ctrl_c_is_obeyed_forty_times(large: Path) -> None:
+    rng = random.Random(40)
+    for k in range(40):
+        code, said, left = interrupted(commands(large)[k % 2], rng.uniform(0, 1), signal.SIGINT)
+        assert (code, said.count("\n"), left) == (130, 1, True), said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_request_to_end_is_quiet_and_takes_the_reader_along(large: Path) -> None:
+    code, said, left = interrupted(commands(large)[0], 0.3, signal.SIGTERM)
+    assert code in (143, -signal.SIGTERM)
+    assert said == ""
+    assert left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_killed_process_leaves_no_reader(large: Path) -> None:
+    code, _, left = interrupted(commands(large)[0], 0.4, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert left
+
+
+def test_the_cursor_comes_back(large: Path) -> None:
+    """In a terminal a spinner hides the cursor; after Ctrl-C it is there again."""
+    ours, theirs = pty.openpty()
+    arguments = commands(large)[0]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown, end, sent = b"", time.monotonic() + 60, False
+    while time.monotonic() < end:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                shown += os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+        if not sent and b"\x1b[?25l" in shown:
+            process.send_signal(signal.SIGINT)
+            sent = True
+    os.close(ours)
+    assert process.wait(PROMPT) == 130, shown
+    assert sent
+    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
+    assert b"Traceback" not in shown
+
+
+WHILE_IMPORTING = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["sottovoce", sys.argv[1], "--version"]
+from sottovoce.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy", "typer", "rich", "narwhals", "sottovoce.cli.main"])
+def test_ctrl_c_while_a_command_imports(module: str) -> None:
+    command = [sys.executable, "-c", WHILE_IMPORTING, module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 130, (done.returncode, done.stderr)
+    assert done.stderr.count("\n") <= 1, done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+def test_a_signal_soon_after_the_start(number: int) -> None:
+    """Before the package is reached Python itself answers, which is out of reach."""
+    for step in range(8):
+        process = subprocess.Popen(
+            [*COMMAND, "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        time.sleep(0.12 * step)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=PROMPT)
+        assert process.returncode in (0, 128 + number, -number)
+        assert not any(name in said for name in ("numpy", "scipy", "typer", "rich", "cli.py")), said
+
+
+A_PROGRAM = """
+import os, signal, sottovoce
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_a_program_that_imports_the_library_keeps_its_signals() -> None:
+    done = subprocess.run([sys.executable, "-c", A_PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+ITS_OWN_LINE = """
+import os, signal, sys, typer
+from sottovoce.cli import main as cli
+
+@cli.app.command()
+def waits(how: str) -> None:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000): pass
+    except KeyboardInterrupt:
+        if how == "tells":
+            print("its own last line", file=sys.stderr)
+            raise typer.Exit(130) from None
+        raise
+
+@cli.app.command()
+def destroys() -> None:
+    class Late:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000): pass
+    Late()
+    import time
+    time.sleep(60)
+
+sys.argv = ["sottovoce", *sys.argv[1:]]
+cli.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["waits", "tells"], "its own last line\n"),
+        (["waits", "leaves"], "interrupted\n"),
+        (["destroys"], "interrupted\n"),
+    ],
+)
+def test_a_command_may_say_its_own_last_line(arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-c", ITS_OWN_LINE, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stderr) == (130, said)

@@ -1,0 +1,204 @@
+"""Careless priors: made from the users they serve, from part of them, or from a table of people."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+from command import check_refused, check_refused_last, run, write
+from scipy import sparse
+
+import sottovoce as sv
+from sottovoce.planning import prior_check
+from sottovoce.planning.prior_check import Doubt, distance, doubt, moments
+from sottovoce.tables import inputs
+
+NAMES = [f"c{i}" for i in range(18)]
+TRUTH = np.random.default_rng(5).dirichlet(np.full(18, 2.0))
+
+
+def people(count: int, seed: int, spread: float = 5.0, truth: np.ndarray = TRUTH) -> sv.Users:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(spread * truth, size=count)
+    return sv.Users(tuple(range(count)), sparse.csr_array(p), NAMES, amounts=rng.integers(1, 90, count) / 1.0)
+
+
+def part(users: sv.Users, places: np.ndarray) -> sv.Users:
+    amounts = None if users.amounts is None else users.amounts[places]
+    return sv.Users(tuple(users.ids[i] for i in places), users.p[places], NAMES, amounts=amounts)
+
+
+def average(users: sv.Users, digits: int = 17) -> np.ndarray:
+    q = np.round(np.asarray(users.p.mean(axis=0)).ravel(), digits)
+    return np.maximum(q, 1e-9) / np.maximum(q, 1e-9).sum()
+
+
+def verdict(q: np.ndarray, users: sv.Users) -> bool | None:
+    found = doubt(q, moments(users))
+    return None if found is None else found.certain
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_distance_is_that_of_the_definition(seed: int) -> None:
+    users = people(40, seed)
+    q = np.random.default_rng(seed).dirichlet(np.ones(18))
+    same, weighted = moments(users)
+    listed = users.p.toarray().tolist()
+    assert distance(q, same)[0] == pytest.approx(
+        oracles.chance_ratio(q.tolist(), listed, [1.0] * 40), rel=1e-9
+    )
+    amounts = list(users.amounts)  # type: ignore[arg-type]
+    assert distance(q, weighted)[0] == pytest.approx(
+        oracles.chance_ratio(q.tolist(), listed, amounts), rel=1e-9
+    )
+    halves = [moments(part(users, np.arange(20))), moments(part(users, np.arange(20, 40)))]
+    for whole, together in zip((same, weighted), prior_check.add_up(halves), strict=True):
+        np.testing.assert_allclose(whole, together, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [20, 200, 2000])
+def test_the_users_own_average_is_recognised_also_rounded_to_six_digits(count: int) -> None:
+    for seed in range(10):
+        users = people(count, seed)
+        assert verdict(average(users), users) is True
+        assert verdict(average(users, 6), users) is True
+
+
+@pytest.mark.parametrize(("count", "share"), [(200, 0.9), (2000, 0.75), (2000, 0.5)])
+def test_the_average_of_a_subset_or_a_first_batch_is_recognised(count: int, share: float) -> None:
+    """Three quarters are closer than chance allows; half are within the sharp chance of 2,000 users."""
+    caught = 0
+    for seed in range(20):
+        users = people(count, seed)
+        chosen = np.arange(int(share * count))  # users are alike: the first ones are a subset like any other
+        caught += verdict(average(part(users, chosen), 6), users) is True
+    assert caught >= 19
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5])
+def test_a_crowd_that_the_users_are_part_of_is_recognised(share: float) -> None:
+    caught = 0
+    for seed in range(20):
+        crowd = people(2000, seed)
+        caught += verdict(average(crowd, 6), part(crowd, np.arange(int(share * 2000)))) is True
+    assert caught >= 19
+
+
+def test_other_peoples_data_are_not_suspected() -> None:
+    """A public survey about others: another average, or the same one known from few people."""
+    rng = np.random.default_rng(1)
+    shifted = TRUTH * np.exp(rng.normal(0, 0.25, 18))
+    for seed in range(20):
+        assert verdict(shifted / shifted.sum(), people(2000, seed)) is None
+        assert verdict(average(people(100, seed + 100)), people(2000, seed)) is None
+
+
+def test_a_flawless_prior_is_questioned_where_users_are_few_and_seldom_refused() -> None:
+    found = [verdict(TRUTH, people(60, seed)) for seed in range(200)]
+    assert (
+        found.count(True) <= 9
+    )  # one in a hundred by design for each weighting: P(more than 9 of 200) < 1e-4
+    assert found.count(False) >= 150
+    assert [verdict(TRUTH, people(5, seed)) for seed in range(50)].count(None) >= 48  # five fit anything
+
+
+def test_what_cannot_be_told() -> None:
+    users = people(300, 0)
+    assert doubt(np.full(18, 1 / 18), moments(users)) is None  # a uniform prior is nobody's
+    assert doubt(average(part(users, np.arange(1))), moments(part(users, np.arange(1)))) is None
+    alike = sv.Users(tuple(range(50)), sparse.csr_array(np.tile([0.2, 0.8], (50, 1))), ["a", "b"])
+    assert doubt(np.array([0.4, 0.6]), moments(alike)) is None
+    assert doubt(np.array([0.2, 0.8]), moments(alike)) == Doubt("it is their average, perhaps smoothed", True)
+
+
+@pytest.mark.skipif(not os.environ.get("SOTTOVOCE_DATA"), reason="set SOTTOVOCE_DATA to the folder of ml-1m")
+def test_real_public_data_are_far_from_real_users() -> None:
+    from experiments import movielens
+
+    for prior, users in movielens.data(Path(os.environ["SOTTOVOCE_DATA"]), "all-genres").values():
+        held = sv.Users(tuple(range(len(users))), sparse.csr_array(users), list(prior.categories))
+        assert distance(prior.probabilities, moments(held)[0])[0] > 15
+        assert doubt(prior.probabilities, moments(held)) is None
+        everyone = np.asarray(users.mean(axis=0)).ravel()
+        assert verdict(everyone, held) is True
+
+
+# --- through the command -----------------------------------------------------------------------------
+
+
+def histories(folder: Path, count: int, seed: int, name: str = "users.csv") -> Path:
+    rng = np.random.default_rng(seed)
+    lines = ["user,item"]
+    for user in range(count):
+        p = rng.dirichlet(5 * TRUTH)
+        lines += [f"u{user:05d},{NAMES[i]}" for i in rng.choice(18, 12, p=p)]
+    return write(folder, name, "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("kind", ["all", "first", "rounded"])
+def test_release_refuses_priors_made_from_part_of_its_users(tmp_path: Path, kind: str) -> None:
+    users = histories(tmp_path, 1500, 3)
+    items = [line.split(",")[1] for line in users.read_text().splitlines()[1:]]
+    chosen = items if kind != "first" else items[: len(items) // 2]
+    counts = {name: chosen.count(name) for name in NAMES}
+    values = counts if kind != "rounded" else {n: round(c / len(items), 6) for n, c in counts.items()}
+    prior = write(tmp_path, "p.csv", "item,weight\n" + "".join(f"{n},{v}\n" for n, v in values.items()))
+    made = run("design", prior, "-e", 1, "-o", tmp_path / "m.json")
+    assert made.returncode == 0, made.stderr
+    done = run("release", tmp_path / "m.json", users, "-o", tmp_path / "r.csv")
+    check_refused_last(done, "their average")
+    assert not (tmp_path / "r.csv").exists()
+    others = histories(tmp_path, 150, 99, "others.csv")  # a survey of other people, and fewer of them
+    counted = run("prior", others, "--public", "--smoothing", 1, "-o", tmp_path / "q.json")
+    assert counted.returncode == 0, counted.stderr
+    assert run("design", tmp_path / "q.json", "-e", 1, "-o", tmp_path / "n.json").returncode == 0
+    fine = run("release", tmp_path / "n.json", users, "-o", tmp_path / "r.csv")
+    assert fine.returncode == 0, fine.stderr
+
+
+@pytest.mark.parametrize(
+    ("table", "marked", "said"),
+    [
+        ("device,item\nu,a\nu,b\nv,a\n", True, "the values of 'device' recur with several items"),
+        ("id,item,count\n7,a,2\n7,b,1\n8,b,1\n9,c,2\n", True, "the values of 'id' recur"),
+        ("item,when,who\na,1,x\nb,2,x\na,3,y\n", True, "the values of 'who' recur"),
+        ("group,item,count\nx,a,2\nx,b,1\ny,a,1\ny,b,5\n", False, "if they are groups, say --by group"),
+        ("item,count\na,2\nb,1\n", False, ""),
+        ("item,count,note\na,2,one\nb,1,two\n", False, ""),
+        ("item,count,source\na,2,survey\nb,1,survey\n", False, ""),  # one value for all: no people
+    ],
+)
+def test_a_table_that_looks_like_people_is_marked(
+    tmp_path: Path, table: str, marked: bool, said: str
+) -> None:
+    path = write(tmp_path, "t.csv", table)
+    data = inputs.read_priors(path)
+    assert data.priors["all"].made_from_users is marked
+    assert said in data.how
+    assert not inputs.read_priors(path, public=True).priors["all"].made_from_users
+    design = run("design", path, "-e", 1, "-o", tmp_path / "m.json")
+    if marked:
+        check_refused(design, "If it is about other people")
+        assert not (tmp_path / "m.json").exists()
+        assert run("prior", path, "--public", "-o", tmp_path / "p.json").returncode == 0
+        assert run("design", tmp_path / "p.json", "-e", 1, "-o", tmp_path / "m.json").returncode == 0
+    else:
+        assert design.returncode == 0, design.stderr
+
+
+def test_a_named_group_column_is_no_suspect(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "land,item,count\nx,a,2\nx,b,1\ny,a,1\n")
+    assert inputs.read_priors(path).priors["all"].made_from_users  # not a full cross table: perhaps people
+    grouped = inputs.read_priors(path, by="land", smoothing=1)
+    assert not any(prior.made_from_users for prior in grouped.priors.values())
+
+
+def test_a_wide_table_with_several_rows_looks_like_people(tmp_path: Path) -> None:
+    one = write(tmp_path, "one.csv", "a,b\n3,4\n")
+    several = write(tmp_path, "several.csv", "a,b\n3,4\n1,2\n")
+    assert not inputs.read_priors(one, wide=True).priors["all"].made_from_users
+    assert inputs.read_priors(several, wide=True).priors["all"].made_from_users
+    assert not inputs.read_priors(several, wide=True, public=True).priors["all"].made_from_users

@@ -1,0 +1,91 @@
+"""A mechanism file larger than its categories justify is refused before it is read whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.release import justified_text
+from sottovoce.release.mechanism_file import save_mechanisms
+
+PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
+GIB = 1 << 30
+
+
+def mechanism() -> sv.Mechanism:
+    return sv.certify(sv.kernel_clip(PRIOR, 1.0))
+
+
+def huge(path: Path, head: bytes, filling: bytes, size: int = 4 * GIB) -> Path:
+    """A file that claims gigabytes; holes take no room on the disk and read as zeros."""
+    with path.open("wb") as file:
+        file.write(head)
+        file.write(filling * (200_000 // max(len(filling), 1)))
+        file.truncate(size)
+    return path
+
+
+@pytest.mark.parametrize("filling", [b" ", b"\n", b'"x",', b"[", b"0"])
+@pytest.mark.parametrize("where", ["first", "after the categories", "inside the options"])
+def test_promise_10_padding_is_not_read(
+    tmp_path: Path, filling: bytes, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({**mechanism().document(), "digest": mechanism().digest}).encode()
+    at = {
+        "first": 1,
+        "after the categories": text.index(b'"epsilon"'),
+        "inside the options": text.index(b"{}") + 1,
+    }
+    path = huge(tmp_path / "m.json", text[: at[where]], filling)
+    read = 0
+    real = justified_text._Scan.justified
+
+    def counting(self: justified_text._Scan, data: bytearray) -> int:
+        nonlocal read
+        read = len(data)
+        return real(self, data)
+
+    monkeypatch.setattr(justified_text._Scan, "justified", counting)
+    for call in (sv.load, sv.load_groups):
+        with pytest.raises(
+            sv.MechanismFileError, match=r"too large for [03] categories: it was not read further"
+        ):
+            call(path)
+        assert read < 1 << 19
+
+
+def test_promise_10_many_names_are_bounded_by_the_policy(tmp_path: Path) -> None:
+    head = b'{"format": "sottovoce-mechanism", "categories": ['
+    with (tmp_path / "m.json").open("wb") as file:
+        file.write(head + b",".join(b'"%d"' % i for i in range(400_000)))
+    with pytest.raises(sv.MechanismFileError, match="too large for"):
+        sv.load(tmp_path / "m.json", policy=sv.Policy(max_categories=1000))
+
+
+def test_promise_10_one_endless_name(tmp_path: Path) -> None:
+    path = huge(tmp_path / "m.json", b'{"categories": ["', b"x")
+    with pytest.raises(sv.MechanismFileError, match="too large for 0 categories"):
+        sv.load(path)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5000])
+@pytest.mark.parametrize("kind", ["names", "long names", "numbers", "escapes"])
+def test_what_the_library_writes_is_always_justified(tmp_path: Path, count: int, kind: str) -> None:
+    """Single files and files of many groups, for every engine, with names of every sort."""
+    names = {
+        "names": [f"c{i}" for i in range(count)],
+        "long names": [f"{'ü' * 200} {i}" for i in range(count)],
+        "numbers": list(range(count)),
+        "escapes": [f'"],[{{\\ \n{i}' for i in range(count)],
+    }[kind]
+    prior = sv.Prior.from_counts([i % 7 + 1 for i in range(count)], names)
+    for make in (sv.kernel_clip, sv.minimax_kernel, sv.randomized_response):
+        made = sv.certify(make(prior, 1.0))
+        made.save(tmp_path / "m.json")
+        assert sv.load(tmp_path / "m.json") == made
+    groups = {f'g{i} "categories": [': made for i in range(3 if count > 100 else 50)}
+    save_mechanisms(groups, "age", tmp_path / "g.json")
+    assert sv.load_groups(tmp_path / "g.json") == groups

@@ -1,0 +1,272 @@
+"""Promise 16: a ledger is made once, on purpose, and never forgets."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import stat
+import unicodedata
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import check_refused, run, write
+
+import sottovoce as sv
+from sottovoce.release.ledger import Ledger
+from sottovoce.release.ledger_store import VERSION, Store, create_store
+
+PRIOR = sv.Prior.uniform([f"c{i}" for i in range(50)])
+
+
+def mechanism(epsilon: float = 1.0) -> sv.Mechanism:
+    return sv.certify(sv.minimax_kernel(PRIOR, epsilon))
+
+
+def test_promise_16_nothing_but_create_makes_one(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    for call in (Ledger, Ledger.open):
+        with pytest.raises(sv.LedgerError, match="make one with sottovoce ledger create"):
+            call(path)
+    (mechanism().save)(tmp_path / "m.json")
+    users = write(tmp_path, "u.csv", "user,item\nann,c1\n")
+    release = ["release", tmp_path / "m.json", users, "-o", tmp_path / "r.csv", "--ledger", path]
+    check_refused(run(*release), "there is no ledger")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["m.json", "u.csv"]
+    assert run(*release, "--budget", 4).returncode == 2  # the old way of making one in passing is gone
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["m.json", "u.csv"]
+    made = run("ledger", "create", path, "--budget", 4)
+    assert made.returncode == 0, made.stderr
+    assert run(*release).returncode == 0
+    check_refused(run("ledger", "create", path, "--budget", 9), "never overwritten")
+    assert Ledger.open(path).budget == 4
+    assert Ledger.open(path).total("ann") == 1
+
+
+def test_promise_16_a_store_that_is_gone_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    Ledger.create(path, budget=1).close()
+    path.unlink()
+    with pytest.raises(sv.LedgerError, match=r"b\.db\.witness is there: the store was lost"):
+        Ledger.open(path)
+    with pytest.raises(sv.LedgerError, match=r"b\.db\.witness already; a ledger is never overwritten"):
+        Ledger.create(path, budget=1)
+    assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"]
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_promise_16_a_store_that_goes_while_it_is_open_refuses(tmp_path: Path, how: str) -> None:
+    """SQLite would go on writing to a file that has no name any more."""
+    path = tmp_path / "b.db"
+    Ledger.create(path, budget=5).close()
+    shutil.copy(path, tmp_path / "copy")
+    book = Ledger.open(path)
+    path.unlink()
+    if how == "replaced":
+        shutil.copy(tmp_path / "copy", path)
+    with pytest.raises(sv.LedgerError, match="removed or replaced while it was open"):
+        book.release(mechanism(), "ann", ["c1"])
+
+
+def test_promise_16_a_relative_path_means_one_file_whatever_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    book = Ledger.create("b.db", budget=2, witness="w")
+    monkeypatch.chdir(tmp_path / "two")
+    book.release(mechanism(), "ann", ["c1"])
+    assert book.left("ann") == 1
+    with pytest.raises(sv.LedgerError, match="there is no ledger"):
+        Ledger.open("b.db")
+    assert list((tmp_path / "two").iterdir()) == []
+    monkeypatch.chdir(tmp_path / "one")
+    again = Ledger.open("b.db")
+    assert again.left("ann") == 1
+    assert again.witness == tmp_path / "one" / "w"
+
+
+def test_promise_16_a_link_has_no_witness_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    Ledger.create(tmp_path / "here" / "b.db", budget=2).close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "here" / "b.db")
+    book = Ledger.open(tmp_path / "link.db")
+    book.release(mechanism(), "ann", ["c1"])
+    assert int((tmp_path / "here" / "b.db.witness").read_text()) == 2
+    assert not (tmp_path / "link.db.witness").exists()
+
+
+def _create(path: Path, out: Path, barrier: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    try:
+        book = Ledger.create(path, budget=1)
+        book.release(mechanism(), "ann", ["c1"])
+        out.write_text("made")
+    except sv.LedgerError:
+        out.write_text("refused")
+
+
+def test_promise_16_of_racing_creators_one_makes_it_and_nobody_removes_it(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    for attempt in range(8):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        barrier = context.Barrier(4)
+        jobs = [
+            context.Process(target=_create, args=(folder / "b.db", folder / f"{i}.txt", barrier))
+            for i in range(4)
+        ]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+        said = sorted((folder / f"{i}.txt").read_text() for i in range(4))
+        assert said == ["made", "refused", "refused", "refused"]
+        assert Ledger.open(folder / "b.db").left("ann") == 0  # the winner's store, with its charge
+
+
+def test_promise_16_a_late_creator_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name is taken between looking and making: what is there stays, whoever made it."""
+    path = tmp_path / "b.db"
+    (tmp_path / "b.db.witness").write_text("somebody else's")
+    with pytest.raises(sv.LedgerError, match="never overwritten"):
+        create_store(path, {}, None)
+    assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"]
+    (tmp_path / "b.db.witness").unlink()
+    real = os.fsync
+
+    def replaced(handle: int) -> None:
+        if path.exists():  # somebody puts another file there just before making it fails
+            path.unlink()
+            path.write_text("somebody else's")
+        monkeypatch.setattr(os, "fsync", real)
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", replaced)
+    with pytest.raises(sv.LedgerError, match="no ledger could be made"):
+        Ledger.create(path, budget=1)
+    assert path.read_text() == "somebody else's"
+
+
+def test_promise_16_nothing_is_remade_with_wider_permissions(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=3)
+    witness = tmp_path / "b.db.witness"
+    for path in (tmp_path / "b.db", witness):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    witness.chmod(0o400)
+    book.release(mechanism(), "ann", ["c1"])
+    assert stat.S_IMODE(witness.stat().st_mode) == 0o400
+    narrow = tmp_path / "m.json"
+    mechanism().save(narrow)
+    narrow.chmod(0o600)
+    mechanism(2.0).save(narrow)
+    assert stat.S_IMODE(narrow.stat().st_mode) == 0o600
+
+
+def test_promise_16_killed_while_it_was_made_is_no_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    path.touch()
+    (tmp_path / "b.db.witness").touch()
+    with pytest.raises(sv.LedgerError, match="not a readable ledger"):
+        Ledger.open(path)
+    with pytest.raises(sv.LedgerError, match="never overwritten"):
+        Ledger.create(path, budget=1)
+
+
+def test_promise_16_a_store_of_another_format_is_not_read(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "b.db", budget=1).close()
+    store = Store(tmp_path / "b.db")
+    store.database.execute("UPDATE facts SET value = '1' WHERE name = 'version'")
+    store.close()
+    with pytest.raises(sv.LedgerError, match=f"has format 1, this version reads {VERSION}"):
+        Ledger.open(tmp_path / "b.db")
+
+
+# --- names, epochs, lifetimes ------------------------------------------------------------------------
+
+
+def test_one_person_has_one_budget_however_the_letters_are_coded(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=1)
+    composed, decomposed = (unicodedata.normalize(form, "Zoé") for form in ("NFC", "NFD"))
+    assert composed != decomposed
+    book.release(mechanism(), composed, ["c1"], epoch="mai é")
+    assert book.left(decomposed, unicodedata.normalize("NFD", "mai é")) == 0
+    with pytest.raises(sv.ParameterError, match="distinct"):
+        book.release_batch(mechanism(), [composed, decomposed], np.eye(50)[:2], epoch="x")
+    for other in (" Zoé", "Zoé ", "Zoé\u00a0", "\tZoé", ""):
+        with pytest.raises(sv.ParameterError, match="white space") as caught:
+            book.left(other, "mai é")
+        assert "Zo" not in str(caught.value)
+
+
+def test_an_epoch_left_out_is_refused_where_there_are_others(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=2)
+    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(0.5), "ann", ["c1"])  # still the one without a name
+    assert not book.knows("2026-11")
+    book.release(mechanism(), "ann", ["c1"], epoch="2026-11")
+    assert book.knows("2026-11")
+    for call in (
+        lambda: book.release(mechanism(), "ann", ["c1"]),
+        lambda: book.left("ann"),
+        lambda: book.grant("ann", 1),
+    ):
+        with pytest.raises(sv.ParameterError, match=r"the ledger knows 1, such as '2026-11'"):
+            call()
+    assert book.left("ann", "") == Fraction(1, 2)
+
+
+def test_a_lifetime_caps_all_epochs_together(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=2, lifetime=3)
+    book.release(mechanism(2.0), "ann", ["c1"], epoch="may")
+    assert book.left("ann", "june") == 1
+    book.release(mechanism(1.0), "ann", ["c1"], epoch="june")
+    assert book.total("ann") == 3
+    with pytest.raises(sv.BudgetError, match=r"needs ε = 0\.5, ε = 0 is left"):
+        book.release(mechanism(0.5), "ann", ["c1"], epoch="july")
+    book.grant("ann", 5, epoch="july")  # more in one epoch is not more in all
+    assert book.left("ann", "july") == 0
+    with pytest.raises(sv.BudgetError):
+        book.release(mechanism(0.5), "ann", ["c1"], epoch="july")
+    assert book.left("bob", "july") == 2
+    assert Ledger.open(tmp_path / "b.db").lifetime == 3
+    with pytest.raises(sv.ParameterError, match="at least the budget of one epoch"):
+        Ledger.create(tmp_path / "c.db", budget=2, lifetime=1)
+
+
+def test_the_command_shows_what_the_ledger_knows(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    place = tmp_path / "elsewhere.witness"
+    made = run("ledger", "create", path, "--budget", "1/3", "--lifetime", 1, "--witness", place)
+    assert made.returncode == 0, made.stderr
+    assert place.exists()
+    book = Ledger.open(path)
+    book.release(mechanism(0.25), "ann", ["c1"], epoch="may")
+    book.release(mechanism(0.25), "ann", ["c1"], epoch="june")
+    book.release(mechanism(0.25), "bob", ["c1"], epoch="june")
+    facts = json.loads(run("ledger", "show", path, "--json").stdout)
+    assert facts == {
+        "path": str(path), "witness": str(place), "budget": "0.333333", "lifetime": "1", "users": 2,
+        "epochs": 2,
+    }  # fmt: skip
+    assert json.loads(run("ledger", "epochs", path, "--json").stdout) == [
+        {"epoch": "june", "users": 2, "epsilon": "0.5"},
+        {"epoch": "may", "users": 1, "epsilon": "0.25"},
+    ]
+    assert run("ledger", "total", path, "ann").stdout == "0.5\n"
+    assert run("ledger", "left", path, "bob", "--epoch", "may").stdout == "0.333333\n"
+    check_refused(run("ledger", "left", path, "bob"), "epoch must be said")
+    assert run("ledger", "grant", path, "bob", 1, "--epoch", "june").returncode == 0
+    assert json.loads(run("ledger", "left", path, "bob", "--epoch", "june", "--json").stdout) == {
+        "left": "0.75", "epoch": "june",
+    }  # fmt: skip
+    for command in (["show"], ["epochs"], ["left", "ann"], ["total", "ann"], ["grant", "ann", "1"]):
+        name, *rest = command
+        check_refused(run("ledger", name, tmp_path / "no.db", *rest), "there is no ledger")
+    assert not (tmp_path / "no.db").exists()
+    for text in (run("ledger", "show", path).stdout, run("ledger", "epochs", path).stdout):
+        assert "ann" not in text

@@ -1,0 +1,287 @@
+"""Spark gives the numbers of one process, on a real Spark with two worker processes.
+
+Run by `make test-spark`, which installs pyspark; needs Java 17.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from command import check_refused, run
+from rows import columns, table
+
+import sottovoce as sv
+from experiments import avazu_like
+from sottovoce import spark
+from sottovoce.tables import spark_engine
+from sottovoce.tables.spark_session import session as start
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
+MASTER = "local-cluster[2,1,1024]"
+AVAZU: dict[str, Any] = {"user": "device_id", "item": "site_id", "by": "C18"}
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    pytest.importorskip("pyspark", reason="make test-spark installs it")
+    started = start(MASTER)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return avazu_like.write(tmp_path_factory.mktemp("log") / "log.parquet", 1_000_000)
+
+
+def close(one: sv.Comparison, other: sv.Comparison) -> None:
+    keyed = [{(r.group, r.epsilon, r.sampler, r.divergence): r for r in t} for t in (one, other)]
+    assert keyed[0].keys() == keyed[1].keys()
+    for key, row in keyed[0].items():
+        twin = keyed[1][key]
+        assert (row.users, row.keeps_prior, row.prior_from_users) == (
+            twin.users,
+            twin.keeps_prior,
+            twin.prior_from_users,
+        )
+        for name in ("mean", "median", "p90", "p99", "maximum", "worst_case"):
+            mine, theirs = getattr(row, name), getattr(twin, name)
+            assert mine == theirs or abs(mine - theirs) <= 1e-12, (key, name, mine, theirs)
+
+
+def test_a_million_rows_agree_to_a_trillionth(session: Any, log: Path) -> None:
+    counted = sv.count_table(log, **AVAZU, top_by="click")
+    priors = sv.build_prior(counted, top=100, minimum_rows=20, minimum_users=100, average="users")
+    samplers = {
+        group: [make(prior, epsilon) for epsilon in (8.0, 12.0) for make in sv.SAMPLERS.values()]
+        for group, prior in priors.items()
+    }
+    options: dict[str, Any] = {
+        "minimum_rows": 20, "unknown": "drop", "empty": "skip", "unknown_groups": "drop",
+        "several_groups": "allow",
+    }  # fmt: skip
+    users = sv.read_users(counted, prior=priors, **options)
+    here = sv.compare(users, samplers, [sv.TV, sv.KL])
+    frame = session.read.parquet(str(log))
+    there = spark.compare(frame, samplers, [sv.TV, sv.KL], **AVAZU, **options, as_text=True)
+    assert here.prior_from_users
+    assert sum(row.users for row in here) > 10_000
+    close(here, there)
+
+
+def test_more_than_one_process_works(session: Any) -> None:
+    def who(batch: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.table({"process": [os.getpid()] * batch.num_rows})
+
+    frame = session.createDataFrame([(f"u{i}",) for i in range(200)], "key_user string")
+    processes = {row[0] for row in spark_engine.in_batches(frame, who, "process long").collect()}
+    assert len(processes) >= 2
+    assert os.getpid() not in processes
+
+
+def test_weights_groups_wide_tables_and_priors_from_spark(session: Any) -> None:
+    rows = table(7)
+    here = pl.DataFrame(columns(rows))
+    there = session.createDataFrame(rows, "age string, who string, genre string, stars long, clicks long")
+    named: dict[str, Any] = {"user": "who", "item": "genre", "weight": "stars", "by": "age"}
+    priors = sv.build_prior(there, **named, smoothing=1, public=True)
+    assert priors == sv.build_prior(here, **named, smoothing=1, public=True)
+    users = sv.read_users(there, **named, prior=priors, several_groups="allow")
+    close_users = sv.read_users(here, **named, prior=priors, several_groups="allow")
+    for group in users:
+        np.testing.assert_allclose(users[group].p.toarray(), close_users[group].p.toarray(), rtol=1e-12)
+    samplers = {group: sv.blend(prior, 2.0, weight=0.3) for group, prior in priors.items()}
+    close(sv.compare(users, samplers, sv.KL), spark.compare(there, samplers, sv.KL, **named))
+    wide = {"who": ["ann", "bob"], "War": [1, 0], "Drama": [3, 2]}
+    frame = session.createDataFrame(list(zip(*wide.values(), strict=True)), "who string, War int, Drama int")
+    prior = sv.Prior(["War", "Drama"], [0.4, 0.6])
+    one = sv.read_users(pl.DataFrame(wide), user="who", item=["War", "Drama"], prior=prior)
+    two = spark.compare(frame, sv.kernel_clip(prior, 1.0), user="who", item=["War", "Drama"])
+    close(sv.compare(one, sv.kernel_clip(prior, 1.0)), two)
+
+
+def test_their_own_average_is_recognised_across_batches(session: Any) -> None:
+    rows = table(8)
+    frame = session.createDataFrame(rows, "age string, who string, genre string, stars long, clicks long")
+    named: dict[str, Any] = {"user": "who", "item": "genre"}
+    for average in ("rows", "users"):
+        prior = sv.build_prior(frame, **named, average=average, public=True)  # a lie
+        assert spark.compare(frame, sv.kernel_clip(prior, 1.0), **named).prior_from_users
+
+
+def test_release_writes_one_report_per_user(session: Any, tmp_path: Path) -> None:
+    people = 20_000
+    frame = session.createDataFrame([(f"u{i}", "b") for i in range(people)], "who string, genre string")
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2]), 1.0))
+    out = tmp_path / "reports"
+    assert spark.release(frame, mechanism, str(out), user="who", item="genre") == people
+    reports = pl.read_parquet(out / "*.parquet")
+    assert reports.columns == ["who", "genre", "epsilon", "mechanism"]
+    assert reports["who"].n_unique() == reports.height == people
+    assert set(reports["mechanism"]) == {mechanism.digest}
+    drawn = Counter(reports["genre"].to_list())
+    for category, share in zip("abc", mechanism.law(records=["b"]), strict=True):
+        sigma = (float(share) * (1 - float(share)) / people) ** 0.5
+        assert abs(drawn[category] / people - float(share)) < 6 * sigma
+    with pytest.raises(sv.TableError, match="is the output there already"):
+        spark.release(frame, mechanism, str(out), user="who", item="genre")
+    assert len(list(out.glob("*.parquet"))) >= 2
+
+
+def test_release_in_groups_and_refusals_before_any_draw(session: Any, tmp_path: Path) -> None:
+    frame = session.createDataFrame(
+        [("u", "a", "old"), ("v", "SECRET", "new")], "who string, genre string, age string"
+    )
+    one = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
+    named: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}
+    out = tmp_path / "reports"
+    with pytest.raises(sv.UserDataError, match="1 of 2 rows do not name one") as caught:
+        spark.release(frame, {"old": one, "new": one}, str(out), **named)
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(sv.UserDataError, match="1 of 2 users have no usable record"):
+        spark.release(frame, {"old": one, "new": one}, str(out), **named, unknown="drop")
+    with pytest.raises(sv.TableError, match="1 of 2 groups have no prior"):
+        spark.release(frame, {"old": one}, str(out), **named)
+    assert not out.exists()
+    assert spark.release(frame, {"old": one}, str(out), **named, unknown_groups="drop") == 1
+    assert pl.read_parquet(out / "*.parquet").columns == ["who", "age", "genre", "epsilon", "mechanism"]
+
+
+def test_promise_14_release_publishes_no_set_of_groups_and_no_items(session: Any, tmp_path: Path) -> None:
+    frame = session.createDataFrame(
+        [("u", "a", "old"), ("u", "b", "new"), ("v", "b", "new")], "who string, genre string, age string"
+    )
+    one = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.6, 0.4]), 1.0))
+    out = tmp_path / "reports"
+    named: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}
+    with pytest.raises(sv.UserDataError, match="1 of 2 users have more than one value in column 'age'"):
+        spark.release(frame, {"old": one, "new": one}, str(out), **named)
+    for by in ("who", "genre", "item", "user"):
+        with pytest.raises(sv.ParameterError, match=r"cannot be a group|must differ"):
+            spark.release(frame, {"a": one, "b": one}, str(out), **{**named, "by": by})
+    assert not out.exists()
+    assert spark.release(frame, {"old": one, "new": one}, str(out), **named, several_groups="allow") == 3
+
+
+def test_release_refuses_the_users_own_prior_and_writes_for_its_owner_alone(
+    session: Any, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    rows = [(f"u{u}", "abcde"[i]) for u in range(60) for i in rng.choice(5, 6, p=rng.dirichlet(np.ones(5)))]
+    frame = session.createDataFrame(rows, "who string, genre string")
+    out = tmp_path / "reports"
+    named: dict[str, Any] = {"user": "who", "item": "genre"}
+    for digits in (17, 6):
+        counts = Counter(item for _, item in rows)
+        shares = {name: round(counts[name] / len(rows), digits) for name in "abcde"}
+        mechanism = sv.certify(sv.kernel_clip(sv.Prior.from_counts(shares), 1.0))
+        with pytest.raises(sv.PriorError, match=r"their average.*say prior_is_public=True"):
+            spark.release(frame, mechanism, str(out), **named)
+    assert not out.exists()
+    assert spark.release(frame, mechanism, str(out), **named, prior_is_public=True) == 60
+    for path in (out, *out.iterdir()):
+        assert path.stat().st_mode & 0o077 == 0, path.name
+    marked = sv.Prior.from_counts(shares, made_from_users=True)
+    admitted = sv.certify(sv.kernel_clip(marked, 1.0), accept_prior_from_users=True)
+    with pytest.warns(UserWarning, match="made from the very users it serves"):
+        assert spark.release(frame, admitted, str(tmp_path / "more"), **named) == 60
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("u", None, 1.0)], "^column 'genre' has 1 missing values$"),
+        ([(None, "a", 1.0)], "^column 'who' has 1 missing values$"),
+        ([("u", "a", -1.0)], "^column 'stars' must hold finite numbers of at least 0: 1 of 1 rows do not$"),
+        ([("u", "a", None)], "at least 0: 1 of 1 rows do not$"),
+        ([("u", "z", 1.0)], "1 of 1 rows do not name one"),
+        ([("u", "a", 0.0)], "^1 of 1 users have no usable record"),
+        ([], "the table is empty"),
+    ],
+)
+def test_bad_tables(session: Any, rows: list[Any], message: str) -> None:
+    frame = session.createDataFrame(rows, "who string, genre string, stars double")
+    sampler = sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)
+    with pytest.raises(sv.SottovoceError, match=message):
+        spark.compare(frame, sampler, user="who", item="genre", weight="stars")
+
+
+def test_options_that_do_not_fit(session: Any) -> None:
+    frame = session.createDataFrame([("u", "a")], "who string, genre string")
+    sampler = sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)
+    other = sv.kernel_clip(sv.Prior(["a", "b"], [0.4, 0.6]), 1.0)
+    for call, message in (
+        (lambda: spark.compare(frame, sampler, user="x", item="genre"), "there is no column 'x'"),
+        (lambda: spark.compare(frame, {"g": sampler}, user="who", item="genre"), "need the group column"),
+        (lambda: spark.compare(frame, [sampler, other], user="who", item="genre"), "must share its prior"),
+        (lambda: spark.compare(frame, [], user="who", item="genre"), "must not be empty"),
+        (
+            lambda: spark.compare(frame, sampler, user="who", item="genre", unknown="other"),
+            "no category 'other'",
+        ),
+        (
+            lambda: spark.compare(frame, sampler, user="who", item="genre", empty="maybe"),
+            "one of error, skip",
+        ),
+    ):
+        with pytest.raises(sv.SottovoceError, match=message):
+            call()
+
+
+def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "sottovoce", "demo", "-o", str(tmp_path)], check=True, capture_output=True
+    )
+    inputs = [
+        tmp_path / "survey.csv",
+        tmp_path / "members.csv",
+        "--by",
+        "group",
+        "-e",
+        2,
+        "-d",
+        "tv",
+        "-d",
+        "kl",
+    ]
+    tables = []
+    for engine in ([], ["--engine", "spark", "--master", "local[2]"]):
+        out = tmp_path / f"{len(engine)}.json"
+        done = run("compare", *inputs, *engine, "-o", out)
+        assert done.returncode == 0, done.stderr
+        rows = pl.read_json(out).to_dicts()
+        tables.append(sv.Comparison(tuple(sv.ComparisonRow(**row) for row in rows)))
+    close(*tables)
+    (tmp_path / "bad.csv").write_text("user,item,group\nu,SECRET,under 25\n")
+    bad = ["compare", tmp_path / "survey.csv", tmp_path / "bad.csv", "--by", "group", "-e", 2]
+    done = run(*bad, "--engine", "spark", "--master", "local[1]", "-o", tmp_path / "x.csv")
+    assert done.returncode == 2
+    assert "1 of 1 rows do not name one" in done.stderr.strip().splitlines()[-1]
+    assert "SECRET" not in done.stderr
+    assert not (tmp_path / "x.csv").exists()
+    (tmp_path / "text.csv").write_text(
+        "user,item,group,weight\nu,Drama,under 25,SECRET\nv,Drama,under 25,1\n"
+    )
+    text = ["compare", tmp_path / "survey.csv", tmp_path / "text.csv", "--by", "group", "-e", 2]
+    done = run(*text, "--engine", "spark", "--master", "local[1]")
+    assert done.returncode == 2
+    assert "at least 0: 1 of 2 rows do not" in done.stderr.strip().splitlines()[-1]
+    assert "SECRET" not in done.stderr
+    (tmp_path / "long.csv").write_text("user,item,group\nu,Drama,under 25\nSmith,John,Drama,under 25\n")
+    ragged = ["compare", tmp_path / "survey.csv", tmp_path / "long.csv", "--by", "group", "-e", 2]
+    done = run(*ragged, "--engine", "spark", "--master", "local[1]")
+    assert done.returncode == 2
+    assert "Smith" not in done.stderr
+    check_refused(run(*bad, "--engine", "flink"), "engine must be one of local, spark, got 'flink'")
+    check_refused(run(*bad, "--master", "local[1]"), "--master is for --engine spark")
