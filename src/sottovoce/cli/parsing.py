@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 
 from .. import divergences
 from ..divergences import DIVERGENCES, FDivergence
@@ -34,12 +35,13 @@ def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float
 def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, float]]:
     """kernel-clip, blend:weight=0.3 → its constructor and options."""
     name, options = _parse(text, "sampler", list(catalogue.SAMPLERS))
-    allowed = {"blend": ["weight"], "local_minimax": ["gamma"]}.get(name, [])
+    make = catalogue.SAMPLERS[name]
+    allowed = [one.name for one in signature(make).parameters.values() if one.kind is one.KEYWORD_ONLY]
     for key in options:
         if key not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
             raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
-    return catalogue.SAMPLERS[name], options
+    return make, options
 
 
 def parse_divergence(text: str) -> FDivergence:

@@ -41,7 +41,11 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def style(sampler: str) -> dict[str, Any]:
     """How a sampler is drawn, whatever its options."""
-    return STYLES.get(sampler.split("(")[0], {"color": "#000000", "marker": ".", "linestyle": "-"})
+    name = sampler.split("(")[0]
+    if name in STYLES:
+        return STYLES[name]
+    place = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
+    return {"color": f"C{place % 10}", "marker": "1234p*hH"[place % 8], "linestyle": "-."}
 
 
 def _plain(name: object) -> str:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
-from .exact import Box, exact_clip
+from .exact import Box, certified_box, check_prior_weights, exact_clip, whole_numbers
 from .spread import Spread
 from .weights import Weights
 
@@ -34,9 +34,21 @@ WALKED = 256
 class Engine(Protocol):
     """Something that turns a user's whole numbers and some uniform words into a position."""
 
+    linear: ClassVar[bool]
+    """Whether one random record of the user is all that is looked at."""
+
     @property
     def words(self) -> int:
         """How many uniform words one release needs, always."""
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """Check its whole certificate in exact arithmetic; raise CertificateError if anything is off."""
+
+    def keeps_prior(self) -> bool:
+        """Whether a user equal to the prior is released undistorted, decided on the integers."""
+
+    def prepare(self) -> None:
+        """Build every table now, so that no user has to wait for it."""
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """The released category's position."""
@@ -55,12 +67,27 @@ class Engine(Protocol):
 class BoxEngine:
     """Clip samplers: the exact clip of the user's whole numbers into the box, drawn with one word."""
 
+    linear: ClassVar[bool] = False
     box: Box
     prior: tuple[int, ...]
     words: int = 1
 
     def __getstate__(self) -> dict[str, Any]:
         return only_fields(self)
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """The box above its floor, and weights of the prior."""
+        total = 1 << bits
+        whole_numbers(self.box.low, self.box.high, self.prior)
+        box = certified_box(self.box.low, ratio, total)
+        if box != self.box or len(box.low) != size:
+            raise CertificateError("the box is not the one above its floor")
+        check_prior_weights(self.prior, size, total)
+
+    def keeps_prior(self) -> bool:
+        """The prior lies in the box."""
+        box = self.box
+        return all(a <= w <= b for a, w, b in zip(box.low, self.prior, box.high, strict=True))
 
     @cached_property
     def _before(self) -> tuple[int, ...]:

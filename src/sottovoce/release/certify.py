@@ -20,7 +20,7 @@ from ..samplers.response import ResponseKernel
 from .box_engine import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, check_kernel, exp_below, integer_kernel, times_below
 from .linear_engines import KernelEngine, ResponseEngine
-from .mechanism import Mechanism, keeps_its_prior
+from .mechanism import Mechanism
 
 
 def certify(sampler: Sampler, *, accept_prior_from_users: bool = False) -> Mechanism:
@@ -74,7 +74,7 @@ def certify_with(sampler: Sampler, bits: int) -> Mechanism:
         epsilon=epsilon,
         ratio=ratio,
         engine=engine,
-        keeps_prior=keeps_its_prior(engine),
+        keeps_prior=engine.keeps_prior(),
         prior_digest=sampler.prior.digest,
         prior_from_users=sampler.prior.made_from_users,
         bits=bits,

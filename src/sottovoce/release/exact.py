@@ -47,6 +47,12 @@ def times_below(ratio: Fraction, value: int) -> int:
     return ratio.numerator * value // ratio.denominator
 
 
+def check_prior_weights(prior: Sequence[int], size: int, total: int) -> None:
+    """Refuse prior weights that are not one positive number per category, N in all."""
+    if len(prior) != size or sum(prior) != total or min(prior) < 1:
+        raise CertificateError("the prior weights must be positive and add up to N")
+
+
 @dataclass(frozen=True)
 class Box:
     """Weights of a law over N units: low_i ≤ w_i ≤ high_i = min(⌊A·low_i⌋, N), Σw = N."""

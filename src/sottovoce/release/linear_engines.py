@@ -9,13 +9,14 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..errors import CertificateError
 from ..samplers.blocks import blocks
 from .box_engine import IntegerArray, only_fields, texts
-from .exact import IntegerKernel
+from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, whole_numbers
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray
 class KernelEngine:
     """The paper's kernel: choose a record, then draw its row with two more words, in O(log n)."""
 
+    linear: ClassVar[bool] = True
     kernel: IntegerKernel
     order: tuple[int, ...]
     bits: int
@@ -77,6 +79,24 @@ class KernelEngine:
 
     def __getstate__(self) -> dict[str, Any]:
         return only_fields(self)
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """Every column of the kernel, and an order that is one."""
+        kernel = self.kernel
+        whole_numbers(kernel.prior, kernel.low, kernel.own, self.order)
+        if kernel.total != 1 << bits or self.bits != bits or len(kernel.prior) != size:
+            raise CertificateError("the kernel does not fit the categories")
+        if sorted(self.order) != list(range(size)):
+            raise CertificateError("the order of the categories is not a permutation")
+        check_kernel(kernel, ratio)
+
+    def keeps_prior(self) -> bool:
+        """The paper's kernel keeps its own prior, up to the units of the rounding."""
+        return True
+
+    def prepare(self) -> None:
+        """The running sums."""
+        _ = self._views
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
@@ -154,6 +174,7 @@ class KernelEngine:
 class ResponseEngine:
     """Randomized response on the kept positions: choose a record, then one word, in O(1)."""
 
+    linear: ClassVar[bool] = True
     kept: tuple[int, ...]
     own: int
     other: int
@@ -164,6 +185,24 @@ class ResponseEngine:
 
     def __getstate__(self) -> dict[str, Any]:
         return only_fields(self)
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """The two weights of a row, kept categories that are some, and weights of the prior."""
+        whole_numbers(self.kept, self.prior, [self.own, self.other])
+        if self.bits != bits or self.categories != size or not self.kept:
+            raise CertificateError("the response does not fit the categories")
+        if len(set(self.kept)) != len(self.kept) or not all(0 <= place < size for place in self.kept):
+            raise CertificateError("the kept categories are not distinct categories")
+        check_response(self.own, self.other, len(self.kept), ratio, 1 << bits)
+        check_prior_weights(self.prior, size, 1 << bits)
+
+    def keeps_prior(self) -> bool:
+        """Only the uniform prior, and only if nothing is dropped."""
+        return len(self.kept) == self.categories and max(self.prior) - min(self.prior) <= 1
+
+    def prepare(self) -> None:
+        """The kept categories as arrays."""
+        _ = self._arrays, self._slot
 
     @cached_property
     def _slot(self) -> dict[int, int]:

@@ -25,8 +25,11 @@ from ..prior import Category
 from . import randomness, weights
 from .box_engine import BoxEngine, Engine, only_fields
 from .document import FORMAT, VERSION, digest_of, fraction_text
-from .exact import BITS, certified_box, check_kernel, check_response, exp_below, whole_numbers
+from .exact import BITS, exp_below
 from .linear_engines import KernelEngine, ResponseEngine
+
+ENGINES = (BoxEngine, KernelEngine, ResponseEngine)
+"""Everything that may draw; each checks its own certificate."""
 
 BATCH = 1 << 17
 """Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
@@ -60,8 +63,7 @@ class Mechanism:
         if not isinstance(self.categories, range):
             object.__setattr__(self, "categories", tuple(self.categories))
         recheck(self)
-        if isinstance(self.engine, BoxEngine):
-            self.engine.prepare()
+        self.engine.prepare()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**only_fields(self), "options": dict(self.options)}
@@ -73,7 +75,7 @@ class Mechanism:
     @property
     def linear(self) -> bool:
         """Whether one random record of the user is all that is looked at."""
-        return type(self.engine) is not BoxEngine
+        return self.engine.linear
 
     @cached_property
     def index(self) -> Mapping[Category, int]:
@@ -194,47 +196,12 @@ def recheck(mechanism: Mechanism) -> None:
         raise CertificateError(f"bits must be a whole number from 1 to {BITS}")
     if type(mechanism.prior_from_users) is not bool:
         raise CertificateError("prior_from_users must be true or false")
-    total = 1 << mechanism.bits
     if mechanism.ratio != exp_below(mechanism.epsilon):
         raise CertificateError("the ratio A is not the certified lower bound of e^ε")
     if len(set(mechanism.categories)) != size:
         raise CertificateError("categories must be distinct")
-    if type(engine) is BoxEngine:
-        whole_numbers(engine.box.low, engine.box.high, engine.prior)
-        box = certified_box(engine.box.low, mechanism.ratio, total)
-        if box != engine.box or len(box.low) != size or len(engine.prior) != size:
-            raise CertificateError("the box is not the one above its floor")
-        if sum(engine.prior) != total or min(engine.prior) < 1:
-            raise CertificateError("the prior weights must be positive and add up to N")
-    elif type(engine) is KernelEngine:
-        kernel = engine.kernel
-        whole_numbers(kernel.prior, kernel.low, kernel.own, engine.order)
-        if kernel.total != total or engine.bits != mechanism.bits or len(kernel.prior) != size:
-            raise CertificateError("the kernel does not fit the categories")
-        if sorted(engine.order) != list(range(size)):
-            raise CertificateError("the order of the categories is not a permutation")
-        check_kernel(kernel, mechanism.ratio)
-    elif type(engine) is ResponseEngine:
-        kept = engine.kept
-        whole_numbers(kept, engine.prior, [engine.own, engine.other])
-        if engine.bits != mechanism.bits or engine.categories != size or not kept:
-            raise CertificateError("the response does not fit the categories")
-        if len(set(kept)) != len(kept) or not all(0 <= place < size for place in kept):
-            raise CertificateError("the kept categories are not distinct categories")
-        check_response(engine.own, engine.other, len(kept), mechanism.ratio, total)
-        if len(engine.prior) != size or sum(engine.prior) != total or min(engine.prior) < 1:
-            raise CertificateError("the prior weights must be positive and add up to N")
-    else:
+    if type(engine) not in ENGINES:  # not isinstance: a subclass could check what it likes
         raise CertificateError("this kind of mechanism is unknown")
-    if mechanism.keeps_prior != keeps_its_prior(engine):
+    engine.check(mechanism.ratio, size, mechanism.bits)
+    if mechanism.keeps_prior != engine.keeps_prior():
         raise CertificateError("the claim about keeping the prior is wrong")
-
-
-def keeps_its_prior(engine: Engine) -> bool:
-    """Whether a user equal to the prior is released undistorted, decided on the integers."""
-    if isinstance(engine, BoxEngine):
-        box = engine.box
-        return all(a <= w <= b for a, w, b in zip(box.low, engine.prior, box.high, strict=True))
-    if isinstance(engine, ResponseEngine):  # only the uniform prior, and only if nothing is dropped
-        return len(engine.kept) == engine.categories and max(engine.prior) - min(engine.prior) <= 1
-    return True  # the paper's kernel keeps its own prior, up to the units of the rounding
