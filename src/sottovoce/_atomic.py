@@ -20,6 +20,11 @@ def inf_to_null(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def real_path(path: str | Path) -> Path:
+    """The path without links and relative to nothing; a loop of links is left for opening to refuse."""
+    return Path(os.path.realpath(path))
+
+
 def write_whole(content: str | bytes, path: Path, mode: int = 0o666, *, replace: bool = True) -> None:
     """Write to a neighbour, flush it to the disk, then rename: the file is there whole or not at all.
 
@@ -28,7 +33,7 @@ def write_whole(content: str | bytes, path: Path, mode: int = 0o666, *, replace:
     there already raises FileExistsError and stays as it is.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    path = path.resolve()
+    path = real_path(path)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     with suppress(FileNotFoundError):
         mode &= path.stat().st_mode

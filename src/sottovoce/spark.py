@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from .collecting.model import model_prior
 from .divergences import TV, FDivergence, checked
-from .errors import ParameterError
+from .errors import ParameterError, PriorError
 from .planning.comparison import Comparison, make_row, summarise
 from .planning.prior_check import check_public, doubt, moments
 from .prior import FROM_USERS
@@ -102,13 +102,15 @@ def release(
     weight: str | None = None,
     by: str | None = None,
     prior_is_public: bool = False,
+    accept_prior_from_users: bool = False,
     **options: Any,
 ) -> int:
     """Release one category per user into a new Parquet folder, drawn by the workers; returns how many.
 
     `options` are those of `read_users`. With `by`, the group of every user is published in clear, and a user
     in several groups is refused unless several_groups="allow". A prior that cannot be told from these users'
-    average is refused unless `prior_is_public` says that it is public all the same.
+    average is refused unless `prior_is_public` says that it is public all the same; a mechanism that says so
+    itself is refused unless `accept_prior_from_users`.
 
     Guarantees
         The certified mechanism and the operating system's randomness, as in one process; all data are checked
@@ -119,6 +121,8 @@ def release(
     if isinstance(mechanism, Mapping) != (by is not None):
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    if any(one.prior_from_users for one in known.values()) and not accept_prior_from_users:
+        raise PriorError(f"{FROM_USERS} For an experiment say accept_prior_from_users=True")
     answer = item if isinstance(item, str) else "item"
     names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
     if len(set(names)) < len(names):
@@ -172,10 +176,10 @@ def _check_public(
     found: Mapping[tuple[str, int], Mapping[str, Any]], known: Mapping[str, Mechanism], accepted: bool
 ) -> None:
     """Refuse a prior that seems to be made from these users, as the command does."""
-    groups = sorted({name for name, what in found if what == SUMS[0]})
-    if any(known[name].prior_from_users for name in groups):
+    everyone = sorted({name for name, what in found if what == SUMS[0]})
+    groups = [name for name in everyone if not known[name].prior_from_users]
+    if len(groups) < len(everyone):
         warnings.warn(FROM_USERS, stacklevel=3)
-        return
     together = {
         name: tuple(np.array(found[name, what]["values"]) for what in SUMS)
         for name in groups

@@ -58,6 +58,10 @@ def test_promise_14_a_private_column_is_not_published_because_the_file_asks_for_
     check_refused(run("release", path, users, "-o", out, "--digest", "0" * 64), "is not the expected file")
     # Another column than the file's is the releasing side's own choice; its values must have mechanisms.
     check_refused(run("release", path, users, "-o", out, "--by", "age"), "2 of 2 groups have no prior")
+    for blank in ("", " "):  # an unset variable is no consent
+        check_refused(
+            run("release", path, users, "-o", out, "--by", blank), "by must be the name of a column"
+        )
     # Only by name, or by pinning every byte of the file, can the column be published.
     for consent in (["--by", "diagnosis"], ["--digest", digest]):
         agreed = run("release", path, users, "-o", out, *consent, "--force")
@@ -180,10 +184,12 @@ def test_a_policy_can_require_a_public_prior(tmp_path: Path, users: Path) -> Non
         sv.load(tmp_path / "m.json", policy=sv.Policy(require_public_prior=True))
     with pytest.raises(sv.MechanismFileError, match=r"group 'young'.*the policy wants a public one"):
         sv.load_groups(tmp_path / "g.json", policy=sv.Policy(require_public_prior=True))
-    out = ["-o", tmp_path / "r.csv", "--require-public-prior"]
-    check_refused(run("release", tmp_path / "m.json", users, *out), "the policy wants a public one")
-    check_refused(run("audit", tmp_path / "m.json", "--require-public-prior"), "wants a public one")
-    noted = run("release", tmp_path / "m.json", users, "-o", tmp_path / "r.csv")
+    out = ["-o", tmp_path / "r.csv"]
+    check_refused(run("release", tmp_path / "m.json", users, *out), "--accept-prior-from-users")
+    check_refused(
+        run("audit", tmp_path / "m.json", "--require-public-prior"), "the policy wants a public one"
+    )
+    noted = run("release", tmp_path / "m.json", users, *out, "--accept-prior-from-users")
     assert noted.returncode == 0
     assert "made from the very users it serves" in noted.stderr
 
@@ -205,3 +211,49 @@ def test_a_column_with_control_characters_cannot_rewrite_the_terminal(tmp_path: 
     done = run("release", tmp_path / "e.json", users, "-o", tmp_path / "r.csv")
     check_refused_last(done, "does not have the fields of a file of groups")
     assert "\x1b" not in done.stderr
+
+
+def test_output_columns_never_overwrite_each_other(tmp_path: Path) -> None:
+    for by in ("epsilon", "mechanism"):
+        path, digest = hostile(tmp_path, by, ["x"])
+        table = write(tmp_path, "t.csv", f"user,item,{by}\nann,a,x\n")
+        done = run("release", path, table, "-o", tmp_path / "r.csv", "--digest", digest)
+        check_refused(done, "must differ, and not be named epsilon or mechanism")
+    path, digest = hostile(tmp_path, "pay", ["x"])
+    wide = write(tmp_path, "w.csv", "user,pay,a,b,c\nann,x,1,0,0\n")
+    arguments = ["--wide", "--item", "pay", "--by", "pay", "-o", tmp_path / "r.csv"]
+    check_refused(run("release", path, wide, *arguments), "must differ")
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_promise_14_one_person_in_two_codings_has_two_groups(tmp_path: Path) -> None:
+    path, _ = hostile(tmp_path, "age", ["old", "young"])
+    for other in ("Zoe\u0308", "Zo\u00eb "):
+        table = write(tmp_path, "t.csv", f"user,item,age\nZo\u00eb,a,old\n{other},b,young\n")
+        done = run("release", path, table, "-o", tmp_path / "r.csv", "--by", "age")
+        check_refused(done, "1 of 2 users have more than one value in column 'age'")
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "line\nbreak", ""])
+def test_names_of_groups_are_short_printable_text(tmp_path: Path, name: str) -> None:
+    with pytest.raises(sv.ParameterError, match="names of groups"):
+        save_mechanisms({name: mechanism()}, "age", tmp_path / "m.json")
+    path, _ = hostile(tmp_path, "age", [name])
+    with pytest.raises(sv.MechanismFileError, match="does not have the fields") as caught:
+        sv.load_groups(path)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_marked_group_does_not_speak_for_the_others(tmp_path: Path) -> None:
+    """One mechanism that admits its prior does not excuse another that is the users' own average."""
+    rows = "".join(f"u{i},{'abc'[i % 3 if i % 5 else 0]},x\n" for i in range(60))
+    table = write(tmp_path, "t.csv", f"user,item,age\n{rows}v,a,y\n")
+    counts = {letter: rows.count(f",{letter},") for letter in "abc"}
+    own = mechanism(sv.Prior.from_counts(counts))
+    marked = sv.certify(
+        sv.kernel_clip(sv.Prior.from_counts(counts, made_from_users=True), 1.0), accept_prior_from_users=True
+    )
+    save_mechanisms({"x": own, "y": marked}, "age", tmp_path / "m.json")
+    release = ["release", tmp_path / "m.json", table, "-o", tmp_path / "r.csv", "--by", "age"]
+    check_refused_last(run(*release, "--accept-prior-from-users"), "it is their average")
+    assert not (tmp_path / "r.csv").exists()

@@ -57,6 +57,33 @@ def test_promise_10_padding_is_not_read(
         assert read < 1 << 19
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"categories": [' + b"1," * 7000 + b'"' + b"a" * 4_000_000,  # a name that never ends
+        b"{" + (b'"categories":[1],' + b" " * 60_000) * 300,  # a small list again and again
+        b'{"categories":[1],"groups":[' + b"[]," * 4_000_000,
+        b'{"categories": [' + b"\\" * 4_000_000,
+    ],
+    ids=["endless", "lists", "brackets", "backslashes"],
+)
+def test_promise_10_no_text_is_scanned_twice_over(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "m.json").write_bytes(text)
+    looked = 0
+    real = justified_text._Scan.justified
+
+    def counting(self: justified_text._Scan, data: bytearray) -> int:
+        nonlocal looked
+        looked = len(data)
+        return real(self, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(justified_text._Scan, "justified", counting)
+        with pytest.raises(sv.MechanismFileError, match="too large for"):
+            sv.load(tmp_path / "m.json")
+    assert looked < 1 << 21  # seven thousand categories justify a megabyte
+
+
 def test_promise_10_many_names_are_bounded_by_the_policy(tmp_path: Path) -> None:
     head = b'{"format": "sottovoce-mechanism", "categories": ['
     with (tmp_path / "m.json").open("wb") as file:

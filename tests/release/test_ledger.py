@@ -175,7 +175,7 @@ def test_a_lost_store_or_witness_refuses(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(sv.LedgerError, match="the store was lost"):
         Ledger(path)
-    with pytest.raises(sv.LedgerError, match="never overwritten"):
+    with pytest.raises(sv.LedgerError, match="a ledger was here before"):
         Ledger.create(path, budget=1)
     other = tmp_path / "c.db"
     Ledger.create(other, budget=1).close()
@@ -246,7 +246,7 @@ def test_the_witness_may_stand_elsewhere(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=2, witness=place)
     book.release(mechanism(), "ann", ["c1"])
     book.close()
-    assert int(place.read_text()) == 2  # the charge and the answer
+    assert int(place.read_text().split()[0]) == 2  # the charge and the answer
     assert Ledger(tmp_path / "b.db").budget == 2
     place.unlink()
     with pytest.raises(sv.LedgerError, match="witness"):
@@ -319,13 +319,13 @@ def test_the_charge_is_durable_before_anything_is_drawn(
     def looking(self: sv.Mechanism, _: object) -> list[str]:
         with sqlite3.connect(path) as other:
             seen.append(other.execute("SELECT SUM(micro) FROM spent").fetchone()[0])
-        seen.append(int((tmp_path / "b.db.witness").read_text()))
+        seen.append(int((tmp_path / "b.db.witness").read_text().split()[0]))
         return ["c1"]
 
     monkeypatch.setattr(sv.Mechanism, "draw", looking)
     book.release(mechanism(), "ann", ["c1"])
     assert seen == [1_000_000, 1]
-    assert int((tmp_path / "b.db.witness").read_text()) == 2  # the answer is witnessed too
+    assert int((tmp_path / "b.db.witness").read_text().split()[0]) == 2  # the answer is witnessed too
     assert book._store.database.execute("PRAGMA synchronous").fetchone()[0] == 3  # EXTRA
 
 

@@ -134,6 +134,7 @@ def test_promise_17_every_refusal_of_the_command(three: Path) -> None:
     write(three, "twice.csv", "user,item,group\nZoe\u0301,a,g1\nZo\u00e9,b,g1\n")
     write(three, "odd.csv", "user,item,group\nann,secret,g1\n")
     (three / "there.csv").write_text("mine")
+    (three / "b.json").symlink_to(three / "b.db")  # the ledger under a name that could be an output
     before = state(three)
     base = ["release", three / "m.json"]
     for table, arguments, message in (
@@ -146,6 +147,8 @@ def test_promise_17_every_refusal_of_the_command(three: Path) -> None:
             "exhausted must be one of",
         ),
         ("users.csv", ["-o", three / "b.db.csv" / "r.csv", "--epoch", "may"], "there is no folder"),
+        ("users.csv", ["-o", three / "r.csv", "--epoch", ""], "--epoch is empty"),
+        ("users.csv", ["-o", three / "b.json", "--epoch", "may", "--force"], "must not be one of the inputs"),
         ("blank.csv", ["-o", three / "r.csv", "--epoch", "may"], "white space"),
         ("twice.csv", ["-o", three / "r.csv", "--epoch", "may"], "must be distinct"),
         ("odd.csv", ["-o", three / "r.csv", "--epoch", "may"], "1 of 1 rows do not name one"),
@@ -319,3 +322,47 @@ def test_a_charge_without_its_release_cannot_be_answered(tmp_path: Path) -> None
     with pytest.raises(sv.LedgerError, match="vanished"):
         book.answers(asked, "", np.array([0]))
     assert book.total("ann") == 0
+
+
+_WRITES = """
+import os, signal, sys
+from sottovoce.cli import main as cli
+from sottovoce.tables import files
+real = files.write_rows
+def interrupted(*arguments, **options):
+    real(*arguments, **options)
+    os.kill(os.getpid(), int(os.environ["NUMBER"]))
+files.write_rows = interrupted
+sys.argv = ["sottovoce", *sys.argv[1:]]
+cli.run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_promise_17_an_interruption_after_the_writing_does_not_deny_it(three: Path, number: int) -> None:
+    arguments = ["release", "m.json", "users.csv", "-o", "r.csv", "--by", "group"]
+    environment = {**os.environ, "NUMBER": str(int(number))}
+    command = [sys.executable, "-c", _WRITES, *arguments]
+    done = subprocess.run(command, cwd=three, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert (three / "r.csv").exists()
+    assert done.stderr.strip().splitlines()[-1] == (
+        "interrupted: 4 releases had been written into r.csv already"
+    )
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _interruption.Interruptions():
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(0.02)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_receipt_shows_numbers_only(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=1)
+    receipt = book.charge([charges.request(mechanism(), ["ann", "bob", "cy"], THREE)])
+    assert repr(receipt) == "<Receipt: 3 charged, 0 repeated, 0 left out>"

@@ -74,8 +74,9 @@ def design(
     if output is not None:
         if any(prior.made_from_users for prior in public.priors.values()) and not accept_prior_from_users:
             raise PriorError(
-                f"{prior_file}: {FROM_USERS} If it is about other people, make it with: sottovoce prior "
-                f"--public -o prior.json; for an experiment say --accept-prior-from-users"
+                f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it "
+                f"with: sottovoce prior --public -o prior.json; for an experiment say "
+                f"--accept-prior-from-users"
             )
         mechanisms = {
             group: certify(one, accept_prior_from_users=accept_prior_from_users)

@@ -23,7 +23,8 @@ class Interruptions:
     def __enter__(self) -> Interruptions:
         if threading.current_thread() is threading.main_thread():  # no other thread may set a handler
             for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
-                self._before[number] = signal.signal(number, self._arrived)
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+                    self._before[number] = signal.signal(number, self._arrived)
         return self
 
     def __exit__(
@@ -37,6 +38,12 @@ class Interruptions:
             self._pending = True
         else:
             raise KeyboardInterrupt
+
+    def ignore(self) -> None:
+        """From here on nothing interrupts: the end has begun."""
+        for number in self._before:
+            signal.signal(number, signal.SIG_IGN)
+        self._before = {}
 
     @contextmanager
     def held_back(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ..errors import ParameterError
 from ..release.charges import MICRO, epsilon_text
 from ..release.ledger import Ledger
 from .app import (
@@ -116,7 +117,7 @@ def left(ledger: LedgerFile, user: User, epoch: Epoch = None, as_json: AsJson = 
       sottovoce ledger left budget.db member-0001 --epoch 2026-11
     """
     book = Ledger.open(ledger)
-    meant = book.epoch_meant(epoch)
+    meant = epoch_said(book, epoch)
     _print_amount("left", _text(book.left(user, meant)), {"epoch": meant}, as_json)
 
 
@@ -145,9 +146,16 @@ def grant(
       sottovoce ledger grant budget.db member-0001 1 --epoch 2026-11
     """
     book = Ledger.open(ledger)
-    meant = book.epoch_meant(epoch)
+    meant = epoch_said(book, epoch)
     book.grant(user, more, meant)
     print_note(f"granted; ε = {_text(book.left(user, meant))} is left to this user")
+
+
+def epoch_said(book: Ledger, epoch: str | None) -> str:
+    """The epoch that is meant; an empty one is an unset variable more often than a wish."""
+    if epoch is not None and not epoch.strip():
+        raise ParameterError("--epoch is empty: leave it out, or name a period such as 2026-11")
+    return book.epoch_meant(epoch)
 
 
 def _text(amount: Fraction) -> str:

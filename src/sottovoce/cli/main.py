@@ -71,16 +71,23 @@ def _listen(command: Any) -> None:
 
 
 def _interrupted(stop: KeyboardInterrupt) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not cut the line in two
+    _ignore_signals()  # a second one must not cut the line in two
     errors.show_cursor(True)
     print_note(" ".join(["interrupted", *map(str, stop.args)]))
     raise SystemExit(INTERRUPTED) from None
 
 
 def _asked_to_end(number: int, _frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)
+    _ignore_signals()
     errors.show_cursor(True)
     raise SystemExit(128 + number)
+
+
+def _ignore_signals() -> None:
+    """The end has begun: what comes now would only interrupt it."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def _raised_again(lost: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from .. import _validate
 from ..collecting.model import model_prior
 from ..errors import ParameterError, SottovoceError, TableError
 from ..planning.prior_check import check_public, moments
@@ -28,11 +29,11 @@ from .app import (
     MaxEpsilon,
     MechanismPath,
     Other,
-    RequirePublicPrior,
     Wide,
     app,
 )
 from .interruption import Interruptions
+from .ledger import epoch_said
 from .terminal import errors, plain, print_note, working
 
 BATCH = 100_000
@@ -85,7 +86,13 @@ def release(
     ] = "error",
     max_epsilon: MaxEpsilon = None,
     digest: Digest = None,
-    require_public_prior: RequirePublicPrior = False,
+    accept_prior_from_users: Annotated[
+        bool,
+        typer.Option(
+            "--accept-prior-from-users",
+            help="Release with a mechanism that says its prior was made from the users it serves.",
+        ),
+    ] = False,
     prior_is_public: Annotated[
         bool,
         typer.Option(
@@ -106,16 +113,20 @@ def release(
           --ledger budget.db --epoch 2026-11
     """
     files.check_writable(output, mechanism_file, table, force=force)
-    if user == item or {user, item, by} & {"epsilon", "mechanism"}:
-        raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
-    rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=require_public_prior)
+    rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=not accept_prior_from_users)
     loaded = load_mechanisms(mechanism_file, policy=rules)
     by = released_column(by, loaded, pinned=digest is not None)
+    if by is not None:
+        _validate.group_column(by, user, weight, None if wide else item)
+    names = [user, item, "epsilon", "mechanism", *([by] if by else [])]
+    if len(set(names)) < len(names):
+        raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
     if book is not None:
-        epoch = book.epoch_meant(epoch)  # before the table is read
+        epoch = epoch_said(book, epoch)  # before the table is read
+        files.check_writable(output, book.path, book.witness, force=True)
     with working(f"reading {table.name}"):
         groups, how = read_user_groups(
             table,
@@ -155,22 +166,23 @@ def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> s
             f"user's value in that column is published in clear beside the release. If it may be, name the "
             f"column with --by, or pin the whole file with --digest"
         )
-    return by or loaded.by
+    return loaded.by if by is None else _validate.group_column(by)
 
 
 def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], accepted: bool) -> None:
     """Refuse to release against a prior that seems to be made from these users, unless that is admitted."""
-    if any(mechanisms[group].prior_from_users for group in groups):
+    unmarked = [group for group in groups if not mechanisms[group].prior_from_users]
+    if len(unmarked) < len(groups):
         print_note(FROM_USERS)
+    if accepted:
         return
-    if not accepted:
-        doubtful = check_public(
-            {group: model_prior(mechanisms[group]) for group in groups},
-            {group: moments(users) for group, users in groups.items() if len(users)},
-            "--prior-is-public",
-        )
-        if doubtful:
-            print_note(doubtful)
+    doubtful = check_public(
+        {group: model_prior(mechanisms[group]) for group in unmarked},
+        {group: moments(groups[group]) for group in unmarked if len(groups[group])},
+        "--prior-is-public",
+    )
+    if doubtful:
+        print_note(doubtful)
 
 
 @dataclass
@@ -182,6 +194,7 @@ class _Release:
     names: tuple[str, str | None, str]
     rows: list[dict[str, object]] = field(default_factory=list)
     receipt: Receipt | None = None
+    written: bool = False
 
     def add(self, group: str, who: Sequence[object], answers: Sequence[object]) -> None:
         user, by, item = self.names
@@ -214,8 +227,13 @@ def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
             _draw(work, interruptions, **charging)
             with interruptions.held_back():
                 files.write_rows(work.rows, output, replace=force)
+                work.written = True
         except KeyboardInterrupt:
-            print_note(f"interrupted: nothing was written, {work.spent()}")
+            interruptions.ignore()  # a second one must not take the last line away
+            done = f"nothing was written, {work.spent()}"
+            if work.written:
+                done = f"{len(work.rows):,} releases had been written into {output} already"
+            print_note(f"interrupted: {done}")
             raise typer.Exit(130) from None
         except FileExistsError:
             raise TableError(f"{output} is there already, since a moment ago; {work.spent()}") from None
@@ -241,8 +259,9 @@ def _draw(
     if book is not None:
         meant = book.epoch_meant(epoch)
         if not book.knows(meant):
-            shown = f"epoch {meant!r}" if meant else "an epoch without a name"
-            print_note(f"{shown} is new to this ledger: everybody has the whole budget in it.")
+            shown = f"epoch {meant!r}" if meant else "the epoch without a name"
+            within = "" if book.lifetime is None else ", as far as the lifetime allows"
+            print_note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
         with working("charging"), interruptions.held_back():
             work.receipt = book.charge(list(asked.values()), epoch=meant, exhausted=exhausted)
         kept = dict(zip(asked, work.receipt.kept, strict=True))

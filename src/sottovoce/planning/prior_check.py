@@ -32,10 +32,12 @@ from ..users import Users
 
 SHARP = 0.005
 """E below which the average is sharp: chance then moves it by about 3 % in total variation."""
-BLUNT = 0.05
+BLUNT = 0.02
 """E above which nothing is concluded from chance: the average of so few users fits almost any prior."""
 RARE = 0.01
-"""The chance that a flawless public prior is refused by its closeness alone."""
+"""The chance that flawless public priors are refused by their closeness alone, all groups together."""
+UNIFORM = 1e-9
+"""Relative spread below which a prior is uniform: units of rounding make no difference."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +83,19 @@ def distance(q: FloatArray, moment: FloatArray) -> tuple[float, float, float]:
     return float(((q - mean) ** 2 / q).sum()) / expected, freedom, expected
 
 
-def doubt(q: FloatArray, found: Sequence[FloatArray]) -> Doubt | None:
-    """Why the prior q seems to be made from users with these moments; None where it does not."""
-    if (
-        found[0][0] < 2 or q.min() == q.max()
-    ):  # one user may be like the public; a uniform prior tells nothing
-        return None
+def doubt(q: FloatArray, found: Sequence[FloatArray], looks: int = 1) -> Doubt | None:
+    """Why the prior q seems to be made from users with these moments; None where it does not.
+
+    `looks` is how many priors are looked at together: each of them has its share of the chance of an error.
+    """
+    if found[0][0] < 2 or np.ptp(q) <= UNIFORM * q.max():
+        return None  # one user may be like the public; a uniform prior tells nothing
     if any(_same_shape(q, moment[3:].reshape(3, -1)[0]) for moment in found):
         return Doubt("it is their average, perhaps smoothed", certain=True)
     doubts = []
     for moment in found:
         ratio, freedom, expected = distance(q, moment)
-        close = ratio < _quantile(freedom, RARE)
+        close = ratio < _quantile(freedom, RARE / (looks * len(found)))
         if close or (expected < BLUNT and ratio < _quantile(freedom, 1 - RARE)):
             certain = close or expected < SHARP
             words = f"its χ² distance to their average is {ratio:.2g} times what chance gives a perfect prior"
@@ -107,19 +110,22 @@ def check_public(
 
     Each group is looked at, and all together where they have one prior. Returns what is only doubtful.
     """
-    doubts = [doubt(priors[name], moment) for name, moment in found.items()]
     used = [priors[name] for name in found]
+    looked = {f"group {name!r}" if len(found) > 1 else "": (priors[name], m) for name, m in found.items()}
     if len(used) > 1 and all(np.array_equal(used[0], one) for one in used):
-        doubts.append(doubt(used[0], add_up(list(found.values()))))
-    worst = max(filter(None, doubts), key=lambda one: one.certain, default=None)
-    if worst is None:
+        looked["all groups"] = used[0], add_up(list(found.values()))
+    doubts = {name: doubt(q, moment, len(looked)) for name, (q, moment) in looked.items()}
+    seen = [(where, one) for where, one in doubts.items() if one is not None]
+    if not seen:
         return ""
+    where, worst = max(seen, key=lambda pair: pair[1].certain)
+    reason = f"{where}: {worst.reason}" if where else worst.reason
     if worst.certain:
         raise PriorError(
-            f"{FROM_USERS} Seen here: {worst.reason}. Design a mechanism from public data; if this prior is "
-            f"public all the same, say {say}"
+            f"{FROM_USERS} Seen here: {reason}. Design a mechanism from public data; if this prior is public "
+            f"all the same, say {say}"
         )
-    return f"Is the prior public? {worst.reason[0].upper()}{worst.reason[1:]}: the users are too few to tell."
+    return f"Is the prior public? {reason[0].upper()}{reason[1:]}: the users are too few to tell."
 
 
 def _quantile(freedom: float, share: float) -> float:
@@ -139,4 +145,6 @@ def _same_shape(q: FloatArray, sums: FloatArray) -> bool:
     if len(q) < 4 or spread <= 0:
         return False
     slope = (q[high] - q[low]) / spread
-    return bool(slope < 1 and np.allclose(q[low] + slope * (shares - shares[low]), q, rtol=1e-9, atol=0))
+    return bool(
+        1e-6 < slope < 1 and np.allclose(q[low] + slope * (shares - shares[low]), q, rtol=1e-9, atol=0)
+    )

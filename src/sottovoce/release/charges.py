@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from .._validate import IntArray
 from ..errors import ParameterError
 from ..prior import Category
@@ -41,7 +43,10 @@ def budget_of(amount: Amount) -> int:
         raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
     if not 0 < value <= LARGEST:
         raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
-    return value.numerator * MICRO // value.denominator
+    micro = value.numerator * MICRO // value.denominator
+    if micro < 1:
+        raise ParameterError(f"budget must be at least 0.000001, got {text}")
+    return micro
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +69,7 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: object, *, group
     """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
     if not isinstance(mechanism, Mechanism):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
-    if not isinstance(group, str):
+    if not isinstance(group, str) or any("\ud800" <= letter <= "\udfff" for letter in group):
         raise ParameterError("group must be text")
     rows = mechanism.prepare(p)
     names = one_form(users)
@@ -73,7 +78,7 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: object, *, group
     return Request(mechanism, names, rows, group)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Receipt:
     """What charging came to: how many releases were paid for now, and how many had been paid before."""
 
@@ -82,6 +87,9 @@ class Receipt:
     repeated: int
     left_out: int  # releases left out because their user has too little left
     kept: tuple[IntArray, ...]  # for each request, which of its users may be released
+
+    def __repr__(self) -> str:
+        return f"<Receipt: {self.charged} charged, {self.repeated} repeated, {self.left_out} left out>"
 
 
 @dataclass(frozen=True)
@@ -107,8 +115,10 @@ def one_form(users: Sequence[Category]) -> tuple[str, ...]:
 
 def user_name(user: Category) -> str:
     """One user's name in one form: 7, "7" and numpy's own strings are the same user."""
-    if not isinstance(user, str | int) or isinstance(user, bool):
+    if not isinstance(user, str | int | np.integer) or isinstance(user, bool):
         raise ParameterError("user must be a string or an integer")
+    if not isinstance(user, str) and abs(int(user)) >= 1 << 128:
+        raise ParameterError("user must be an integer below 2^128; use a string")
     text = unicodedata.normalize("NFC", str.__str__(user) if isinstance(user, str) else str(int(user)))
     if not text or text != text.strip():
         raise ParameterError(

@@ -1,9 +1,8 @@
 """The text of a mechanism file, refused as soon as it is longer than the categories in it justify.
 
 A file states its categories before their weights. So while it is read, every byte must be justified: by a
-fixed allowance for the fields of a document, by the categories' own names, and by the room that their
-weights take. A file of gigabytes around three categories is refused after its first kilobytes, whatever it
-is padded with.
+fixed allowance, by a smaller one for every document of a group, by the categories' own names, and by the room
+that their weights take. Padding around three categories is refused after the first kilobytes, whatever it is.
 """
 
 from __future__ import annotations
@@ -15,14 +14,18 @@ from ..errors import MechanismFileError
 
 STEP = 1 << 16
 ALLOWANCE = 1 << 16
-"""Bytes that every document may take besides its categories: field names, options, digests."""
-NAME_BYTES = 512
-"""Bytes of an average name, beyond which a list of names is refused."""
+"""Bytes that every file may take besides its documents."""
+DOCUMENT_BYTES = 1 << 12
+"""Bytes that a document may take besides its categories: field names, options, digests, its group's name."""
+MOST_GROUPS = 10_000
+LONGEST_NAME = 1 << 12
+"""Bytes of one category's name, as it stands in the file."""
 WEIGHT_BYTES = 128
 """Bytes that all weights of one category take at most: three numbers of 19 digits, a place, and blanks."""
 
 _LIST = re.compile(rb'"categories"\s{0,9}:\s{0,9}\[')
-_NAME = re.compile(rb'\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9]+)\s*(,|\])', re.DOTALL)
+_NAME = re.compile(rb'\s{0,9}+(?:"(?:[^"\\]|\\.)*+"|-?[0-9]{1,20}+)\s{0,9}+(,|\])', re.DOTALL)
+_EMPTY = re.compile(rb"\s{0,9}+\]")
 
 
 def read_justified(path: Path, most_categories: int) -> str:
@@ -37,7 +40,8 @@ def read_justified(path: Path, most_categories: int) -> str:
                 data += step
                 if len(data) > scan.justified(data):
                     raise MechanismFileError(
-                        f"{path} is too large for {scan.categories} categories: it was not read further"
+                        f"{path} is too large for {scan.categories} categories: it was not read further (a "
+                        f"mechanism file names its categories before their weights)"
                     )
         return data.decode("utf-8")
     except OSError as problem:
@@ -47,29 +51,38 @@ def read_justified(path: Path, most_categories: int) -> str:
 
 
 class _Scan:
-    """Follows the lists of categories through a text that grows; documents of groups follow one another."""
+    """Follows the lists of categories through a text that grows; documents of groups follow one another.
+
+    Every byte is looked at once or twice: what is known of the text is a position and a few sums.
+    """
 
     def __init__(self, most_categories: int) -> None:
         self.categories = 0
         self._most = most_categories
-        self._bytes = ALLOWANCE
+        self._lists = 0
+        self._names = 0  # bytes inside lists
         self._at = 0
         self._inside = False
 
     def justified(self, data: bytearray) -> int:
         """How many bytes the text may have, from what has been seen of it."""
-        while True:
+        while self.categories <= self._most and self._lists <= MOST_GROUPS:
             if not self._inside:
                 found = _LIST.search(data, self._at)
                 if found is None:
                     self._at = max(self._at, len(data) - 64)  # the heading may be cut in two
-                    return self._bytes
+                    return self._sum()
                 self._at, self._inside = found.end(), True
-                self._bytes += ALLOWANCE
-            name = _NAME.match(data, self._at)
-            if name is None:  # the list goes on, or something is there that the parser will refuse
-                return self._bytes
-            if self.categories < self._most:
-                self._bytes += NAME_BYTES + WEIGHT_BYTES
+                self._lists += 1
+            name = _NAME.match(data, self._at, self._at + LONGEST_NAME)
+            if name is None:  # it goes on, is too long, or is something that the parser will refuse
+                self._inside = _EMPTY.match(data, self._at) is None
+                return self._sum() + LONGEST_NAME
             self.categories += 1
+            self._names += name.end() - self._at
             self._at, self._inside = name.end(), name[1] == b","
+        return 0
+
+    def _sum(self) -> int:
+        documents = DOCUMENT_BYTES * self._lists
+        return ALLOWANCE + documents + self._names + WEIGHT_BYTES * self.categories

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import _validate
+from .._atomic import real_path
 from .._validate import IntArray
 from ..errors import BudgetError, LedgerError, ParameterError
 from ..prior import Category
@@ -57,17 +58,17 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._store = Store(Path(path).resolve())
+        self._store = Store(real_path(path))
         try:
             self._key = bytes.fromhex(self._store.fact("key"))
-            self._budget = int(self._store.fact("budget"))
-            lifetime = self._store.fact("lifetime")
-            self._lifetime = int(lifetime) if lifetime else None
-        except (sqlite3.Error, ValueError) as problem:
+            self._budget = self._store.number("budget")
+            self._lifetime = self._store.number("lifetime") if self._store.fact("lifetime") else None
+            readable = len(self._key) == 32
+        except (sqlite3.Error, ValueError):
+            readable = False
+        if not readable:
             self._store.close()
-            if isinstance(problem, LedgerError):
-                raise
-            raise LedgerError(f"{self._store.path} is not a readable ledger; nothing is released") from None
+            raise LedgerError(f"{self._store.path} is not a readable ledger; nothing is released")
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -98,7 +99,7 @@ class Ledger:
         }
         if lifetime is not None and budget_of(lifetime) < budget_of(budget):
             raise ParameterError("lifetime must be at least the budget of one epoch")
-        create_store(Path(path).resolve(), facts, None if witness is None else Path(witness).resolve())
+        create_store(real_path(path), facts, None if witness is None else real_path(witness))
         return cls(path)
 
     @property
@@ -150,10 +151,17 @@ class Ledger:
             return Fraction(ledger_entries.spent_in_all(database, self._hash(user_name(user))), MICRO)
 
     def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
-        """Allow one user more ε in one epoch, and forget their answers there: the next release is new."""
+        """Allow one user more ε in one epoch, and forget their answers there: the next release is new.
+
+        Raises
+            BudgetError: the lifetime leaves nothing, so that the grant would buy nothing. Nothing changes.
+        """
         key, micro, name = self._hash(user_name(user)), budget_of(more), self.epoch_meant(epoch)
         with self._store.exclusively() as database:
-            ledger_entries.add_grant(database, key, ledger_entries.new_epoch(database, name), micro)
+            number = ledger_entries.new_epoch(database, name)
+            ledger_entries.add_grant(database, key, number, micro)
+            if not ledger_entries.left(database, key, self._money(number)):
+                raise BudgetError("the grant would leave this user nothing to spend; nothing was changed")
 
     def release(
         self,
@@ -245,8 +253,8 @@ class Ledger:
                 number = ledger_entries.epoch_number(database, epoch)
                 ledger_entries.enter_answers(database, rows, kind, number)
                 self._store.count_commit()
-            self._store.testify()  # a store from before the answer must not be able to draw again
             found = self._positions(asked, epoch, users)
+        self._store.testify()  # a store from before these answers must not be able to draw again
         if any(position is None or position == NOBODY for position in found):
             raise LedgerError(f"an answer vanished from {self.path}; nothing is released")
         return [asked.mechanism.categories[position] for position in found]  # type: ignore[index]
@@ -285,10 +293,11 @@ class Ledger:
         """Say how many users lack budget; for a single user, how much there is."""
         people = {key for users in keys for key in users}
         if len(people) == 1:
+            need = ledger_entries.cost_of_new(self._store.database, epoch)
             left = ledger_entries.left(self._store.database, next(iter(people)), self._money(epoch))
             raise BudgetError(
-                f"this release needs ε = {epsilon_text(sum(costs))}, ε = {epsilon_text(left)} is left; "
+                f"this release needs ε = {epsilon_text(need)}, ε = {epsilon_text(left)} is left; "
                 f"nobody was charged"
             )
-        need = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
-        raise BudgetError(f"{lacking} of {len(people)} users have less than {need}; nobody was charged")
+        much = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
+        raise BudgetError(f"{lacking} of {len(people)} users have less than {much}; nobody was charged")

@@ -83,6 +83,12 @@ def find_lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
     return int(database.execute("SELECT COUNT(*) FROM lacking").fetchone()[0])
 
 
+def cost_of_new(database: sqlite3.Connection, epoch: int) -> int:
+    """What everything that is new would cost."""
+    sql = f"SELECT COALESCE(SUM(cost), 0) FROM ({_NEW})"
+    return int(database.execute(sql, {"epoch": epoch}).fetchone()[0])
+
+
 def count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int]:
     """How many releases are new and paid for, and how many are new and lack budget."""
     sql = f"SELECT COUNT(*), COUNT(lacking.user) FROM ({_NEW}) AS new LEFT JOIN lacking USING (user)"
@@ -139,12 +145,14 @@ def enter_answers(
 
 
 def add_grant(database: sqlite3.Connection, user: bytes, epoch: int, micro: int) -> None:
-    """Allow a user more in an epoch, and forget the answers there."""
+    """Allow a user more in an epoch, and forget the answers there; what is paid and not drawn stays paid."""
     database.execute(
         "INSERT INTO granted VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
         (user, epoch, micro),
     )
-    database.execute("DELETE FROM answers WHERE user = ? AND epoch = ?", (user, epoch))
+    database.execute(
+        "DELETE FROM answers WHERE user = ? AND epoch = ? AND position IS NOT NULL", (user, epoch)
+    )
 
 
 def epoch_totals(database: sqlite3.Connection) -> list[tuple[str, int, int]]:

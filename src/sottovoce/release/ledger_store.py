@@ -1,13 +1,16 @@
 """The store of a ledger: an SQLite file and the witness beside it. It is made once, and opened, never remade.
 
-Beside the database stands a witness file with the number of the last commit. A database that is older than
-its witness (restored from a backup, rolled back by a snapshot), gone, or replaced under an open ledger
+Beside the database stands a witness file: the number of the last commit, whose witness it is, and a random
+word of that commit. A database that is older than its witness (restored from a backup, rolled back by a
+snapshot), has gone another way from there (a copy), is another one, gone, or replaced under an open ledger
 refuses.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -45,7 +48,12 @@ def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> 
     Whatever fails, only files that this call has made are removed.
     """
     place = witness_beside(path) if witness is None else witness
-    stated = {"version": VERSION, "commits": "0", "witness": "" if witness is None else str(place), **facts}
+    if place.name.removeprefix(path.name) in ("", "-journal", "-wal", "-shm") and place.parent == path.parent:
+        raise LedgerError(f"the witness cannot stand at {place}: that name belongs to the store itself")
+    if os.path.lexists(witness_beside(path)) and not os.path.lexists(path):
+        raise LedgerError(f"there is something at {witness_beside(path)} already: a ledger was here before")
+    stated = {"version": VERSION, "commits": "0", "word": secrets.token_hex(16), **facts}
+    stated["witness"] = "" if witness is None else str(place)
     made: list[tuple[Path, int]] = []  # held open, so that no other file gets the number of ours
     complete = False
     try:
@@ -59,7 +67,7 @@ def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> 
             database.execute("COMMIT")
         finally:
             database.close()
-        write_whole("0\n", place, 0o600)
+        write_whole(_testimony(0, stated["key"], stated["word"]), place, 0o600)
         flush_folder(path.parent)
         complete = True
     except FileExistsError as taken:
@@ -90,9 +98,14 @@ class Store:
         opened = False
         try:
             self._opened = path.stat()
+            if self._opened.st_nlink > 1:  # SQLite keeps its journal beside one name only
+                raise LedgerError(f"{path} has a second name (a hard link); nothing is released")
             self.database = _connect(path)
             if not self.database.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone():
-                raise LedgerError(f"{path} is not a readable ledger; nothing is released")
+                raise LedgerError(
+                    f"{path} is not a readable ledger; nothing is released. If making it was interrupted, "
+                    f"nobody was charged in it: remove it with its witness, and create it again"
+                )
             if self.fact("version") != VERSION:
                 raise LedgerError(
                     f"{path} has format {self.fact('version')}, this version reads {VERSION}: its charges "
@@ -126,16 +139,47 @@ class Store:
             raise LedgerError(
                 f"the store at {self.path} was removed or replaced while it was open; nothing is released"
             )
+        seen, whose, word = self._witnessed()  # first: a store that goes on meanwhile is ahead, not behind
+        commits, own_word = self._last_commit()
+        if whose != _identity(self.fact("key")):
+            raise LedgerError(
+                f"the witness {self.witness} belongs to another ledger than {self.path}; nothing is released"
+            )
+        if commits < seen:
+            raise LedgerError(
+                f"{self.path} was rolled back: it knows fewer charges than its witness; nothing is released"
+            )
+        if commits == seen and word != own_word:
+            raise LedgerError(
+                f"{self.path} is a copy that has gone another way than its witness; nothing is released"
+            )
+
+    def _last_commit(self) -> tuple[int, str]:
+        """Number and word of the last commit, of one moment."""
+        sql = "SELECT value FROM facts WHERE name IN ('commits', 'word') ORDER BY name"
+        found = [str(row[0]) for row in self.database.execute(sql).fetchall()]
+        if len(found) != 2:
+            raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
+        return self._whole(found[0]), found[1]
+
+    def _witnessed(self) -> tuple[int, str, str]:
+        """What the witness says: commits, whose witness it is, and the word of the last commit."""
         try:
-            seen = int(self.witness.read_text(encoding="ascii"))
+            count, whose, word = self.witness.read_text(encoding="ascii").split()
+            return int(count), whose, word
         except (OSError, ValueError):
             raise LedgerError(
                 f"the witness of {self.path} is missing or damaged; nothing is released"
             ) from None
-        if int(self.fact("commits")) < seen:
-            raise LedgerError(
-                f"{self.path} was rolled back: it knows fewer charges than its witness; nothing is released"
-            )
+
+    def number(self, name: str) -> int:
+        """A fact that is a whole number of at most 18 digits."""
+        return self._whole(self.fact(name))
+
+    def _whole(self, text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 18):
+            raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
+        return int(text)
 
     @contextmanager
     def exclusively(self) -> Iterator[sqlite3.Connection]:
@@ -160,15 +204,20 @@ class Store:
             raise LedgerError(f"{self.path} could not be read; nothing is released") from None
 
     def count_commit(self) -> None:
-        """Count a commit that the witness has to know."""
-        count = int(self.fact("commits")) + 1
-        self.database.execute("UPDATE facts SET value = ? WHERE name = 'commits'", (str(count),))
+        """Count a commit that the witness has to know, under a word of its own."""
+        facts = {"commits": str(self._last_commit()[0] + 1), "word": secrets.token_hex(16)}
+        for name, value in facts.items():
+            self.database.execute("UPDATE facts SET value = ? WHERE name = ?", (value, name))
 
     def testify(self) -> None:
-        """Write the number of commits to the witness, under the lock, so that it only ever grows."""
+        """Write the last commit to the witness, under the lock, so that it only ever grows."""
         with self.exclusively():
+            commits, word = self._last_commit()
+            if self._witnessed()[0] == commits:
+                return
             try:
-                write_whole(f"{self.fact('commits')}\n", self.witness, 0o600)
+                words = _testimony(commits, self.fact("key"), word)
+                write_whole(words, self.witness, 0o600)
             except OSError:
                 raise LedgerError(
                     f"the witness {self.witness} could not be written; nothing is released"
@@ -177,6 +226,15 @@ class Store:
     def close(self) -> None:
         """Close the database."""
         self.database.close()
+
+
+def _identity(key: str) -> str:
+    """Whose witness it is: a hash of the store's key, which the key cannot be found from."""
+    return hashlib.blake2b(b"witness " + key.encode("ascii", "replace"), digest_size=16).hexdigest()
+
+
+def _testimony(commits: int, key: str, word: str) -> str:
+    return f"{commits} {_identity(key)} {word}\n"
 
 
 def witness_beside(path: Path) -> Path:

@@ -97,6 +97,8 @@ def save_mechanisms(
         (mechanism,) = mechanisms.values()
         mechanism.save(path, replace=replace)
         return mechanism.digest
+    if not all(map(_is_label, mechanisms)):
+        raise ParameterError("names of groups must be printable text of at most 100 characters")
     groups = {name: {**one.document(), "digest": one.digest} for name, one in mechanisms.items()}
     plain = {"format": GROUPS, "version": VERSION, "by": _validate.group_column(by), "groups": groups}
     digest = digest_of(plain)
@@ -126,7 +128,7 @@ def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> Mechan
     stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
     if set(plain) != {"format", "version", "by", "groups"} or plain["version"] != VERSION:
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
-    if not isinstance(groups, dict) or not groups or not _is_label(by):
+    if not isinstance(groups, dict) or not groups or not all(map(_is_label, [by, *groups])):
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
     found = _canonical_digest(plain, source)
     if stated != found:
@@ -194,7 +196,8 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     ratio = _ratio(plain["ratio"], source)
     if marked and rules.require_public_prior:
         raise MechanismFileError(
-            f"{source} says that its prior was made from the users it serves; the policy wants a public one"
+            f"{source} says that its prior was made from the users it serves; the policy wants a "
+            f"public one (for an experiment: --accept-prior-from-users)"
         )
     mechanism = Mechanism(
         sampler=plain["sampler"],

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._atomic import inf_to_null, write_whole
+from .._atomic import inf_to_null, real_path, write_whole
 from ..errors import PriorError, SottovoceError, TableError
 from .unpack import content, is_gzip
 
@@ -178,7 +178,7 @@ def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
         raise TableError(f"{path} cannot be written: there is no folder {path.parent}")
     if path.is_dir():
         raise TableError(f"{path} cannot be written: it is a folder")
-    if path.resolve() in {one.resolve() for one in inputs}:
+    if real_path(path) in map(real_path, inputs):
         raise TableError(f"--output must not be one of the inputs: {path} would be lost")
     if not force and os.path.lexists(path):
         raise TableError(f"{path} is there already: choose another name, or say --force to replace it")

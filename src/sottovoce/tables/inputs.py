@@ -86,7 +86,7 @@ def read_priors(
             looks_private = looks_private or bool(counted.rows.max() > 1)  # more than one row a group
         elif public is None and not looks_private:
             others = [name for name in columns if name not in (item, column, by, top_by)]
-            recurring = recurring_columns(path, item, others)
+            recurring = recurring_columns(path, item, others, int(counted.rows.sum()))
             looks_private = bool(recurring.people)
         if column is not None and column.casefold() == "probability" and count is None:
             _check_probabilities(counted, column)

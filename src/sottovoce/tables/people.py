@@ -1,7 +1,8 @@
 """Whether a table of public data looks like histories of people, whatever its columns are called.
 
 A column that names people has values that recur with several items: one person, several records. So does a
-column of groups; but groups come as a full cross table, each item once for each value, and histories do not.
+column of groups; but groups are few and come as a full cross table, each item once for each value, and
+histories do not. A table with each item in one row is a list of items, whatever its other columns say.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from .files import collecting, scan_table
 from .frames import ask_reader
 
 ROWS = 1_000_000
-"""Rows that are looked at, the first of the file."""
+"""Rows that are looked at, evenly over the file."""
+MOST_GROUPS = 100
+"""Values of a column that may be groups; more are people."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +28,23 @@ class Recurring:
     groups: tuple[str, ...]
 
 
-def recurring_columns(path: Path, item: str, others: Sequence[str]) -> Recurring:
-    """Sort the columns beside items and amounts by what their values look like."""
-    found = ask_reader("people", "recurring", path, item=item, others=list(others)) if others else {}
+def recurring_columns(path: Path, item: str, others: Sequence[str], rows: int) -> Recurring:
+    """Sort the columns beside items and amounts by what their values look like; `rows` has the table."""
+    every = -(-rows // ROWS)
+    found = (
+        ask_reader("people", "recurring", path, item=item, others=list(others), every=every) if others else {}
+    )
     return Recurring(tuple(found.get("people", ())), tuple(found.get("groups", ())))
 
 
-def recurring(path: Path, item: str, others: Sequence[str]) -> dict[str, list[str]]:
+def recurring(path: Path, item: str, others: Sequence[str], every: int) -> dict[str, list[str]]:
     """The columns whose values recur, by what they look like; for the reader's process."""
     import polars as pl
 
     kinds: dict[str, list[str]] = {"people": [], "groups": []}
-    table = scan_table(path).head(ROWS)
+    table = scan_table(path)
+    if every > 1:
+        table = table.with_row_index("row number").filter(pl.col("row number") % every == 0)
     for name in others:
         pairs = table.select(pl.col(name).alias("value"), pl.col(item).alias("item")).drop_nulls()
         facts = (
@@ -47,10 +55,12 @@ def recurring(path: Path, item: str, others: Sequence[str]) -> dict[str, list[st
                 pl.col("value").n_unique().alias("values"),
                 pl.col("item").n_unique().alias("items"),
                 pl.col("rows").n_unique().alias("counts"),
+                pl.col("rows").sum().alias("rows"),
             )
         )
         found = facts.collect(**collecting(path)).row(0, named=True)
-        if found["pairs"] > found["values"] > 1:
-            crossed = found["pairs"] == found["values"] * found["items"] and found["counts"] == 1
+        if found["pairs"] > found["values"] > 1 and found["items"] < found["rows"]:
+            full = found["pairs"] == found["values"] * found["items"] and found["counts"] == 1
+            crossed = full and found["values"] <= MOST_GROUPS
             kinds["groups" if crossed else "people"].append(name)
     return kinds

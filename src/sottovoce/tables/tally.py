@@ -6,6 +6,7 @@ priors and users is plain array code, and costs as much as there are distinct (g
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -234,7 +235,11 @@ def in_several_groups(tally: Tally) -> int:
     """How many users have rows in more than one group."""
     if tally.users is None or len(tally.groups) == 1:
         return 0
-    pairs = np.unique(tally.user * len(tally.groups) + tally.group)
+    user = tally.user
+    if any(isinstance(name, str) and not (name.isascii() and name == name.strip()) for name in tally.users):
+        forms = [unicodedata.normalize("NFC", str(name)).strip() for name in tally.users]  # one person each
+        user = np.unique(np.array(forms, dtype=object), return_inverse=True)[1][user]
+    pairs = np.unique(user * len(tally.groups) + tally.group)
     return int(np.count_nonzero(np.bincount(pairs // len(tally.groups)) > 1))
 
 
