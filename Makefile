@@ -84,16 +84,19 @@ $(LOCKER)/.ready: locks/lock.txt
 	@touch $@
 
 # One resolution of everything (all.txt, seeded with today's pins) decides the versions; each lock is its share of it.
+# docs also holds what dev needs on some systems only (colorama): the site needs it on all.
 lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgrade for newer versions)
 	@cat locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt > $(LOCKER)/all.txt
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  > $(LOCKER)/build.in
 	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser --extra docs -o $(LOCKER)/all.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt > $(LOCKER)/dev.txt
-	@for need in spark browser docs; do \
+	@for need in spark browser; do \
 	  $(COMPILE) pyproject.toml --extra dev --extra $$need -c $(LOCKER)/all.txt \
 	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/$$need.txt || exit 1; \
 	done
+	@$(COMPILE) pyproject.toml --extra docs -c $(LOCKER)/all.txt \
+	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/docs.txt
 	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
 	@for need in dev spark browser docs; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \

@@ -74,7 +74,8 @@ def read_locks(files: Mapping[str, str]) -> tuple[dict[str, dict[str, Requiremen
                 faults.append(f"{file}: {line} is not an exact version with sha256 hashes")
                 continue
             name = canonicalize_name(pin.name)
-            if any(name in lock for lock in locks.values()):
+            before = [lock[name] for lock in locks.values() if name in lock]
+            if any(one.marker is None or version(one) != version(pin) for one in before):
                 faults.append(f"{file}: {name} is pinned twice")
             locks[file][name] = pin
     return locks, faults
