@@ -8,6 +8,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK  := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
+DOCS   := $(VENV)/.docs
 # What is installed is pinned with hashes in locks/: wheels only, because a source archive runs code when it is installed.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --only-binary :all:
@@ -17,7 +18,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-spark test-browser lint format bench figures lock clean
+.PHONY: help demo test test-full test-spark test-browser lint format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,24 +70,35 @@ bench: $(READY) ## measure ratios and write docs/benchmarks.md
 figures: $(READY) ## pictures and tables of the documents
 	$(BIN)/python -m experiments
 
+$(DOCS): $(READY) locks/docs.txt
+	@$(PIP) $(LOCKED) -r locks/docs.txt
+	@touch $(DOCS)
+
+docs: $(DOCS) ## the documentation site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
 $(LOCKER)/.ready: locks/lock.txt
 	@$(PYTHON) -m venv $(LOCKER)
 	@$(LOCKER)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/lock.txt
 	@touch $@
 
 # One resolution of everything (all.txt, seeded with today's pins) decides the versions; each lock is its share of it.
+# docs also holds what dev needs on some systems only (colorama): the site needs it on all.
 lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgrade for newer versions)
-	@cat locks/dev.txt locks/spark.txt locks/browser.txt > $(LOCKER)/all.txt
+	@cat locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt > $(LOCKER)/all.txt
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  > $(LOCKER)/build.in
-	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser -o $(LOCKER)/all.txt
+	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser --extra docs -o $(LOCKER)/all.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt > $(LOCKER)/dev.txt
 	@for need in spark browser; do \
 	  $(COMPILE) pyproject.toml --extra dev --extra $$need -c $(LOCKER)/all.txt \
 	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/$$need.txt || exit 1; \
 	done
+	@$(COMPILE) pyproject.toml --extra docs -c $(LOCKER)/all.txt \
+	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/docs.txt
 	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
-	@for need in dev spark browser; do \
+	@for need in dev spark browser docs; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
 	done
 

@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-NEEDS = ("dev", "spark", "browser")  # these share one environment; locks/lock.txt has its own
+NEEDS = ("dev", "spark", "browser", "docs")  # these share one environment; locks/lock.txt has its own
 FILES = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in ("Makefile", "pyproject.toml", *(f"locks/{need}.txt" for need in (*NEEDS, "lock")))
@@ -74,7 +74,8 @@ def read_locks(files: Mapping[str, str]) -> tuple[dict[str, dict[str, Requiremen
                 faults.append(f"{file}: {line} is not an exact version with sha256 hashes")
                 continue
             name = canonicalize_name(pin.name)
-            if any(name in lock for lock in locks.values()):
+            before = [lock[name] for lock in locks.values() if name in lock]
+            if any(one.marker is None or version(one) != version(pin) for one in before):
                 faults.append(f"{file}: {name} is pinned twice")
             locks[file][name] = pin
     return locks, faults
@@ -143,7 +144,8 @@ def test_every_lock_is_looked_at() -> None:
 
 
 def test_make_installs_again_when_a_lock_changes() -> None:
-    stamps = {"$(READY)": "dev", "$(SPARK)": "spark", "$(BROWSER)": "browser", "$(LOCKER)/.ready": "lock"}
+    stamps = {f"$({need.upper()})": need for need in ("spark", "browser", "docs")}
+    stamps |= {"$(READY)": "dev", "$(LOCKER)/.ready": "lock"}
     for stamp, need in stamps.items():
         assert re.search(rf"^{re.escape(stamp)}:.* locks/{need}\.txt", FILES["Makefile"], re.MULTILINE), stamp
 
@@ -163,6 +165,8 @@ PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
     ("locks/dev.txt", r"\A", "# from registry.example.org\n", "holds an address"),
     ("locks/browser.txt", r"playwright==\S+", "playwright @ https://host/p.whl", "holds an address"),
     ("locks/browser.txt", r"playwright==\S+", "numpy==2.0.0", "numpy is pinned twice"),
+    ("locks/docs.txt", r"mkdocstrings==.*\n(?:    --hash.*\n?)+", "", "mkdocstrings.* is not in the locks"),
+    ("locks/docs.txt", r"mkdocs==\S+", "numpy==2.0.0", "numpy is pinned twice"),
     ("Makefile", r"-r locks/dev\.txt", "-i simple -r locks/dev.txt", "Makefile holds an index option"),
     ("Makefile", r"-r locks/dev\.txt", "-r /opt/dev.txt", "Makefile holds a path of one machine"),
     ("Makefile", r"-r locks/dev\.txt", "'numpy'", "installs something without a hash"),

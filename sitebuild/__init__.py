@@ -1,0 +1,1 @@
+"""What `make docs` needs beyond mkdocs: pages from the repository's root, and docstrings as Markdown."""
