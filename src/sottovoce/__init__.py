@@ -40,7 +40,8 @@ from .release.audit import AuditReport, audit
 from .release.certify import certify
 from .release.ledger import Ledger
 from .release.mechanism import Mechanism
-from .release.mechanism_file import Policy, load, load_groups
+from .release.mechanism_file import load, load_groups
+from .release.policy import Policy
 from .samplers.base import ClipSampler, KernelSampler, Sampler
 from .samplers.catalogue import (
     SAMPLERS,

@@ -10,7 +10,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ..release.audit import AuditReport, audit
-from ..release.mechanism_file import Policy, load_mechanisms
+from ..release.mechanism_file import load_mechanisms
+from ..release.policy import Policy
 from .app import (
     AsJson,
     Digest,

@@ -19,7 +19,8 @@ from ..prior import FROM_USERS
 from ..release.charges import Receipt, Request, request
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism
-from ..release.mechanism_file import MechanismFile, Policy, load_mechanisms
+from ..release.mechanism_file import MechanismFile, load_mechanisms
+from ..release.policy import Policy
 from ..tables import files
 from ..tables.inputs import read_user_groups
 from ..users import Users

@@ -61,6 +61,11 @@ class Request:
     rows: Any
     group: str
 
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What an answer is remembered under, besides user and epoch."""
+        return self.mechanism.digest, self.group
+
     def __repr__(self) -> str:
         return f"<Request of {len(self.users)} releases>"
 

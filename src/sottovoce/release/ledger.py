@@ -212,17 +212,15 @@ class Ledger:
         they were answered before is theirs still.
         """
         _validate.one_of(("error", "skip"), exhausted=exhausted)
-        if len({(one.mechanism.digest, one.group) for one in requests}) < len(requests):
+        if len({one.kind for one in requests}) < len(requests):
             raise ParameterError("each mechanism and group must be asked for once")
         name = self.epoch_meant(epoch)
         keys = [[self._hash(user) for user in one.users] for one in requests]
         costs = [charge_of(one.mechanism.epsilon) for one in requests]
         with self._store.exclusively() as database:
             number = ledger_entries.epoch_number(database, name)
-            kinds = [
-                ledger_entries.kind_number(database, one.mechanism.digest, one.group) for one in requests
-            ]
-            kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(kinds)]
+            found = [ledger_entries.kind_number(database, *one.kind) for one in requests]
+            kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(found)]
             ledger_entries.clear(database)
             for users, kind, cost in zip(keys, kinds, costs, strict=True):
                 ledger_entries.ask(database, users, kind, cost)
@@ -233,7 +231,7 @@ class Ledger:
             kept = [np.array(ledger_entries.places_kept(database, kind, number), np.intp) for kind in kinds]
             if charged:  # up to here nothing was written
                 for kind, one in zip(kinds, requests, strict=True):
-                    entered = ledger_entries.new_kind(database, one.mechanism.digest, one.group)
+                    entered = ledger_entries.new_kind(database, *one.kind)
                     database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
                 ledger_entries.pay(database, ledger_entries.new_epoch(database, name))
                 self._store.count_commit()
@@ -249,7 +247,7 @@ class Ledger:
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
             rows = [(users[i], asked.mechanism.index[one]) for i, one in zip(missing, drawn, strict=True)]
             with self._store.exclusively() as database:
-                kind = ledger_entries.kind_number(database, asked.mechanism.digest, asked.group)
+                kind = ledger_entries.kind_number(database, *asked.kind)
                 number = ledger_entries.epoch_number(database, epoch)
                 ledger_entries.enter_answers(database, rows, kind, number)
                 self._store.count_commit()
@@ -285,7 +283,7 @@ class Ledger:
 
     def _positions(self, asked: Request, epoch: str, users: list[bytes]) -> list[int | None]:
         with self._store.reading() as database:
-            kind = ledger_entries.kind_number(database, asked.mechanism.digest, asked.group)
+            kind = ledger_entries.kind_number(database, *asked.kind)
             number = ledger_entries.epoch_number(database, epoch)
             return ledger_entries.positions(database, users, kind, number)
 
