@@ -23,6 +23,7 @@ from .. import _validate
 from .._validate import IntArray
 from ..errors import BudgetError, LedgerError, ParameterError
 from ..prior import Category
+from ..users import UsersLike
 from . import ledger_entries
 from .charges import (
     MICRO,
@@ -181,7 +182,7 @@ class Ledger:
         self,
         mechanism: Mechanism,
         users: Sequence[Category],
-        p: object,
+        p: UsersLike,
         *,
         epoch: str | None = None,
         group: str = "",
@@ -249,7 +250,7 @@ class Ledger:
             found = self._positions(asked, epoch, users)
         if any(position is None or position == NOBODY for position in found):
             raise LedgerError(f"an answer vanished from {self.path}; nothing is released")
-        return [asked.mechanism.categories[position] for position in found]  # type: ignore[index]
+        return [asked.mechanism.categories[position] for position in found if position is not None]
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""
