@@ -21,6 +21,7 @@ from ..release.mechanism import Mechanism
 from ..release.mechanism_file import MechanismFile, Policy, load_mechanisms
 from ..tables import files
 from ..tables.inputs import read_user_groups
+from ..tables.options import ReadingOptions
 from ..users import Users
 from .app import (
     Digest,
@@ -125,11 +126,13 @@ def release(
             weight=weight,
             by=by,
             wide=wide,
-            unknown=unknown,
-            other=other,
-            empty="skip",
-            unknown_groups=unknown_groups,
-            several_groups=several_groups,
+            options=ReadingOptions(
+                unknown=unknown,
+                other=other,
+                empty="skip",
+                unknown_groups=unknown_groups,
+                several_groups=several_groups,
+            ),
         )
     print_note(f"{table.name}: {how}.")
     _check_public(loaded.mechanisms, groups, prior_is_public)
