@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,16 +29,20 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 IMPORT = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
 
 
+def _whole_matrix(q: np.ndarray) -> np.ndarray:
+    return MinimaxKernel(q, 2.0).matrix()
+
+
 def against_the_recursion() -> list[Line]:
     """Building the kernel against the paper's Algorithm 1, run as the recursion it is."""
     lines = []
     for n, least in ((100, 20), (300, 300), (900, 10_000)):
         q = np.sort(np.random.default_rng(n).dirichlet(np.ones(n)))
-        ours = seconds(lambda q=q: MinimaxKernel(q, 2.0), 300)
-        theirs = seconds(lambda q=q: oracles.algorithm_1(q, 2.0), 3)
+        ours = seconds(partial(MinimaxKernel, q, 2.0), 300)
+        theirs = seconds(partial(oracles.algorithm_1, q, 2.0), 3)
         lines.append(at_least(f"kernel build, n = {n}, against the paper's recursion", ours, theirs, least))
         if n == 900:
-            dense = seconds(lambda q=q: MinimaxKernel(q, 2.0).matrix(), 5)
+            dense = seconds(partial(_whole_matrix, q), 5)
             what = "the same, n = 900, when the whole matrix is written out"
             lines.append(at_least(what, dense, theirs, 1))
     return lines
@@ -50,8 +55,8 @@ def against_sorting() -> list[Line]:
         q = np.random.default_rng(0).random(n)
         q /= q.sum()
         prior = sv.Prior(range(n), q)
-        sort = seconds(lambda q=q: np.argsort(q), 5)
-        built[n] = seconds(lambda prior=prior: sv.minimax_kernel(prior, 2.0), 7)
+        sort = seconds(partial(np.argsort, q), 5)
+        built[n] = seconds(partial(sv.minimax_kernel, prior, 2.0), 7)
         what = f"kernel build, n = 10{'⁶' if n == 10**6 else '⁷'}, against numpy.argsort"
         lines.append(at_most(what, built[n], sort, 3))
     lines.append(at_most("kernel build, n = 10⁷ against n = 10⁶", built[10**7], built[10**6], 15))

@@ -21,7 +21,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sottovoce as sv
 from sottovoce.pictures.plots import new_figure
@@ -51,13 +51,14 @@ def measure(
     """One tidy row per epsilon, value of the attribute and sampler."""
     least = rules or Rules()
     counted = sv.count_table(path, user="device_id", item="site_id", by=attribute, top_by="click")
-    priors: Any = sv.build_prior(
+    made = sv.build_prior(
         counted,
         top=least.sites,
         minimum_rows=least.rows_per_device,
         minimum_users=least.devices_per_value,
         average="users",
     )
+    priors = cast("dict[str, sv.Prior]", made)  # the tally has groups
     users = sv.read_users(
         counted,
         prior=priors,

@@ -127,7 +127,8 @@ def _ranks_of(mixed: np.ndarray, most: int, skew: float) -> np.ndarray:
 def _power(u: np.ndarray, most: int, skew: float) -> np.ndarray:
     kept = 1 - skew
     rank = (1 + u * ((most + 1.0) ** kept - 1)) ** (1 / kept)
-    return np.minimum(rank.astype(np.int64) - 1, most - 1)
+    drawn: np.ndarray = np.minimum(rank.astype(np.int64) - 1, most - 1)
+    return drawn
 
 
 def _mixed(seed: int, stream: int, number: np.ndarray) -> np.ndarray:

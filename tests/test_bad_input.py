@@ -49,10 +49,10 @@ def test_any_kind_of_number_is_a_number(epsilon: object) -> None:
         (lambda: sv.blend(PRIOR, 1, weight=-0.1), "weight must lie between 0 and 1, got -0.1"),
         (lambda: sv.blend(PRIOR, 1, weight=math.nan), "weight must be finite, got nan"),
         (lambda: sv.local_minimax(PRIOR, 1, gamma=0.9), "gamma must be at least 1, got 0.9"),
-        (lambda: sv.minimax_kernel([0.2, 0.8], 1), "prior must be a Prior, got list"),
+        (lambda: sv.minimax_kernel([0.2, 0.8], 1), "prior must be a Prior, got list"),  # type: ignore[arg-type]
         (lambda: sv.optimal_utility(PRIOR, 0, sv.TV), "epsilon must be greater than 0"),
         (lambda: sv.compare([[1, 0, 0]], []), "samplers and divergences must not be empty"),
-        (lambda: sv.tuned(PRIOR, 1, np.eye(3)), "public_users must be a PublicUsers, got ndarray"),
+        (lambda: sv.tuned(PRIOR, 1, np.eye(3)), "public_users must be a PublicUsers, got ndarray"),  # type: ignore[arg-type]
         (lambda: sv.PublicUsers(np.eye(3), source=" "), "source must say in words"),
     ],
 )
@@ -81,8 +81,13 @@ def test_options(call: object, message: str) -> None:
         (sparse.csr_array(np.array([[1j, 0, 0]])), "real numbers, got dtype complex128"),
         (sparse.csr_array((1, 3)), "no mass"),
         (np.empty((0, 3)), "at least one user"),
-        (np.ma.array([0.2, 0.3, 0.5], mask=[1, 0, 0]), "masked"),
-        (sparse.coo_array((np.uint8([200, 57]), ([0, 0], [1, 1])), shape=(1, 3)), r"sums to 1 \+ 256"),
+        (np.ma.array([0.2, 0.3, 0.5], mask=[True, False, False]), "masked"),
+        (
+            sparse.coo_array(
+                (np.array([200, 57], dtype=np.uint8), (np.array([0, 0]), np.array([1, 1]))), shape=(1, 3)
+            ),
+            r"sums to 1 \+ 256",
+        ),
         (None, "vector, an .* array of numbers"),
     ],
 )

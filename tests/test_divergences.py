@@ -31,11 +31,11 @@ entries = st.lists(
 def test_value_is_the_50_digit_sum(
     f: sv.FDivergence, options: dict[str, float], p: list[float], x: list[float]
 ) -> None:
-    p, x = np.array(p) / sum(p), np.array(x) / sum(x)
-    exact = oracles.divergence_mpmath(p, x, f.name.split("(")[0], **options)
+    law, released = np.array(p) / sum(p), np.array(x) / sum(x)
+    exact = oracles.divergence_mpmath(law, released, f.name.split("(")[0], **options)
     # p and x sum to one only to 1e-16, which the two forms of f weigh differently by at most |f'(1)|;
     # powers of ratios up to 1e12 then lose relative digits as the exponent grows.
-    assert float(f(p, x)) == pytest.approx(exact, rel=1e-12, abs=1e-14)
+    assert float(f(law, released)) == pytest.approx(exact, rel=1e-12, abs=1e-14)
 
 
 @pytest.mark.parametrize("f", [f for f, _ in NAMED], ids=lambda f: f.name)
@@ -145,9 +145,9 @@ def test_divergences_travel_to_other_processes() -> None:
 def test_a_name_is_not_a_divergence() -> None:
     s = sv.kernel_clip(sv.Prior.uniform(["a", "b"]), 1.0)
     for call in (
-        lambda: s.divergence([1, 0], "tv"),
-        lambda: s.worst_case("tv"),
-        lambda: sv.compare(s, s, "tv"),
+        lambda: s.divergence([1, 0], "tv"),  # type: ignore[arg-type]
+        lambda: s.worst_case("tv"),  # type: ignore[arg-type]
+        lambda: sv.compare(s, s, "tv"),  # type: ignore[arg-type]
     ):
         with pytest.raises(sv.ParameterError, match=r"f must be a divergence such as sottovoce\.TV, got str"):
             call()

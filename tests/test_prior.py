@@ -96,20 +96,20 @@ def test_repr_is_short() -> None:
         (lambda: sv.Prior.uniform([]), "categories must not be empty"),
         (lambda: sv.Prior("ab", [0.5, 0.5]), "sequence of names, got 'ab'"),
         (lambda: sv.Prior(["a", 1], [0.5, 0.5]), "all strings or all integers, got int, str"),
-        (lambda: sv.Prior([1.5, 2.5], [0.5, 0.5]), "all strings or all integers, got float"),
+        (lambda: sv.Prior([1.5, 2.5], [0.5, 0.5]), "all strings or all integers, got float"),  # type: ignore[list-item]
         (lambda: sv.Prior(["a", "b"], [[0.5, 0.5]]), "2 dimensions"),
         (lambda: sv.Prior(["a", "b"], ["x", "y"]), "probabilities must be numbers"),
         (lambda: sv.Prior(["a", "b"], ["0.5", "0.5"]), "probabilities must be numbers"),
         (lambda: sv.Prior(["a"], 1.0), "probabilities must be numbers"),
         (lambda: sv.Prior(["a"], [1 + 0j]), "probabilities must be numbers"),
-        (lambda: sv.Prior(5, [1.0]), "sequence of names, got 5"),
+        (lambda: sv.Prior(5, [1.0]), "sequence of names, got 5"),  # type: ignore[arg-type]
         (lambda: sv.Prior(["a", "\ud800"], [0.5, 0.5]), "half a surrogate pair"),
         (lambda: sv.Prior([1, 1 << 53], [0.5, 0.5]), "below 2\\^53"),
-        (lambda: sv.Prior.from_counts(5), "counts must be numbers"),
+        (lambda: sv.Prior.from_counts(5), "counts must be numbers"),  # type: ignore[arg-type]
         (lambda: sv.Prior.from_counts([10**400, 1]), "counts must be numbers"),
-        (lambda: sv.Prior(["a", "b"], np.ma.array([0.5, 0.5], mask=[1, 0])), "masked"),
+        (lambda: sv.Prior(["a", "b"], np.ma.array([0.5, 0.5], mask=[True, False])), "masked"),
         (lambda: sv.Prior.uniform(["a", "b"]).positions("ab"), "got a single string"),
-        (lambda: sv.Prior.uniform(["a", "b"]).positions([["a"]]), "not even names"),
+        (lambda: sv.Prior.uniform(["a", "b"]).positions([["a"]]), "not even names"),  # type: ignore[list-item]
         (lambda: sv.Prior(["a", "b"], [1e-120, 1.0]), "at least 1e-100: category 'a'"),
         (lambda: sv.Prior.from_counts({"a": 0, "b": 1, "c": 0}), r"'a' has 0 \(and 1 more\).*smoothing"),
         (lambda: sv.Prior.from_counts({"a": -1, "b": 1}, smoothing=5), "'a' has -1"),

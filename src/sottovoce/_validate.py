@@ -46,8 +46,9 @@ def real(**named: object) -> float:
     ((name, value),) = named.items()
     if isinstance(value, bool | np.bool_ | str | bytes | bytearray):
         raise ParameterError(f"{name} must be a number, got {value!r}")
+    given: Any = value  # whether it is a number is what is asked
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(given)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} must be a number, got {_short(value)}") from None
     if not math.isfinite(number):

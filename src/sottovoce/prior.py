@@ -278,18 +278,18 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
             "categories must be text that can be written to a file: half a surrogate pair is not"
         )
     if len(set(listed)) != len(listed):
-        seen: set[Category] = set()
-        twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        first = {name: i for i, name in reversed([*enumerate(listed)])}
+        twice = next(name for i, name in enumerate(listed) if first[name] != i)
         raise PriorError(f"categories must be distinct: {twice!r} appears more than once")
     return tuple(listed)
 
 
-def _weights(values: npt.ArrayLike | Iterable[float], what: str) -> FloatArray:
+def _weights(values: Any, what: str) -> FloatArray:
     """A fresh one-dimensional array of doubles."""
     if isinstance(values, np.ma.MaskedArray):
         raise PriorError(f"{what} must not be a masked array: fill or drop what is masked")
     try:
-        given = np.array(values if isinstance(values, np.ndarray | Sequence) else list(values))  # type: ignore[arg-type]
+        given = np.array(values if isinstance(values, np.ndarray | Sequence) else list(values))
         weights = given.astype(np.float64) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError, OverflowError):
         weights = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from .planning.prior_check import check_public, doubt, moments
 from .prior import FROM_USERS
 from .release.mechanism import Mechanism
 from .samplers.base import Sampler
+from .tables.options import ReadingKeywords, ReadingOptions
 from .tables.spark_engine import (
     FOUND,
     SUMS,
@@ -52,21 +53,24 @@ def compare(
     item: str | Sequence[str],
     weight: str | None = None,
     by: str | None = None,
-    **options: Any,
+    as_text: bool = False,
+    **options: Unpack[ReadingKeywords],
 ) -> Comparison:
     """`sottovoce.compare` for the users of a Spark DataFrame; `options` are those of `read_users`.
+
+    With `as_text` items and users that are numbers count as text, as they do in a file.
 
     Guarantees
         The same numbers as in one process, up to the order of adding up; percentiles are exact. What crosses
         the network is one number per user, sampler and divergence.
     """
     grouped = _by_group(samplers, by)
-    options = {"several_groups": "allow", **options}  # a comparison publishes no user's groups
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
     if not measures:
         raise ParameterError("divergences must not be empty")
     priors = {name: chosen[0].prior for name, chosen in grouped.items()}
-    reading = Reading(columns_named(item, user, weight, by), priors, **options)
+    options.setdefault("several_groups", "allow")  # a comparison publishes no user's groups
+    reading = Reading(columns_named(item, user, weight, by), priors, ReadingOptions(**options), as_text)
 
     def measure(cells: Any) -> Any:
         groups, found = _read(reading, cells)
@@ -103,14 +107,15 @@ def release(
     by: str | None = None,
     prior_is_public: bool = False,
     accept_prior_from_users: bool = False,
-    **options: Any,
+    as_text: bool = False,
+    **options: Unpack[ReadingKeywords],
 ) -> int:
     """Release one category per user into a new Parquet folder, drawn by the workers; returns how many.
 
-    `options` are those of `read_users`. With `by`, the group of every user is published in clear, and a user
-    in several groups is refused unless several_groups="allow". A prior that cannot be told from these users'
-    average is refused unless `prior_is_public` says that it is public all the same; a mechanism that says so
-    itself is refused unless `accept_prior_from_users`.
+    `options` are those of `read_users`, and `as_text` is as for `compare`. With `by`, the group of every user
+    is published in clear, and a user in several groups is refused unless several_groups="allow". A prior that
+    cannot be told from these users' average is refused unless `prior_is_public` says that it is public all
+    the same; a mechanism that says so itself is refused unless `accept_prior_from_users`.
 
     Guarantees
         The certified mechanism and the operating system's randomness, as in one process; all data are checked
@@ -127,7 +132,7 @@ def release(
     names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
     if len(set(names)) < len(names):
         raise ParameterError("user, item and by must differ, and not be named epsilon or mechanism")
-    reading = Reading(columns_named(item, user, weight, by), known, **options)
+    reading = Reading(columns_named(item, user, weight, by), known, ReadingOptions(**options), as_text)
 
     def inspect(cells: Any) -> Any:
         return to_arrow(_read(reading, cells)[1])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ._validate import FloatArray
 from .errors import UserDataError
@@ -14,6 +15,9 @@ from .prior import Category, Prior
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+UsersLike: TypeAlias = "npt.ArrayLike | sparse.sparray[Any, Any] | sparse.spmatrix[Any]"
+"""Rows over the categories, one per user: a vector (one user), an (m, n) array, or scipy.sparse."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +39,7 @@ class Users:
         return f"Users({len(self.ids)} users over {self.p.shape[1]} categories)"
 
 
-def rows_for(users: object, prior: Prior) -> object:
+def rows_for(users: UsersLike | Users, prior: Prior) -> UsersLike:
     """The rows of `users`, refused if they were read against other categories or another order."""
     if not isinstance(users, Users):
         return users

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_the_demos_page_holds_everything_and_asks_the_network_for_nothing(demo: 
     asked = re.findall(r"(?:src|href)=[\"']?([^\"' >]+)", page)
     assert all(address.startswith("data:") for address in asked)
     assert "<script" not in page
-    truth = np.asarray(demo_data().users("25 to 44").mean(axis=0)).ravel()
+    truth: np.ndarray = np.asarray(demo_data().users("25 to 44").mean(axis=0)).ravel()
     assert f"{truth[0]:.3f}" in page
 
 
@@ -189,8 +190,12 @@ def test_compare_writes_tidy_tables(demo: Path, tmp_path: Path, name: str) -> No
         "-d", "tv", "-d", "reverse-kl", "-o", tmp_path / name, "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".json": pl.read_json}[Path(name).suffix]
-    table = read(tmp_path / name)
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        ".csv": pl.read_csv,
+        ".parquet": pl.read_parquet,
+        ".json": pl.read_json,
+    }
+    table = readers[Path(name).suffix](tmp_path / name)
     rows = json.loads(done.stdout)["rows"]
     assert table["divergence"].to_list() == ["tv", "reverse_kl"]
     assert table["mean"][0] == rows[0]["mean"]

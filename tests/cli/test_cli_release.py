@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from command import check_refused, check_refused_last, run, write
 import sottovoce as sv
 from sottovoce.release.mechanism_file import load_mechanisms
 from sottovoce.tables import inputs
+from sottovoce.tables.options import ReadingOptions
 
 PRIOR = "item,count\na,50\nb,30\nc,20\n"
 USERS = "user,item,weight\nann,a,3\nann,b,1\nbob,c,2\ncy,a,1\n"
@@ -40,8 +42,12 @@ def test_design_writes_the_mechanism_it_shows(made: Path) -> None:
 def test_release_writes_one_category_per_user_that_describes_itself(made: Path, name: str) -> None:
     done = run("release", made / "m.json", made / "users.csv", "-o", made / name)
     assert done.returncode == 0, done.stderr
-    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".json": pl.read_json}[Path(name).suffix]
-    table = read(made / name)
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        ".csv": pl.read_csv,
+        ".parquet": pl.read_parquet,
+        ".json": pl.read_json,
+    }
+    table = readers[Path(name).suffix](made / name)
     assert table["user"].to_list() == ["ann", "bob", "cy"]
     assert set(table["item"].to_list()) <= {"a", "b", "c"}
     assert set(table["mechanism"].to_list()) == {sv.load(made / "m.json").digest}
@@ -71,7 +77,8 @@ def test_release_in_groups_and_with_a_ledger(tmp_path: Path) -> None:
     assert "0 releases charged, 3 repeated" in again.stderr
     assert (tmp_path / "1.csv").read_text() == (tmp_path / "2.csv").read_text()  # remembered, not drawn anew
     ledger = sv.Ledger(tmp_path / "b.db")
-    assert (ledger.left("ann", "may"), ledger.left("bob", "may")) == (0, 1)
+    assert ledger.left("ann", "may") == 0
+    assert ledger.left("bob", "may") == 1
     more = run("design", prior, "-e", 1.5, "--by", "age", "-o", tmp_path / "n.json")
     assert more.returncode == 0
     done = run("release", tmp_path / "n.json", users, "-o", tmp_path / "3.csv", *book)
@@ -131,7 +138,10 @@ def test_changed_group_files_are_refused(tmp_path: Path) -> None:
     prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\n")
     run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json")
     plain = json.loads((tmp_path / "m.json").read_text())
-    for change in ({"by": 3}, {"groups": {}}, {"version": 9}, {"extra": 1}, {"digest": "0"}, {"by": "sex"}):
+    changes: list[dict[str, object]] = [
+        {"by": 3}, {"groups": {}}, {"version": 9}, {"extra": 1}, {"digest": "0"}, {"by": "sex"},
+    ]  # fmt: skip
+    for change in changes:
         (tmp_path / "x.json").write_text(json.dumps({**plain, **change}))
         with pytest.raises(sv.MechanismFileError):
             load_mechanisms(tmp_path / "x.json")
@@ -171,7 +181,13 @@ def check_fuzzed(folder: Path, count: int) -> None:
         path.write_bytes(bytes(raw))
         try:
             groups, _ = inputs.read_user_groups(
-                path, {"all": mechanism}, user="user", item="item", weight=None, by=None, empty="skip"
+                path,
+                {"all": mechanism},
+                user="user",
+                item="item",
+                weight=None,
+                by=None,
+                options=ReadingOptions(empty="skip"),
             )
             released = mechanism.release_many(groups["all"].p)
             assert set(released) <= {"a", "b"}

@@ -10,7 +10,7 @@ import oracles
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 
 import sottovoce as sv
 from sottovoce.collecting.estimation import maximum_likelihood, project
@@ -267,11 +267,16 @@ def test_projection_is_the_nearest_distribution() -> None:
         near = project(values)
         assert near.min() >= 0
         assert near.sum() == pytest.approx(1)
+
+        def distance(x: np.ndarray, v: np.ndarray) -> float:
+            return float(((x - v) ** 2).sum())
+
         best = minimize(
-            lambda x, v=values: ((x - v) ** 2).sum(),
+            distance,
             np.full(n, 1 / n),
+            args=(values,),
             bounds=[(0, None)] * n,
-            constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+            constraints=LinearConstraint(np.ones(n), 1, 1),
         ).fun
         assert ((near - values) ** 2).sum() <= best + 1e-9
     law = rng.dirichlet(np.ones(9))
@@ -349,7 +354,7 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, {"a": 3, "z": 2}), "2 of 5 are not"),
         (lambda: sv.estimate(made, [["a"], ["b"]]), "reports must be categories"),
         (lambda: sv.estimate(made, None), "must be a list of categories"),
-        (lambda: sv.estimate(made, np.ma.array([1, 2, 3], mask=[0, 1, 0])), "masked"),
+        (lambda: sv.estimate(made, np.ma.array([1, 2, 3], mask=[False, True, False])), "masked"),
         (lambda: sv.estimate(made, np.array([2**62, 2**62, 1])), "below 2"),
         (lambda: sv.estimate(made, twice), "1 of 1 users have more than one report"),
         (lambda: sv.how_many(made, 1e-200), "no number of reports will do"),
@@ -358,7 +363,7 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, ["a", "b"], item="x"), "item is for a table"),
         (lambda: sv.estimate(rare, ["a", "a"]), "never releases some of its categories"),
         (lambda: sv.estimate(sv.certify(rare), ["a", "a"]), "never releases some of its categories"),
-        (lambda: sv.estimate("m", ["a", "a"]), "must be a Mechanism or a sampler, got str"),
+        (lambda: sv.estimate("m", ["a", "a"]), "must be a Mechanism or a sampler, got str"),  # type: ignore[arg-type]
         (lambda: sv.estimate(made, twice, user="user"), "1 of 1 users have more than one report"),
         (lambda: sv.estimate(sv.certify(made), other), "2 of 2 reports were released with another mechanism"),
         (lambda: sv.estimate(made, twice, item="nothing"), "there is no column 'nothing'"),

@@ -183,7 +183,8 @@ class Page:
 
     def row(self, sampler: str) -> list[str]:
         line = self.page.locator("tr", has=self.page.locator("td", has_text=re.compile(f"^{sampler}$")))
-        return line.first.locator("td").all_inner_texts()
+        texts: list[str] = line.first.locator("td").all_inner_texts()
+        return texts
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from sottovoce.collecting.model import model_prior
 from sottovoce.planning import prior_check
 from sottovoce.planning.prior_check import Doubt, distance, doubt, moments
 from sottovoce.tables import inputs
+from sottovoce.tables.options import PriorOptions
 
 NAMES = [f"c{i}" for i in range(18)]
 TRUTH = np.random.default_rng(5).dirichlet(np.full(18, 2.0))
@@ -34,7 +35,8 @@ def part(users: sv.Users, places: np.ndarray) -> sv.Users:
 
 def average(users: sv.Users, digits: int = 17) -> np.ndarray:
     q = np.round(np.asarray(users.p.mean(axis=0)).ravel(), digits)
-    return np.maximum(q, 1e-9) / np.maximum(q, 1e-9).sum()
+    law: np.ndarray = np.maximum(q, 1e-9) / np.maximum(q, 1e-9).sum()
+    return law
 
 
 def verdict(q: np.ndarray, users: sv.Users) -> bool | None:
@@ -233,7 +235,7 @@ def test_a_table_that_looks_like_people_is_marked(
 def test_a_named_group_column_is_no_suspect(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "land,item,count\nx,a,2\nx,b,1\ny,a,1\n")
     assert inputs.read_priors(path).priors["all"].made_from_users  # not a full cross table: perhaps people
-    grouped = inputs.read_priors(path, by="land", smoothing=1)
+    grouped = inputs.read_priors(path, by="land", options=PriorOptions(smoothing=1))
     assert not any(prior.made_from_users for prior in grouped.priors.values())
 
 

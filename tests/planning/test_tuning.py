@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kinds import of_kind
 from scipy import sparse
 
 import sottovoce as sv
@@ -43,12 +44,12 @@ def test_private_users_cannot_be_used_by_accident() -> None:
         with pytest.raises(sv.ParameterError, match="a weight chosen on private users leaks"):
             sv.tuned(PRIOR, 1.0, private)  # type: ignore[arg-type]
     with pytest.raises(sv.ParameterError, match="p must not come from read_users"):
-        sv.PublicUsers(users, source="a table")
+        sv.PublicUsers(users, source="a table")  # type: ignore[arg-type]
 
 
 def test_simulated_users_scatter_around_the_prior() -> None:
     crowd = sv.PublicUsers.simulated(PRIOR, users=20_000, records=10, rng=np.random.default_rng(1))
-    mean = np.asarray(crowd.p.mean(axis=0)).ravel()
+    mean = np.asarray(of_kind(crowd.p, sparse.csr_array).mean(axis=0)).ravel()
     # A Dirichlet-multinomial mean: standard deviation of one user is at most 0.5/√(1+10/11…), so the
     # mean of 20,000 users is within 5 × 0.5/√20000 = 0.018.
     assert np.abs(mean - PRIOR.probabilities).max() < 0.018

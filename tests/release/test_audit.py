@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from kinds import of_kind
 from scipy import sparse
 
 import sottovoce as sv
@@ -16,6 +17,7 @@ from sottovoce.release.audit import black_box
 from sottovoce.release.box_engine import BoxEngine
 from sottovoce.release.certify import certify_with
 from sottovoce.release.linear_engines import KernelEngine, ResponseEngine
+from sottovoce.release.weights import Weights
 
 DOMAINS = [2, 16, 256]
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
@@ -78,7 +80,7 @@ def tampered(mechanism: sv.Mechanism, **changes: object) -> None:
             "sampler", "options", "categories", "epsilon", "ratio", "engine", "keeps_prior", "prior_digest",
         )
     }  # fmt: skip
-    sv.Mechanism(**{**fields, **changes})  # type: ignore[arg-type]
+    sv.Mechanism(**{**fields, **changes})
 
 
 @pytest.mark.parametrize("name", sv.SAMPLERS)
@@ -133,7 +135,7 @@ def test_promise_7_a_float32_cumulative_sum_is_caught_by_the_tape() -> None:
 
 def test_promise_7_clip_then_renormalise_is_caught_by_the_box() -> None:
     sampler = sv.relative_mollifier(zipf(4), 0.5)
-    box = sv.certify(sampler).engine.box
+    box = of_kind(sv.certify(sampler).engine, BoxEngine).box
     p = np.array([0.0, 0.0, 0.1, 0.9])
     x = np.clip(p, sampler.floor, math.exp(0.5) * sampler.floor)
     x = x / x.sum()
@@ -162,7 +164,8 @@ def test_promise_7_an_eight_bit_threshold_is_caught_by_the_audit() -> None:
     def faulty(rows: sparse.csr_array) -> np.ndarray:
         truth = rows.toarray().argmax(axis=1)
         keep = rng.integers(0, 256, len(truth)) < round(256 * math.exp(6.5) / (math.exp(6.5) + 1))
-        return np.where(keep, truth, 1 - truth)
+        reported: np.ndarray = np.where(keep, truth, 1 - truth)
+        return reported
 
     report = black_box(faulty, range(2), [0, 1], epsilon=6.5, draws=400_000, confidence=0.999)
     assert not report.passed
@@ -198,17 +201,18 @@ def test_the_audit_of_a_large_domain_stays_small() -> None:
 
 def test_promise_7_an_engine_of_ones_own_is_refused() -> None:
     honest = sv.certify(sv.kernel_clip(zipf(4), 1.0))
+    engine = of_kind(honest.engine, BoxEngine)
 
     class Evil(BoxEngine):
-        def position(self, weights: object, words: object) -> int:
-            return weights[0][0]  # type: ignore[index]
+        def position(self, weights: Weights, words: object) -> int:
+            return weights[0][0]
 
     with pytest.raises(sv.CertificateError, match="kind of mechanism is unknown"):
-        tampered(honest, engine=Evil(honest.engine.box, honest.engine.prior))
+        tampered(honest, engine=Evil(engine.box, engine.prior))
     for bits in (0, 63, 64, 12.0):
         with pytest.raises(sv.CertificateError):
             tampered(honest, bits=bits)
-    floats = BoxEngine(honest.engine.box, tuple(map(float, honest.engine.prior)))
+    floats = BoxEngine(engine.box, tuple(map(float, engine.prior)))  # type: ignore[arg-type]
     with pytest.raises(sv.CertificateError, match="whole numbers"):
         tampered(honest, engine=floats)
 

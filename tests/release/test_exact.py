@@ -17,6 +17,7 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kinds import of_kind
 from mpmath import mp
 
 import sottovoce as sv
@@ -121,7 +122,7 @@ def test_certified_in_every_awkward_case(name: str, case: str, epsilon: float) -
         assert np.abs(law - sampler.distribution(p)).max() <= close
     if isinstance(sampler, sv.ClipSampler) and sampler.keeps_prior:
         assert mechanism.keeps_prior
-        units = [(i, w) for i, w in enumerate(mechanism.engine.prior)]
+        units = [(i, w) for i, w in enumerate(of_kind(mechanism.engine, BoxEngine).prior)]
         assert mechanism.engine.law(units) == [Fraction(w, 1 << 62) for _, w in units]  # exactly kept
 
 
@@ -154,7 +155,7 @@ def test_the_float_bound_is_broken_where_the_integer_bound_is_not() -> None:
 
 def kernel_for(q: np.ndarray, epsilon: float) -> tuple[exact.IntegerKernel, Fraction]:
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(len(q)), q), epsilon))
-    return mechanism.engine.kernel, mechanism.ratio
+    return of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio
 
 
 @given(strategies.priors(least=2, most=10), st.floats(0.01, 8.0), st.integers(0, 2**32))
@@ -271,7 +272,7 @@ def test_a_uniform_row_lies_between_the_two_weights_of_a_response() -> None:
 def test_uniform_and_tied_priors_certify_at_every_size(n: int, epsilon: float) -> None:
     for q in (np.ones(n), np.repeat([1.0, 2.0], [n - n // 2, n // 2])):
         mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), epsilon))
-        own = mechanism.engine.kernel.own[0] / 2**62
+        own = of_kind(mechanism.engine, KernelEngine).kernel.own[0] / 2**62
         exact_own = sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), epsilon).kernel.diagonal.min()
         assert own == pytest.approx(exact_own, rel=1e-6)  # and certifying costs next to nothing
 
@@ -298,7 +299,7 @@ def test_a_million_categories_certify() -> None:
     n = 1_000_000
     q = 1 / np.arange(1, n + 1)
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), 4.0))
-    exact.check_kernel(mechanism.engine.kernel, mechanism.ratio)
+    exact.check_kernel(of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio)
     assert mechanism.release([7, 7, 123_456]) in mechanism.index
 
 
@@ -314,7 +315,7 @@ def test_the_exact_clip_is_the_clip(situation: tuple[np.ndarray, np.ndarray, flo
     p = np.where(p < 1e-15, 0.0, p)  # below a unit of 2^-61 the whole numbers cannot see it
     prior = sv.Prior(range(len(q)), q)
     mechanism = sv.certify(sv.SAMPLERS[name](prior, epsilon))
-    box = mechanism.engine.box
+    box = of_kind(mechanism.engine, BoxEngine).box
     low = np.array([float(Fraction(unit, box.total)) for unit in box.low])
     law = mechanism.law(p)
     assert sum(law) == 1

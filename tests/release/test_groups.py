@@ -98,7 +98,7 @@ def test_promise_14_nor_under_another_name(tmp_path: Path, by: str) -> None:
     done = run("release", path, table, "-o", tmp_path / "r.csv", *named, "--by", by, "--digest", digest)
     check_refused(done, "cannot be a group")
     frame = pl.read_csv(table)
-    columns = {"user": "who", "item": "what", "weight": "much", "by": by}
+    columns: dict[str, Any] = {"user": "who", "item": "what", "weight": "much", "by": by}
     with pytest.raises(sv.ParameterError, match="cannot be a group"):
         sv.read_users(frame, **columns, prior={"a": PRIOR})
     with pytest.raises(sv.ParameterError, match="cannot be a group"):

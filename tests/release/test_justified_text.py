@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -102,13 +103,13 @@ def test_promise_10_one_endless_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["names", "long names", "numbers", "escapes"])
 def test_what_the_library_writes_is_always_justified(tmp_path: Path, count: int, kind: str) -> None:
     """Single files and files of many groups, for every engine, with names of every sort."""
-    names = {
+    sorts: dict[str, Sequence[str | int]] = {
         "names": [f"c{i}" for i in range(count)],
         "long names": [f"{'ü' * 200} {i}" for i in range(count)],
         "numbers": list(range(count)),
         "escapes": [f'"],[{{\\ \n{i}' for i in range(count)],
-    }[kind]
-    prior = sv.Prior.from_counts([i % 7 + 1 for i in range(count)], names)
+    }
+    prior = sv.Prior.from_counts([i % 7 + 1 for i in range(count)], sorts[kind])
     for make in (sv.kernel_clip, sv.minimax_kernel, sv.randomized_response):
         made = sv.certify(make(prior, 1.0))
         made.save(tmp_path / "m.json")

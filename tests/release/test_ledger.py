@@ -188,10 +188,14 @@ def test_a_lost_store_or_witness_refuses(tmp_path: Path) -> None:
         Ledger(garbage)
 
 
+class Number(IntEnum):
+    SEVEN = 7
+
+
 def test_one_person_has_one_budget_however_the_name_is_typed(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
     book.release(mechanism(), "7", ["c1"])
-    for same in ("7", 7, np.array(["7"])[0], IntEnum("Number", {"SEVEN": 7}).SEVEN):
+    for same in ("7", 7, np.array(["7"])[0], Number.SEVEN):
         assert book.left(same) == 0
     with pytest.raises(sv.ParameterError, match="user must be"):
         book.left(None)  # type: ignore[arg-type]
@@ -391,6 +395,7 @@ def check_killing(tmp_path: Path, processes: int) -> None:
             job.start()
         for job in jobs:
             time.sleep(rng.uniform(0.02, 0.25))
+            assert job.pid is not None
             os.kill(job.pid, signal.SIGKILL)
         for job in jobs:
             job.join()

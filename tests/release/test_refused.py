@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[Ledger], object]]] = {
     "a negative count": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], -ONE)),
     "not a number": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[np.nan, 1, 0]])),
     "no distribution": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[0.5, 0.2, 0.1]])),
-    "a callback": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], lambda new: ["a"])),
+    "a callback": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], lambda new: ["a"])),  # type: ignore[arg-type]
     "more users than rows": (sv.ParameterError, lambda b: b.release_batch(mechanism(), ["ann", "bob"], ONE)),
     "fewer users than rows": (sv.ParameterError, lambda b: b.release_batch(mechanism(), ["ann"], THREE)),
     "a user twice": (sv.ParameterError, lambda b: b.release_batch(mechanism(), ["7", 7], THREE[:2])),
@@ -180,8 +181,8 @@ def test_two_groups_with_equal_priors_get_their_own_answers(tmp_path: Path) -> N
     assert "40 releases charged" in done.stderr
     answers = pl.read_csv(tmp_path / "r.csv").sort("user", "group")["item"].to_list()
     assert answers[0::2] != answers[1::2]  # twenty equal pairs by chance: 40^-20
-    assert Ledger.open(tmp_path / "b.db").total("u3") == 2 * charges.Fraction(
-        charges.charge_of(charges.Fraction(0.01)), 10**6
+    assert Ledger.open(tmp_path / "b.db").total("u3") == 2 * Fraction(
+        charges.charge_of(Fraction(0.01)), 10**6
     )
 
 
@@ -204,7 +205,7 @@ def test_an_output_that_is_there_is_not_replaced_in_passing(three: Path) -> None
         ["estimate", three / "k.json", three / "reports.csv", "-o", three / "out.csv"],
         ["estimate", three / "k.json", three / "reports.csv", "--picture", three / "out.png"],
     ):
-        out = Path(command[-1])
+        out = Path(str(command[-1]))
         out.write_text("mine")
         check_refused(run(*command), "is there already")
         assert out.read_text() == "mine"

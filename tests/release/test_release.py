@@ -18,10 +18,12 @@ from scipy import sparse
 from tape import tape
 
 import sottovoce as sv
+from sottovoce.prior import Category
 from sottovoce.release import randomness
 from sottovoce.release.certify import certify_with
 from sottovoce.release.linear_engines import choose_record, choose_records, record_law
 from sottovoce.release.mechanism import BATCH
+from sottovoce.users import UsersLike
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.3, 0.12, 0.4, 0.18])
 USERS = {
@@ -51,13 +53,13 @@ def test_promise_4_every_tape_of_a_box(name: str, user: str) -> None:
     assert set(reads) == {8}
 
 
-def enumerate_row(mechanism: sv.Mechanism, category: str, bits: int) -> Counter[str]:
+def enumerate_row(mechanism: sv.Mechanism, category: Category, bits: int) -> Counter[Category]:
     """Every pair (u, v), or every u, of a linear mechanism for a user with one record."""
     size = 1 << bits
     u = np.arange(size, dtype=np.int64)
     extra = [np.repeat(u, size), np.tile(u, size)] if mechanism.engine.words == 3 else [u]
     rows = sparse.csr_array((np.ones(1, dtype=np.int64), ([0], [PRIOR.index[category]])), shape=(1, 4))
-    drawn: Counter[str] = Counter()
+    drawn: Counter[Category] = Counter()
     step = BATCH  # one batch reads its words in one piece
     for begin in range(0, len(extra[0]), step):
         part = [words[begin : begin + step] for words in extra]
@@ -256,7 +258,7 @@ def test_promise_9_bad_records(
         (np.eye(4), "one user's distribution, got 4 rows"),
     ],
 )
-def test_promise_9_bad_distributions(p: object, message: str) -> None:
+def test_promise_9_bad_distributions(p: UsersLike, message: str) -> None:
     mechanism = sv.certify(sv.minimax_kernel(PRIOR, 1.0))
     with pytest.raises(sv.UserDataError, match=message):
         mechanism.release(p=p)

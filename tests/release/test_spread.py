@@ -12,6 +12,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
+from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
@@ -20,6 +21,7 @@ from sottovoce.release import exact, mechanism_file, spread
 from sottovoce.release.box_engine import BoxEngine
 from sottovoce.release.certify import certify_with
 from sottovoce.release.spread import Spread, key_of, multiplier_of
+from sottovoce.release.weights import Weights
 
 BOXES = [name for name, make in sv.SAMPLERS.items() if not make(sv.Prior.uniform(range(2)), 1.0).linear]
 
@@ -44,7 +46,7 @@ def law_of(box: exact.Box, prior: list[int], owned: list[int]) -> list[int]:
         return [min(max(m * prior[i], Fraction(box.low[i])), Fraction(box.high[i])) for i in others]
 
     knots = sorted({Fraction(edge[i], prior[i]) for edge in (box.low, box.high) for i in others})
-    at = bisect_right(knots, target, key=lambda m: sum(clip(m)))
+    at = bisect_right(knots, Fraction(target), key=lambda m: sum(clip(m), Fraction(0)))
     m = knots[at - 1]
     if at < len(knots):  # linear between two knots
         (a, b), (fa, fb) = (m, knots[at]), (sum(clip(m)), sum(clip(knots[at])))
@@ -92,9 +94,10 @@ def case(rng: random.Random, most: int, bits: int) -> tuple[exact.Box, list[int]
         n, total = rng.randint(2, most), 1 << bits
         prior = split(rng, shape(rng, n), total)
         ratio = exact.exp_below(Fraction(rng.choice([1, 2, 4, 16, 40, 120]), rng.choice([1, 4, 32])))
-        part = ratio ** rng.choice([0, -1]) * Fraction(rng.randrange(1, 65), 64) * rng.choice([1, ratio])
+        part = ratio ** rng.choice([0, -1]) * Fraction(rng.randrange(1, 65), 64)
+        part *= rng.choice([Fraction(1), ratio])
         near = prior if rng.random() < 0.5 else split(rng, shape(rng, n), total)
-        low = [max(1, int(unit * min(part, 1))) for unit in near]
+        low = [max(1, int(unit * min(part, Fraction(1)))) for unit in near]
         if rng.random() < 0.5:
             high = [min(exact.times_below(ratio, unit), total) for unit in low]
         else:
@@ -242,9 +245,10 @@ def test_every_sampler_releases_the_same_with_and_without_tables(
         "rare": np.geomspace(2.0**-48, 1, n),
     }[kind]
     mechanism = sv.certify(sv.SAMPLERS[name](sv.Prior(range(n), q / q.sum()), epsilon))
-    assert mechanism.engine._spread is not None
+    engine = of_kind(mechanism.engine, BoxEngine)
+    assert engine._spread is not None
     monkeypatch.setattr(draws, "WALKED", n)
-    walking = BoxEngine(mechanism.engine.box, mechanism.engine.prior)
+    walking = BoxEngine(engine.box, engine.prior)
     assert walking._spread is None
     rng = random.Random(9)
     rows = np.zeros((12, n), dtype=np.int64)
@@ -266,13 +270,18 @@ def test_every_sampler_releases_the_same_with_and_without_tables(
 
 def test_the_walk_is_taken_near_boundaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5))
-    user, engine = [(3, 1)], mechanism.engine
+    user, engine = [(3, 1)], of_kind(mechanism.engine, BoxEngine)
     law = engine._filled(user)
     assert len(law) == 400
     starts = [0, *accumulate(unit for _, unit in law)]
-    walks = []
+    walks: list[Weights] = []
     filled = BoxEngine._filled
-    monkeypatch.setattr(BoxEngine, "_filled", lambda self, held: walks.append(held) or filled(self, held))
+
+    def noted(self: BoxEngine, held: Weights) -> Weights:
+        walks.append(held)
+        return filled(self, held)
+
+    monkeypatch.setattr(BoxEngine, "_filled", noted)
     for place in range(400):
         assert engine.position(user, [starts[place] + (law[place][1] >> 1)]) == place
     assert walks == []
@@ -284,13 +293,13 @@ def test_the_walk_is_taken_near_boundaries_only(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_tables_are_made_with_the_mechanism_and_never_travel(tmp_path: object) -> None:
     small = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(draws.WALKED)), 1.0))
-    assert small.engine._spread is None
+    assert of_kind(small.engine, BoxEngine)._spread is None
     large = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(draws.WALKED + 1)), 1.0))
     path = f"{tmp_path}/mechanism.json"
     large.save(path)
     for made in (large, mechanism_file.load(path), pickle.loads(pickle.dumps(large))):  # noqa: S301
         assert isinstance(made.engine.__dict__["_spread"], Spread)
-        assert set(made.engine.__getstate__()) == {"box", "prior", "words"}
+        assert set(of_kind(made.engine, BoxEngine).__getstate__()) == {"box", "prior", "words"}
 
 
 def test_one_category_and_users_who_have_everything() -> None:
@@ -339,14 +348,15 @@ def test_knots_are_passed_exactly() -> None:
 
 @pytest.mark.parametrize("owned", [[], [3, 3], [5, 4], [-1], [400], list(range(400))])
 def test_no_answer_for_places_that_are_no_capped_user(owned: list[int]) -> None:
-    engine = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5)).engine
+    engine = of_kind(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5)).engine, BoxEngine)
+    tables = of_kind(engine._spread, Spread)
     words = [(2 * i + 1) * (1 << 62) // 800 for i in range(400)]  # the middle of every category, about
-    assert [u for u in words if engine._spread.place(owned, u) is not None] == []
-    assert all(engine._spread.place([3], u) is not None for u in words[10:])
+    assert [u for u in words if tables.place(owned, u) is not None] == []
+    assert all(tables.place([3], u) is not None for u in words[10:])
 
 
 def test_tables_that_contradict_the_box_release_nothing() -> None:
-    engine = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5)).engine
+    engine = of_kind(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5)).engine, BoxEngine)
     words = [(2 * i + 1) * (1 << 62) // 800 for i in range(400)]
     for table in ("units", "slope"):
         tables = Spread(engine.box, engine.prior)

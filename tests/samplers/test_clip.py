@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import oracles
@@ -16,7 +18,7 @@ from scipy import sparse
 import sottovoce as sv
 from sottovoce.samplers import floors
 
-FLOORS = {
+FLOORS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
     "relative": floors.relative,
     "uniform": lambda q, epsilon: floors.uniform(len(q), epsilon),
     "kernel": floors.kernel,
@@ -107,10 +109,10 @@ def test_never_beaten_by_random_points_of_the_box(
 @given(strategies.situations(), any_floor, st.randoms(use_true_random=False))
 @settings(max_examples=100, deadline=None)
 def test_clip_does_not_depend_on_category_order(
-    situation: tuple[np.ndarray, np.ndarray, float], name: str, random: object
+    situation: tuple[np.ndarray, np.ndarray, float], name: str, random: Random
 ) -> None:
     q, p, epsilon = situation
-    order = np.array(random.sample(range(len(q)), len(q)))  # type: ignore[attr-defined]
+    order = np.array(random.sample(range(len(q)), len(q)))
     floor = FLOORS[name](q, epsilon)
     x = sampler(q, floor, epsilon).distribution(p)
     y = sampler(q[order], floor[order], epsilon).distribution(p[order])
@@ -192,7 +194,7 @@ def test_a_sum_within_tolerance_is_divided_out() -> None:
     p = np.array([0.7, 0.2, 0.1])
     for f in (sv.TV, sv.KL):
         assert s.divergence(p * (1 + 9e-10), f) == pytest.approx(float(s.divergence(p, f)), rel=1e-14)
-    assert_allclose(s.distribution(np.float32([0.7, 0.2, 0.1])), s.distribution(p), rtol=1e-6)
+    assert_allclose(s.distribution(np.array([0.7, 0.2, 0.1], dtype=np.float32)), s.distribution(p), rtol=1e-6)
 
 
 def test_the_callers_data_are_not_changed() -> None:

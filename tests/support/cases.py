@@ -9,7 +9,8 @@ import sottovoce as sv
 
 def _normal(weights: object) -> np.ndarray:
     w = np.asarray(weights, dtype=float)
-    return w / w.sum()
+    law: np.ndarray = w / w.sum()
+    return law
 
 
 _rng = np.random.default_rng(7)

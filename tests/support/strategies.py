@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 from hypothesis import strategies as st
 
-Array = np.ndarray
+Array: TypeAlias = npt.NDArray[np.float64]
 
 epsilons = st.one_of(
     st.sampled_from([1e-3, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 30.0]),
@@ -24,12 +27,12 @@ def priors(draw: st.DrawFn, least: int = 1, most: int = 12, smallest: float = 1e
         weights = np.full(n, smallest * 2)
         weights[draw(st.integers(0, n - 1))] = 1.0
     elif kind == "heavy tail":
-        weights = draw(st.permutations([1.0 / (i + 1) ** 3 for i in range(n)]))
-        weights = np.array(weights)
+        weights = np.array(draw(st.permutations([1.0 / (i + 1) ** 3 for i in range(n)])))
     else:
         weights = np.array(draw(st.lists(st.floats(1e-3, 1.0), min_size=n, max_size=n)))
     q = weights / weights.sum()
-    return np.maximum(q, smallest) / np.maximum(q, smallest).sum()
+    law: Array = np.maximum(q, smallest) / np.maximum(q, smallest).sum()
+    return law
 
 
 @st.composite
@@ -49,11 +52,14 @@ def users(draw: st.DrawFn, n: int, zeros: bool = True) -> Array:
     weights = np.array(draw(st.lists(entry, min_size=n, max_size=n)))
     if weights.sum() < 1e-3:
         weights[draw(st.integers(0, n - 1))] = 1.0
-    return weights / weights.sum()
+    law: Array = weights / weights.sum()
+    return law
 
 
 @st.composite
-def situations(draw: st.DrawFn, zeros: bool = True, **options: object) -> tuple[Array, Array, float]:
+def situations(
+    draw: st.DrawFn, zeros: bool = True, least: int = 1, most: int = 12, smallest: float = 1e-12
+) -> tuple[Array, Array, float]:
     """A prior, a user and an epsilon that belong together."""
-    q = draw(priors(**options))  # type: ignore[arg-type]
+    q = draw(priors(least, most, smallest))
     return q, draw(users(len(q), zeros=zeros)), draw(epsilons)

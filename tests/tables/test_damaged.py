@@ -180,10 +180,10 @@ def test_one_reader_serves_many_files_and_is_replaced_when_it_has_left(tmp_path:
     names = [sv.count_table(tmp_path / "t.csv", item="item").items for _ in range(3)]
     assert names == [("a",)] * 3
     (reader,) = reading._idle
-    reader._process.stdin.close()  # what the reader sees when nobody needs it any more
+    reader._stdin.close()  # what the reader sees when nobody needs it any more
     assert reader._process.wait(timeout=10) == 0
     with open(os.devnull, "wb", buffering=0) as nowhere:
-        reader._process.stdin = nowhere
+        reader._stdin = nowhere
         assert sv.count_table(tmp_path / "t.csv", item="item").items == ("a",)
     (after,) = reading._idle
     assert after is not reader

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -11,8 +12,9 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.tables import inputs
+from sottovoce.tables.options import PriorOptions
 
-LONG = {
+LONG: dict[str, list[Any]] = {
     "who": ["ann", "ann", "bob", "bob", "bob", "cy"],
     "genre": ["War", "Drama", "War", "War", "Drama", "Drama"],
     "stars": [1.0, 3.0, 2.0, 2.0, 1.0, 5.0],
@@ -164,7 +166,7 @@ def test_odd_prior_files(tmp_path: Path, name: str, text: str, by: str | None, m
 
 def test_grouped_json_shares_categories(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_text('{"x": {"a": 1, "b": 1}, "y": {"b": 3}}')
-    priors = inputs.read_priors(tmp_path / "g.json", by="g", smoothing=1).priors
+    priors = inputs.read_priors(tmp_path / "g.json", by="g", options=PriorOptions(smoothing=1)).priors
     assert priors["y"].categories == priors["x"].categories == ("a", "b")
     assert priors["y"].probabilities.tolist() == [0.2, 0.8]
 

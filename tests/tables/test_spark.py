@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 from command import check_refused, run
+from kinds import of_kind
 from rows import columns, table
 
 import sottovoce as sv
@@ -60,7 +61,8 @@ def close(one: sv.Comparison, other: sv.Comparison) -> None:
 
 def test_a_million_rows_agree_to_a_trillionth(session: Any, log: Path) -> None:
     counted = sv.count_table(log, **AVAZU, top_by="click")
-    priors = sv.build_prior(counted, top=100, minimum_rows=20, minimum_users=100, average="users")
+    made = sv.build_prior(counted, top=100, minimum_rows=20, minimum_users=100, average="users")
+    priors = of_kind(made, dict)
     samplers = {
         group: [make(prior, epsilon) for epsilon in (8.0, 12.0) for make in sv.SAMPLERS.values()]
         for group, prior in priors.items()
@@ -221,6 +223,7 @@ def test_options_that_do_not_fit(session: Any) -> None:
     frame = session.createDataFrame([("u", "a")], "who string, genre string")
     sampler = sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)
     other = sv.kernel_clip(sv.Prior(["a", "b"], [0.4, 0.6]), 1.0)
+    call: Callable[[], object]
     for call, message in (
         (lambda: spark.compare(frame, sampler, user="x", item="genre"), "there is no column 'x'"),
         (lambda: spark.compare(frame, {"g": sampler}, user="who", item="genre"), "need the group column"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import gzip
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import duckdb
 import numpy as np
@@ -17,11 +18,24 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from kinds import of_kind
 from rows import columns, table
 
 import sottovoce as sv
 from sottovoce.prior import FROM_USERS
 from sottovoce.tables import inputs
+from sottovoce.tables.options import PriorOptions
+
+
+class Named(TypedDict):
+    """Columns of the table that `rows` makes."""
+
+    user: str
+    item: str
+    weight: str
+
+
+NAMED: Named = {"user": "who", "item": "genre", "weight": "stars"}
 
 
 def duck(data: dict[str, list[Any]]) -> Any:
@@ -60,7 +74,6 @@ def same_users(found: dict[str, sv.Users], expected: dict[str, dict[str, list[Fr
 def test_every_library_counts_as_by_hand(kind: str) -> None:
     rows = table()
     frame = FRAMES[kind](columns(rows))
-    named = {"user": "who", "item": "genre", "weight": "stars", "by": "age"}
     options: dict[str, Any] = {
         "top": 6,
         "other": "rest",
@@ -68,12 +81,12 @@ def test_every_library_counts_as_by_hand(kind: str) -> None:
         "minimum_users": 2,
         "smoothing": 1,
     }
-    priors = sv.build_prior(frame, **named, top_by="clicks", **options)
+    priors = sv.build_prior(frame, **NAMED, by="age", top_by="clicks", **options)
     expected = oracles.priors_by_hand(rows, **options)
     same_priors(priors, expected)
     users = sv.read_users(
-        frame, **named, prior=priors, minimum_rows=3, unknown="other", other="rest", unknown_groups="drop",
-        several_groups="allow",
+        frame, **NAMED, by="age", prior=priors, minimum_rows=3, unknown="other", other="rest",
+        unknown_groups="drop", several_groups="allow",
     )  # fmt: skip
     names = {group: list(law) for group, law in expected.items()}
     same_users(users, oracles.users_by_hand(rows, names, other="rest", minimum_rows=3))
@@ -95,8 +108,8 @@ def test_every_option_counts_as_by_hand(seed: int) -> None:
         pl.DataFrame(columns(rows)), user="who", item="genre", weight="stars", by="age", top_by="clicks"
     )
     expected = oracles.priors_by_hand(rows, **options)
-    priors = sv.build_prior(counted, **options)
-    same_priors(priors, expected)  # type: ignore[arg-type]
+    priors = of_kind(sv.build_prior(counted, **options), dict)
+    same_priors(priors, expected)
     names = {group: list(law) for group, law in expected.items()}
     for unknown, other in (("drop", None), ("other", options["other"] or "i01")):
         if other is not None and any(other not in law for law in names.values()):
@@ -112,7 +125,7 @@ def test_every_option_counts_as_by_hand(seed: int) -> None:
             several_groups="allow",
         )
         least = options["minimum_rows"]
-        filled = {group: one for group, one in users.items() if len(one)}  # type: ignore[union-attr]
+        filled = {group: one for group, one in of_kind(users, dict).items() if len(one)}
         same_users(filled, oracles.users_by_hand(rows, names, other=other, minimum_rows=least))
 
 
@@ -170,7 +183,7 @@ def test_paths_of_every_kind_are_tables_too(tmp_path: Path) -> None:
         counted = sv.count_table(
             tmp_path / name, user="who", item="genre", weight="stars", by="age", top_by="clicks"
         )
-        same_priors(sv.build_prior(counted, top=5), expected)  # type: ignore[arg-type]
+        same_priors(of_kind(sv.build_prior(counted, top=5), dict), expected)
         sizes = (len(counted.groups), len(set(columns(rows)["who"])), len(counted.items))
         assert repr(counted) == "Tally(400 rows: {} groups, {} users, {} items)".format(*sizes)
 
@@ -181,7 +194,7 @@ def test_one_prior_serves_every_group() -> None:
     users = sv.read_users(frame, user="who", item="genre", by="age", prior=prior)
     assert {group: one.ids for group, one in users.items()} == {"10": ("a",), "20": ("b",)}
     with pytest.raises(sv.ParameterError, match="needs the group column: by="):
-        sv.read_users(frame, user="who", item="genre", prior={"10": prior})
+        sv.read_users(frame, user="who", item="genre", prior={"10": prior})  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "polars-lazy", "pyarrow", "duckdb"])
@@ -217,7 +230,7 @@ def test_options_that_do_not_fit() -> None:
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
     counted = sv.count_table(frame, user="who", item="genre")
     for call, message in (
-        (lambda: sv.build_prior(frame), "say item="),
+        (lambda: sv.build_prior(frame), "say item="),  # type: ignore[call-overload]
         (lambda: sv.build_prior(frame, item="genre", average="users"), "need the user column"),
         (lambda: sv.build_prior(frame, item="genre", minimum_users=2), "need the user column"),
         (lambda: sv.build_prior(frame, item="genre", average="mode"), "one of rows, users, got 'mode'"),
@@ -226,7 +239,7 @@ def test_options_that_do_not_fit() -> None:
             "top must be a whole number of at least 1, got 0",
         ),
         (lambda: sv.build_prior(counted, item="genre"), "a tally has its columns already: leave item out"),
-        (lambda: sv.read_users(frame, item="genre", prior=prior), "needs the column of the user"),
+        (lambda: sv.read_users(frame, item="genre", prior=prior), "needs the column of the user"),  # type: ignore[call-overload]
         (lambda: sv.read_users(counted, prior=prior, unknown="guess"), "one of error, drop, other"),
         (lambda: sv.read_users(counted, prior=prior, unknown_groups="guess"), "one of error, drop"),
         (lambda: sv.read_users(counted, prior=prior, minimum_rows=-1), "at least 0, got -1"),
@@ -275,7 +288,6 @@ def test_a_prior_from_its_own_users_says_so_everywhere(tmp_path: Path) -> None:
 def test_users_recognise_a_prior_that_is_their_own_average() -> None:
     rows = table(5)
     frame = pl.DataFrame(columns(rows))
-    named = {"user": "who", "item": "genre", "weight": "stars"}
 
     def marked(users: Any, prior: sv.Prior) -> bool:
         return sv.compare(users, sv.kernel_clip(prior, 1.0)).prior_from_users
@@ -283,16 +295,16 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
     for average in ("rows", "users"):
         for smoothing in (0.0, 0.5):
             public = sv.build_prior(
-                frame, **named, average=average, smoothing=smoothing, public=True
+                frame, **NAMED, average=average, smoothing=smoothing, public=True
             )  # a lie
-            assert marked(sv.read_users(frame, **named, prior=public), public)
-    survey = sv.build_prior(pl.DataFrame(columns(table(6))), **named, public=True)
-    users = sv.read_users(frame, **named, prior=public)
+            assert marked(sv.read_users(frame, **NAMED, prior=public), public)
+    survey = sv.build_prior(pl.DataFrame(columns(table(6))), **NAMED, public=True)
+    users = sv.read_users(frame, **NAMED, prior=public)
     assert list(survey.categories) == list(public.categories)
     assert not marked(users, survey)  # what counts is the sampler's prior, not the one they were read against
-    assert marked(sv.read_users(frame, **named, prior=survey), public)
-    public = sv.build_prior(frame, **named, public=True)
-    groups: Any = sv.read_users(frame, **named, by="age", prior=public, several_groups="allow")
+    assert marked(sv.read_users(frame, **NAMED, prior=survey), public)
+    public = sv.build_prior(frame, **NAMED, public=True)
+    groups = sv.read_users(frame, **NAMED, by="age", prior=public, several_groups="allow")
     together = sv.compare(groups, {name: sv.kernel_clip(public, 1.0) for name in groups})
     assert together.prior_from_users  # no group's average, but that of all groups together
     uniform = sv.Prior.uniform(["x", "y"])
@@ -316,10 +328,17 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
     pl.DataFrame(columns(table(2))).write_csv(tmp_path / "t.csv")
     made = (
         inputs.read_priors(
-            tmp_path / "t.csv", item="genre", user="who", by=by, public=public, top=4, other="rest"
+            tmp_path / "t.csv",
+            item="genre",
+            user="who",
+            by=by,
+            public=public,
+            options=PriorOptions(top=4, other="rest"),
         )
         if public
-        else inputs.read_priors(tmp_path / "t.csv", item="genre", user="who", by=by, top=4, public=False)
+        else inputs.read_priors(
+            tmp_path / "t.csv", item="genre", user="who", by=by, public=False, options=PriorOptions(top=4)
+        )
     )
     inputs.write_priors(made, tmp_path / "p.json")
     again = inputs.read_priors(tmp_path / "p.json")
@@ -352,12 +371,13 @@ def test_a_file_name_is_no_pattern(tmp_path: Path) -> None:
         for name, item in (("m[1]", "War"), ("m1", "Drama"), ("x*", "War"), ("x2", "Drama")):
             frame = pl.DataFrame({"item": [item]})
             path = tmp_path / f"{name}.{suffix}"
-            {
+            writers: dict[str, Callable[[Path], object]] = {
                 "csv": frame.write_csv,
                 "tsv": frame.write_csv,
                 "jsonl": frame.write_ndjson,
                 "parquet": frame.write_parquet,
-            }[suffix](path)
+            }
+            writers[suffix](path)
         for name in ("m[1]", "x*"):
             assert sv.build_prior(tmp_path / f"{name}.{suffix}", item="item").categories == ("War",)
 
@@ -402,7 +422,7 @@ def test_names_that_are_the_same_number_are_one_user() -> None:
     frame = pa.table({"u": [0.0, -0.0, -0.0, 1.0], "i": ["x", "x", "y", "x"]})
     users = sv.read_users(frame, user="u", item="i", prior=sv.Prior(["x", "y"], [0.5, 0.5]))
     assert users.ids == (0, 1)
-    np.testing.assert_allclose(users.p.toarray(), [[2 / 3, 1 / 3], [1, 0]])
+    np.testing.assert_allclose(users.p.toarray(), np.array([[2 / 3, 1 / 3], [1, 0]]))
     views = pa.table({"u": pa.array(["a", "b"], pa.string_view()), "i": ["x", "y"]})
     assert sv.read_users(views, user="u", item="i", prior=sv.Prior(["x", "y"], [0.5, 0.5])).ids == ("a", "b")
 
@@ -449,14 +469,22 @@ def test_errors_count_all_groups_together() -> None:
 
 def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
     (tmp_path / "o.json").write_text('{"a": 3, "b": 2, "c": 1}')
-    for options in ({"top": 2}, {"average": "users"}, {"count": "n"}, {"user": "who"}, {"public": True}):
+    smoothed = PriorOptions(smoothing=1)
+    options: dict[str, Any]
+    for options in (
+        {"options": PriorOptions(top=2)},
+        {"options": PriorOptions(average="users")},
+        {"count": "n"},
+        {"user": "who"},
+        {"public": True},
+    ):
         with pytest.raises(sv.ParameterError, match="this is a JSON object of counts"):
             inputs.read_priors(tmp_path / "o.json", **options)
-    inputs.write_priors(inputs.read_priors(tmp_path / "o.json", smoothing=1), tmp_path / "p.json")
+    inputs.write_priors(inputs.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json")
     with pytest.raises(
         sv.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
     ):
-        inputs.read_priors(tmp_path / "p.json", smoothing=1.0)
+        inputs.read_priors(tmp_path / "p.json", options=smoothed)
     plain = (tmp_path / "p.json").read_text()
     for old, new in (('"by": null', '"by": 5'), ('"all"', '"young"'), ('"all"', r'"\ud800"')):
         (tmp_path / "q.json").write_text(plain.replace(old, new))

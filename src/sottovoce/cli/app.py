@@ -9,8 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..tables.inputs import PublicData, read_priors
-from .terminal import console, working
+from .terminal import console
 
 ORDER = ("prior", "compare", "design", "ledger", "release", "estimate", "audit", "explore", "demo")
 
@@ -95,9 +94,3 @@ def top(
     ] = False,
 ) -> None:
     """Locally private sampling with public data."""
-
-
-def public_data(path: Path, **options: object) -> PublicData:
-    """The priors of a file, with a sign of life while it is read."""
-    with working(f"reading {path.name}"):
-        return read_priors(path, **options)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from ..release.audit import AuditReport, audit
@@ -47,12 +47,11 @@ def audit_command(
     with Progress(console=errors, transient=True, disable=quiet) as progress:
         for group, mechanism in mechanisms.items():
             task = progress.add_task(f"auditing {shown_text(group)}", total=draws)
-            reports[group] = audit(
-                mechanism,
-                draws=draws,
-                confidence=confidence,
-                progress=lambda done, task=task: progress.update(task, completed=done),  # type: ignore[misc]
-            )
+
+            def show(done: int, task: TaskID = task) -> None:
+                progress.update(task, completed=done)
+
+            reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=show)
     if as_json:
         print_json([{"group": g, **asdict(r), "passed": r.passed} for g, r in reports.items()])
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 from rich.progress import Progress
@@ -16,7 +17,8 @@ from ..prior import FROM_USERS
 from ..samplers import catalogue
 from ..samplers.base import Sampler
 from ..tables import files
-from ..tables.inputs import private_columns, read_user_groups
+from ..tables.inputs import private_columns, read_priors, read_user_groups
+from ..tables.options import PriorOptions, ReadingOptions
 from .app import (
     AsJson,
     By,
@@ -31,7 +33,6 @@ from .app import (
     Smoothing,
     Wide,
     app,
-    public_data,
 )
 from .parsing import parse_divergence, parse_sampler
 from .terminal import (
@@ -43,6 +44,16 @@ from .terminal import (
     print_note,
     working,
 )
+
+
+class _Columns(TypedDict):
+    """The columns of the users' file, as they were named."""
+
+    user: str
+    item: str
+    weight: str | None
+    by: str | None
+    wide: bool
 
 
 @app.command("compare")
@@ -112,26 +123,28 @@ def compare_command(
     _validate.one_of(("local", "spark"), engine=engine)
     if master is not None and engine != "spark":
         raise ParameterError("--master is for --engine spark")
-    public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    with working(f"reading {prior_file.name}"):
+        counting = PriorOptions(smoothing=smoothing)
+        public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
     samplers = {
         group: [make(prior, e, **options) for e in epsilon for make, options in makers]
         for group, prior in public.priors.items()
     }
-    reading = {
-        "unknown": unknown,
-        "other": other,
-        "empty": empty,
-        "unknown_groups": unknown_groups,
-        "minimum_rows": minimum_rows,
-        "several_groups": "allow",  # a comparison publishes no user's groups
-    }
-    columns = {"user": user, "item": item, "weight": weight, "by": public.by, "wide": wide}
+    reading = ReadingOptions(
+        unknown=unknown,
+        other=other,
+        empty=empty,
+        unknown_groups=unknown_groups,
+        several_groups="allow",  # a comparison publishes no user's groups
+        minimum_rows=minimum_rows,
+    )
+    columns: _Columns = {"user": user, "item": item, "weight": weight, "by": public.by, "wide": wide}
     if engine == "spark":
         with working("comparing on Spark"):
             table, private = _compare_on_spark(users_file, master, samplers, measures, columns, reading)
     else:
         with working(f"counting {users_file.name}"):
-            groups, private = read_user_groups(users_file, public.priors, **columns, **reading)  # type: ignore[arg-type]
+            groups, private = read_user_groups(users_file, public.priors, **columns, options=reading)
         quiet = as_json or not errors.is_terminal
         with Progress(console=errors, transient=True, disable=quiet) as progress:
             task = progress.add_task("comparing", total=sum(len(samplers[group]) for group in groups))
@@ -153,8 +166,8 @@ def _compare_on_spark(
     master: str | None,
     samplers: dict[str, list[Sampler]],
     measures: list[FDivergence],
-    columns: dict[str, Any],
-    reading: dict[str, Any],
+    columns: _Columns,
+    reading: ReadingOptions,
 ) -> tuple[Comparison, str]:
     """The comparison on Spark, and how the file was counted."""
     from .. import spark
@@ -175,7 +188,7 @@ def _compare_on_spark(
                 weight=weight,
                 by=by,
                 as_text=True,
-                **reading,
+                **asdict(reading),
             )
     finally:
         started.stop()

@@ -14,6 +14,8 @@ from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.mechanism_file import save_mechanisms
 from ..tables import files
+from ..tables.inputs import read_priors
+from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
@@ -24,10 +26,9 @@ from .app import (
     PriorFile,
     Smoothing,
     app,
-    public_data,
 )
 from .parsing import parse_sampler
-from .terminal import plain, print_card, print_json, print_note
+from .terminal import plain, print_card, print_json, print_note, working
 
 
 @app.command()
@@ -67,7 +68,9 @@ def design(
         files.check_writable(output, prior_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
-    public = public_data(prior_file, item=item, count=count, by=by, smoothing=smoothing)
+    with working(f"reading {prior_file.name}"):
+        counting = PriorOptions(smoothing=smoothing)
+        public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
     samplers = {
         (group, one): make(prior, one, **options) for group, prior in public.priors.items() for one in epsilon
     }

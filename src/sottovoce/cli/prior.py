@@ -11,7 +11,8 @@ from rich.table import Table
 from ..errors import TableError
 from ..prior import FROM_USERS
 from ..tables import files
-from ..tables.inputs import PublicData, write_priors
+from ..tables.inputs import PublicData, read_priors, write_priors
+from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
@@ -22,7 +23,6 @@ from .app import (
     Smoothing,
     Wide,
     app,
-    public_data,
 )
 from .terminal import (
     console,
@@ -31,6 +31,7 @@ from .terminal import (
     print_json,
     print_note,
     shown_text,
+    working,
 )
 
 LISTED = 15
@@ -91,22 +92,26 @@ def prior_command(
         files.check_writable(output, table, force=force)
         if output.suffix.lower() != ".json":
             raise TableError(f"{output} cannot be written: a prior file ends in .json")
-    data = public_data(
-        table,
-        item=item,
-        count=count,
-        by=by,
-        user=user,
-        wide=wide,
+    options = PriorOptions(
         smoothing=smoothing,
         top=top,
-        top_by=top_by,
         other=other,
         minimum_rows=minimum_rows,
         minimum_users=minimum_users,
         average=average,
-        public=True if public else None,
     )
+    with working(f"reading {table.name}"):
+        data = read_priors(
+            table,
+            item=item,
+            count=count,
+            by=by,
+            user=user,
+            wide=wide,
+            top_by=top_by,
+            public=True if public else None,
+            options=options,
+        )
     print_note(f"{table.name}: {plain(data.how)}.")
     if output is not None:
         write_priors(data, output, replace=force)

@@ -23,6 +23,7 @@ from ..release.mechanism_file import MechanismFile, load_mechanisms
 from ..release.policy import Policy
 from ..tables import files
 from ..tables.inputs import read_user_groups
+from ..tables.options import ReadingOptions
 from ..users import Users
 from .app import (
     Digest,
@@ -137,11 +138,13 @@ def release(
             weight=weight,
             by=by,
             wide=wide,
-            unknown=unknown,
-            other=other,
-            empty="skip",
-            unknown_groups=unknown_groups,
-            several_groups=several_groups,
+            options=ReadingOptions(
+                unknown=unknown,
+                other=other,
+                empty="skip",
+                unknown_groups=unknown_groups,
+                several_groups=several_groups,
+            ),
         )
     print_note(f"{table.name}: {how}.")
     _check_public(loaded.mechanisms, groups, prior_is_public)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from ..errors import EstimateError, ParameterError
 from ..prior import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
-from .model import Invertible, Model, model_of
+from .model import Invertible, Model, ReportColumns, model_of
 
 RARE = 2.0
 """Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
@@ -159,7 +159,7 @@ class Estimate:
 
 
 def estimate(
-    mechanism: Mechanism | Sampler, reports: Any, *, level: float = 0.95, **columns: str | None
+    mechanism: Mechanism | Sampler, reports: Any, *, level: float = 0.95, **columns: Unpack[ReportColumns]
 ) -> Estimate:
     """Estimate the population behind private reports.
 
@@ -274,12 +274,12 @@ def maximum_likelihood(
     return p
 
 
-def _counts(model: Model, reports: Any, columns: Mapping[str, str | None]) -> FloatArray:
+def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray:
     """How often each category was reported, from any form the reports come in."""
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
         from .reports import count_reports
 
-        return count_reports(reports, model, **columns)["all"]  # type: ignore[arg-type]
+        return count_reports(reports, model, **columns)["all"]
     if columns:
         raise ParameterError(f"{', '.join(columns)} is for a table of reports")
     if isinstance(reports, np.ma.MaskedArray):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import numpy as np
 
@@ -48,6 +48,14 @@ class Model:
     kernel: Invertible | None
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
+
+
+class ReportColumns(TypedDict, total=False):
+    """The columns of a table of reports, as they are named."""
+
+    item: str
+    user: str | None
+    by: str | None
 
 
 class CertifiedKernel:
@@ -117,7 +125,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
         mechanism.prior.categories,
         mechanism.prior.probabilities,
         mechanism.epsilon,
-        kernel,  # type: ignore[arg-type]
+        kernel,  # type: ignore[arg-type]  # the library's kernels can be undone; `Kernel` does not ask for it
         mechanism.worst_case(TV),
     )
 
@@ -129,7 +137,9 @@ def model_prior(mechanism: Mechanism) -> FloatArray:
         q = np.empty(len(engine.order))
         q[np.array(engine.order, dtype=np.intp)] = np.array(engine.kernel.prior, dtype=np.int64) / total
         return q
-    return np.array(engine.prior, dtype=np.int64) / total  # type: ignore[attr-defined]
+    if isinstance(engine, BoxEngine | ResponseEngine):
+        return np.array(engine.prior, dtype=np.int64) / total
+    raise AssertionError("unreachable: a mechanism has one of these engines")
 
 
 def _of_mechanism(mechanism: Mechanism) -> Model:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..prior import Prior
 from ..tables.inputs import read_priors, read_user_groups
+from ..tables.options import ReadingOptions
 from ..users import Users
 
 
@@ -34,9 +35,11 @@ def read_given(prior_file: Path | None, users_file: Path | None) -> Given:
         users_file,
         public.priors,
         by=public.by,
-        unknown="drop",
-        empty="skip",
-        several_groups="allow",  # looked at, and not released
+        options=ReadingOptions(
+            unknown="drop",
+            empty="skip",
+            several_groups="allow",  # looked at, and not released
+        ),
     )
     return Given(public.priors, users, how)
 

@@ -18,7 +18,7 @@ from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
 from ..prior import FROM_USERS, Prior
 from ..samplers.base import Sampler, label
-from ..users import Users, rows_for
+from ..users import Users, UsersLike, rows_for
 from .prior_check import add_up, doubt, moments
 
 
@@ -80,7 +80,7 @@ class Comparison:
 
 
 def compare(
-    users: object,
+    users: UsersLike | Users | Mapping[str, UsersLike | Users],
     samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
     divergences: FDivergence | Sequence[FDivergence] = TV,
     *,
@@ -119,8 +119,8 @@ def compare(
 
 
 def _compare_groups(
-    users: object,
-    samplers: object,
+    users: UsersLike | Users | Mapping[str, UsersLike | Users],
+    samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
     divergences: FDivergence | Sequence[FDivergence],
     progress: Callable[[], object] | None,
 ) -> Comparison:
@@ -135,9 +135,10 @@ def _compare_groups(
     ]
     rows = tuple(row for part in parts for row in part)
     priors = {one.prior.digest: one.prior for name in users for one in _listed(samplers[name])}
-    if len(priors) == 1 and all(isinstance(one, Users) for one in users.values()):
+    read = [one for one in users.values() if isinstance(one, Users)]
+    if len(priors) == 1 and len(read) == len(users):
         (prior,) = priors.values()  # one prior for all groups: it may be the average of all of them together
-        if gave_prior(prior, list(users.values())):
+        if gave_prior(prior, read):
             rows = tuple(replace(row, prior_from_users=True) for row in rows)
     return Comparison(rows)
 

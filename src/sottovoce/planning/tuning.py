@@ -7,6 +7,7 @@ a leak. So the users have to be declared public, in words, before anything can b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ..errors import ParameterError
 from ..prior import Prior
 from ..samplers.base import ClipSampler
 from ..samplers.catalogue import blend
-from ..users import Users
+from ..users import Users, UsersLike
 from .comparison import summarise
 
 OBJECTIVES = ("mean", "median", "p90", "p99", "maximum")
@@ -35,7 +36,7 @@ class PublicUsers:
     PublicUsers(2 users, source='a published survey')
     """
 
-    p: object
+    p: UsersLike
     source: str
 
     def __post_init__(self) -> None:
@@ -76,7 +77,8 @@ class PublicUsers:
         return cls(sparse.csr_array(counts / records), source)
 
     def __repr__(self) -> str:
-        shape: tuple[int, ...] = np.shape(self.p)  # type: ignore[call-overload]
+        rows: Any = self.p  # numpy says the shape of sparse rows too, but does not list them as array-like
+        shape: tuple[int, ...] = np.shape(rows)
         return f"PublicUsers({shape[0] if len(shape) > 1 else 1} users, source={self.source!r})"
 
 

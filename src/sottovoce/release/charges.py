@@ -17,6 +17,7 @@ import numpy as np
 from .._validate import IntArray
 from ..errors import ParameterError
 from ..prior import Category
+from ..users import UsersLike
 from .mechanism import Mechanism
 
 MICRO = 1_000_000
@@ -70,7 +71,7 @@ class Request:
         return f"<Request of {len(self.users)} releases>"
 
 
-def request(mechanism: Mechanism, users: Sequence[Category], p: object, *, group: str = "") -> Request:
+def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, group: str = "") -> Request:
     """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
     if not isinstance(mechanism, Mechanism):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")

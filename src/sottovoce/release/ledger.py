@@ -24,6 +24,7 @@ from .._atomic import real_path
 from .._validate import IntArray
 from ..errors import BudgetError, LedgerError, ParameterError
 from ..prior import Category
+from ..users import UsersLike
 from . import ledger_entries
 from .charges import (
     MICRO,
@@ -189,7 +190,7 @@ class Ledger:
         self,
         mechanism: Mechanism,
         users: Sequence[Category],
-        p: object,
+        p: UsersLike,
         *,
         epoch: str | None = None,
         group: str = "",
@@ -255,7 +256,7 @@ class Ledger:
         self._store.testify()  # a store from before these answers must not be able to draw again
         if any(position is None or position == NOBODY for position in found):
             raise LedgerError(f"an answer vanished from {self.path}; nothing is released")
-        return [asked.mechanism.categories[position] for position in found]  # type: ignore[index]
+        return [asked.mechanism.categories[position] for position in found if position is not None]
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""

@@ -111,7 +111,7 @@ class KernelEngine:
     @cached_property
     def _views(self) -> tuple[memoryview, ...]:
         """The same as memory views, which hand out plain integers quickly."""
-        return tuple(memoryview(array) for array in self._arrays)  # type: ignore[arg-type]
+        return tuple(array.data for array in self._arrays)
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """Floors of the lower ranks, then the category itself, then the tail in proportion to the prior."""

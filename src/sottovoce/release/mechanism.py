@@ -22,6 +22,7 @@ import numpy as np
 from .._atomic import write_whole
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
+from ..users import UsersLike
 from . import randomness, weights
 from .box_engine import BoxEngine, Engine, only_fields
 from .document import FORMAT, VERSION, digest_of, fraction_text
@@ -88,7 +89,7 @@ class Mechanism:
         names[:] = list(self.categories)
         return names
 
-    def release(self, records: Iterable[Category] | None = None, *, p: object = None) -> Category:
+    def release(self, records: Iterable[Category] | None = None, *, p: UsersLike | None = None) -> Category:
         """Release one category for one user, from their records or their distribution p.
 
         Draws the same number of bytes from the operating system whatever the data are. Calling it twice
@@ -98,17 +99,16 @@ class Mechanism:
             UserDataError: no record, an unknown record, or p is not a distribution. Nothing is released.
             RandomnessError: the operating system failed. Nothing is released.
         """
-        if (records is None) == (p is None):
+        if records is not None and p is None:
+            held = weights.from_records(records, self.index)
+        elif p is not None and records is None:
+            held = weights.from_law(p, len(self.categories))
+        else:
             raise ParameterError("release takes either records or p=, one of them")
-        held = (
-            weights.from_law(p, len(self.categories))
-            if records is None
-            else weights.from_records(records, self.index)
-        )
         words = randomness.words(self.engine.words, self.bits)
         return self.categories[self.engine.position(held, words)]
 
-    def release_many(self, p: object) -> Any:
+    def release_many(self, p: UsersLike) -> Any:
         """Release one category per row of p, dense or sparse.
 
         Rows of floats are distributions, rows of integers are counts. All rows are checked before any
@@ -116,7 +116,7 @@ class Mechanism:
         """
         return self.draw(self.prepare(p))
 
-    def prepare(self, p: object) -> Any:
+    def prepare(self, p: UsersLike) -> Any:
         """Check one row of p per user and turn it into whole numbers; nothing is drawn."""
         return weights.from_rows(p, len(self.categories))
 
@@ -141,13 +141,13 @@ class Mechanism:
             positions = [one_batch(begin) for begin in starts]
         return self._names[np.concatenate(positions)]
 
-    def law(self, p: object = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
+    def law(self, p: UsersLike | None = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the categories."""
-        if (records is None) == (p is None):
-            raise ParameterError("law takes either p or records=, one of them")
-        if records is None:
+        if p is not None and records is None:
             return self.engine.law(weights.from_law(p, len(self.categories)))
-        return self.engine.law(weights.from_records(records, self.index))
+        if records is not None and p is None:
+            return self.engine.law(weights.from_records(records, self.index))
+        raise ParameterError("law takes either p or records=, one of them")
 
     @cached_property
     def digest(self) -> str:

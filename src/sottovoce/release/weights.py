@@ -15,6 +15,7 @@ import numpy as np
 from .. import _validate
 from ..errors import UserDataError
 from ..prior import Category
+from ..users import UsersLike
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -45,7 +46,7 @@ def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> 
     return sorted([(index[name], count) for name, count in counts.items()])
 
 
-def from_law(p: object, categories: int) -> Weights:
+def from_law(p: UsersLike, categories: int) -> Weights:
     """One user's distribution in floats as whole numbers."""
     rows = from_rows(p, categories)
     if rows.shape[0] != 1:
@@ -53,7 +54,7 @@ def from_law(p: object, categories: int) -> Weights:
     return list(zip(rows.indices.tolist(), rows.data.tolist(), strict=True))
 
 
-def from_rows(p: object, categories: int) -> sparse.csr_array[Any]:
+def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """Many users: counts stay counts, distributions in floats become whole numbers."""
     if _is_counts(p):
         rows = _validate.count_rows(p, categories)
@@ -75,6 +76,6 @@ def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
     return sparse.csr_array((counts, places, np.array([0, len(places)])), shape=(1, categories))
 
 
-def _is_counts(p: object) -> bool:
+def _is_counts(p: UsersLike) -> bool:
     dtype = getattr(p, "dtype", None)
     return dtype is not None and np.issubdtype(dtype, np.integer)

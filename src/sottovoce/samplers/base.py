@@ -20,6 +20,7 @@ from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import NotLinearError, ParameterError
 from ..prior import Prior
+from ..users import UsersLike
 from . import clip
 from .blocks import BLOCK_ENTRIES, Block
 from .measure import divergence_on_support
@@ -60,10 +61,10 @@ class Sampler(Protocol):
     def keeps_prior(self) -> bool:
         """Whether Q(q) = q: a user whose data equal the public data is released undistorted."""
 
-    def distribution(self, p: object) -> FloatArray:
+    def distribution(self, p: UsersLike) -> FloatArray:
         """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
 
-    def divergence(self, p: object, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
         """D_f(p‖Q(p)), one number per user (a scalar array for a vector).
 
         A private probability below 1e-250 counts as zero.
@@ -154,7 +155,7 @@ class ClipSampler:
         low, high = self.floor * (1 - rounding), self._a * self.floor * (1 + rounding)
         return bool(np.all((low <= q) & (q <= high)))
 
-    def distribution(self, p: object) -> FloatArray:
+    def distribution(self, p: UsersLike) -> FloatArray:
         """clip(p/r; c, e^ε·c) with r such that it sums to one."""
         rows = _validate.users(p, len(self.prior))
         x = clip.laws(rows, self.prior.probabilities, self.floor, self._a, self._total)
@@ -163,7 +164,7 @@ class ClipSampler:
     def _on_support(self, block: Block[np.float64]) -> FloatArray:
         return clip.on_support(block, self.floor, self._a, self._total)
 
-    def divergence(self, p: object, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
         """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
         rows = _validate.users(p, len(self.prior))
         if checked(f) == TV:
@@ -225,7 +226,7 @@ class KernelSampler:
         slack = KEPT + len(q) * np.finfo(np.float64).eps
         return bool(np.all(np.abs(self.kernel.apply(q) - q) <= slack * q))
 
-    def distribution(self, p: object) -> FloatArray:
+    def distribution(self, p: UsersLike) -> FloatArray:
         """pK."""
         rows = _validate.users(p, len(self.prior))
         out = np.empty(rows.shape)
@@ -234,7 +235,7 @@ class KernelSampler:
             out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
         return _like(p, out)
 
-    def divergence(self, p: object, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
         """D_f(p‖pK), evaluated on the user's own categories."""
         rows = _validate.users(p, len(self.prior))
         return _like(p, divergence_on_support(rows, checked(f), self.kernel.on_support, self._released))
@@ -266,8 +267,8 @@ def _describe(sampler: Sampler) -> str:
     return f"<{label(sampler)} on {len(sampler.prior)} categories, epsilon={sampler.epsilon:g}>"
 
 
-def _like(p: object, per_user: FloatArray) -> FloatArray:
+def _like(p: UsersLike, per_user: FloatArray) -> FloatArray:
     """Drop the user axis when the caller passed a single vector."""
     ndim: Any = getattr(p, "ndim", None)
-    single = np.ndim(p) == 1 if ndim is None else ndim == 1  # type: ignore[arg-type]
+    single = (np.asarray(p).ndim if ndim is None else ndim) == 1
     return per_user[0] if single else per_user

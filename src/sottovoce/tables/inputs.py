@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from ..prior import Prior
 from ..users import Users
 from .files import kind_of, prefix_errors, read_json
 from .frames import column_names, count_table
+from .options import AS_COUNTED, REFUSE_ALL, PriorOptions, ReadingOptions
 from .people import Recurring, recurring_columns
-from .read import build_prior, read_users
+from .read import priors_from, users_from
 from .tally import Categories, Tally, filled_groups, people, with_minimum_rows
 
 FORMAT = "sottovoce-prior"
@@ -47,10 +48,11 @@ def read_priors(
     by: str | None = None,
     user: str | None = None,
     wide: bool = False,
+    top_by: str | None = None,
     public: bool | None = None,
-    **options: Any,
+    options: PriorOptions = AS_COUNTED,
 ) -> PublicData:
-    """Priors from a file of public data; `options` are those of `build_prior`.
+    """Priors from a file of public data.
 
     A table with a column named `user`, or with any column whose values recur with several items, looks like
     histories of the users to be served, so its prior carries the mark, unless `public` says that they are
@@ -62,8 +64,9 @@ def read_priors(
             loaded = read_json(path)
             ready = isinstance(loaded, dict) and loaded.get("format") == FORMAT
             if isinstance(loaded, dict):
-                given = {**options, "count": count, "user": user, "wide": wide, "public": public}
-                smoothing = given.pop("smoothing", 0.0)
+                given = {"top": options.top, "top_by": top_by, **asdict(options)}
+                given |= {"count": count, "user": user, "wide": wide, "public": public}
+                smoothing = given.pop("smoothing")
                 _only_for_tables({**given, "smoothing": smoothing} if ready else given, ready)
                 if ready:
                     return _parsed(loaded, by)
@@ -72,14 +75,13 @@ def read_priors(
         looks_private = (user or "user").casefold() in {name.casefold() for name in columns}
         recurring = Recurring((), ())
         if wide:
-            items: Any = [name for name in columns if name not in (user or "user", by)]
+            items: str | list[str] = [name for name in columns if name not in (user or "user", by)]
             column, how = None, f"a wide table of {len(items)} categories"
         else:
             items, column = item, amount_column(columns, count, PUBLIC_AMOUNTS)
             how = f"amounts from column {column!r}" if column else "every row counts once"
             how = how if column else f"no column of amounts: {how}"
-        top_by = options.pop("top_by", None)
-        if top_by is not None and options.get("top") is None:
+        if top_by is not None and options.top is None:
             raise ParameterError("--top-by ranks the items for --top: say how many to keep")
         counted = count_table(path, item=items, weight=column, by=by, user=user, top_by=top_by)
         if wide:
@@ -91,8 +93,7 @@ def read_priors(
         if column is not None and column.casefold() == "probability" and count is None:
             _check_probabilities(counted, column)
         marked = not public if public is not None else looks_private
-        built = build_prior(counted, public=not marked, **options)
-        priors = built if isinstance(built, dict) else {"all": built}
+        priors = priors_from(counted, options, public=not marked)
         without = len(counted.groups) - len(priors)
         how += f"; {without} of {len(counted.groups)} groups left out: too few users" if without else ""
         return PublicData(priors, by, how + _said(recurring))
@@ -120,20 +121,19 @@ def read_user_groups(
     weight: str | None = None,
     by: str | None = None,
     wide: bool = False,
-    **options: Any,
+    options: ReadingOptions = REFUSE_ALL,
 ) -> tuple[dict[str, Users], str]:
-    """The users of every group from a file of histories, and how counted; `options` are of `read_users`."""
+    """The users of every group from a file of histories, and how counted."""
     path = Path(path)
     with prefix_errors(path):
         items, column, how = private_columns(
             column_names(path), user=user, item=item, weight=weight, by=by, wide=wide
         )
         counted = count_table(path, user=user, item=items, weight=column, by=by)
-        read = read_users(counted, prior=known if by is not None else known["all"], **options)
-        users = read if isinstance(read, dict) else {"all": read}
+        users = users_from(counted, known if by is not None else known["all"], options)
         if not any(len(group) for group in users.values()):
             raise TableError("no user has a usable record")
-    return users, how + _left_out(counted, users, options.get("minimum_rows", 0))
+    return users, how + _left_out(counted, users, options.minimum_rows)
 
 
 def _left_out(counted: Tally, users: Mapping[str, Users], minimum_rows: int) -> str:
@@ -203,9 +203,10 @@ def _check_probabilities(counted: Tally, column: str) -> None:
 def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
     grouped_by, marked, groups = (loaded.get(key) for key in ("by", "made_from_users", "groups"))
-    fits = isinstance(groups, dict) and groups and all(map(_is_unicode, groups))
-    named = set(groups or ()) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
-    if loaded.get("version") != 1 or type(marked) is not bool or not fits or not named:
+    if not isinstance(groups, dict) or not groups or not all(map(_is_unicode, groups)):
+        raise TableError("this is not a prior file of version 1")
+    named = set(groups) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
+    if loaded.get("version") != 1 or type(marked) is not bool or not named:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
         _validate.group_column(grouped_by)
@@ -213,7 +214,7 @@ def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
     priors = {}
-    for name, one in groups.items():  # type: ignore[union-attr]
+    for name, one in groups.items():
         if not isinstance(one, dict) or set(one) != {"categories", "probabilities"}:
             raise TableError("this is not a prior file of version 1")
         priors[name] = Prior(one["categories"], one["probabilities"], made_from_users=marked)

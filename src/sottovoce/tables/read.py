@@ -9,15 +9,63 @@ Both take a dataframe, a path, or a tally that was counted before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack, overload
 
-from .. import _validate
 from ..errors import ParameterError
 from ..prior import Prior
 from ..users import Users
 from . import tally
 from .frames import count_table
+from .options import PriorKeywords, PriorOptions, ReadingKeywords, ReadingOptions
 from .tally import Categories, Tally
+
+
+@overload
+def build_prior(
+    table: Tally, *, public: bool | None = None, **options: Unpack[PriorKeywords]
+) -> Prior | dict[str, Prior]: ...
+
+
+@overload
+def build_prior(
+    table: Any,
+    *,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: None = None,
+    user: str | None = None,
+    top_by: str | None = None,
+    public: bool | None = None,
+    **options: Unpack[PriorKeywords],
+) -> Prior: ...
+
+
+@overload
+def build_prior(
+    table: Any,
+    *,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: str,
+    user: str | None = None,
+    top_by: str | None = None,
+    public: bool | None = None,
+    **options: Unpack[PriorKeywords],
+) -> dict[str, Prior]: ...
+
+
+@overload
+def build_prior(
+    table: Any,
+    *,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: str | None,
+    user: str | None = None,
+    top_by: str | None = None,
+    public: bool | None = None,
+    **options: Unpack[PriorKeywords],
+) -> Prior | dict[str, Prior]: ...
 
 
 def build_prior(
@@ -61,28 +109,76 @@ def build_prior(
     >>> build_prior(frame, item="genre").probabilities.tolist()
     [0.75, 0.25]
     """
-    _validate.one_of(("rows", "users"), average=average)
-    for name, least in (("minimum_rows", minimum_rows), ("minimum_users", minimum_users)):
-        _validate.whole_at_least(0, **{name: least})
-    if top is not None:
-        _validate.whole_at_least(1, top=top)
-    elif top_by is not None:
+    options = PriorOptions(smoothing, top, other, minimum_rows, minimum_users, average)
+    if top is None and top_by is not None:
         raise ParameterError("top_by ranks the items for top=: say how many to keep")
     counted = _counted(table, item=item, weight=weight, by=by, user=user, top_by=top_by)
-    if counted.users is None and (average == "users" or minimum_users or minimum_rows):
+    priors = priors_from(counted, options, public=public)
+    return priors if counted.by is not None else priors["all"]
+
+
+def priors_from(counted: Tally, options: PriorOptions, *, public: bool | None) -> dict[str, Prior]:
+    """The priors of a tally by group; one, under "all", where there are no groups."""
+    if counted.users is None and (
+        options.average == "users" or options.minimum_users or options.minimum_rows
+    ):
         raise ParameterError(
             "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
         )
-    priors = tally.priors_of(
-        tally.with_minimum_rows(counted, minimum_rows),
-        smoothing=smoothing,
-        top=top,
-        other=other,
-        minimum_users=minimum_users,
-        average=average,
+    return tally.priors_of(
+        tally.with_minimum_rows(counted, options.minimum_rows),
+        smoothing=options.smoothing,
+        top=options.top,
+        other=options.other,
+        minimum_users=options.minimum_users,
+        average=options.average,
         made_from_users=counted.users is not None if public is None else not public,
     )
-    return priors if counted.by is not None else priors["all"]
+
+
+@overload
+def read_users(
+    table: Tally, *, prior: Categories | Mapping[str, Categories], **options: Unpack[ReadingKeywords]
+) -> Users | dict[str, Users]: ...
+
+
+@overload
+def read_users(
+    table: Any,
+    *,
+    prior: Categories,
+    user: str,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: None = None,
+    **options: Unpack[ReadingKeywords],
+) -> Users: ...
+
+
+@overload
+def read_users(
+    table: Any,
+    *,
+    prior: Categories | Mapping[str, Categories],
+    user: str,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: str,
+    **options: Unpack[ReadingKeywords],
+) -> dict[str, Users]: ...
+
+
+@overload
+def read_users(
+    table: Any,
+    *,
+    prior: Categories | Mapping[str, Categories],
+    user: str,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: str | None,
+    **options: Unpack[ReadingKeywords],
+) -> Users | dict[str, Users]: ...
 
 
 def read_users(
@@ -122,25 +218,33 @@ def read_users(
     >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    _validate.one_of(("error", "drop", "other"), unknown=unknown)
-    _validate.one_of(("error", "skip"), empty=empty)
-    _validate.one_of(("error", "drop"), unknown_groups=unknown_groups)
-    _validate.one_of(("error", "allow"), several_groups=several_groups)
-    _validate.whole_at_least(0, minimum_rows=minimum_rows)
+    options = ReadingOptions(unknown, other, empty, unknown_groups, several_groups, minimum_rows)
     counted = _counted(table, item=item, weight=weight, by=by, user=user)
+    found = users_from(counted, prior, options)
+    return found if counted.by is not None else found["all"]
+
+
+def users_from(
+    counted: Tally, prior: Categories | Mapping[str, Categories], options: ReadingOptions
+) -> dict[str, Users]:
+    """The users of a tally by group; under "all" where there are no groups."""
     if counted.users is None:
         raise ParameterError("read_users needs the column of the user: user=")
-    counted = tally.with_minimum_rows(counted, minimum_rows)
-    grouped = isinstance(prior, Mapping)
-    if grouped and counted.by is None:
-        raise ParameterError("a prior per group needs the group column: by=")
-    known: Mapping[str, Any] = prior if grouped else dict.fromkeys(counted.groups, prior)  # type: ignore[assignment]
+    counted = tally.with_minimum_rows(counted, options.minimum_rows)
+    if isinstance(prior, Mapping):
+        if counted.by is None:
+            raise ParameterError("a prior per group needs the group column: by=")
+        known = prior
+    else:
+        known = dict.fromkeys(counted.groups, prior)
     filled = tally.filled_groups(counted)
-    tally.check_groups(filled, known, unknown_groups)
-    tally.check_one_group(tally.in_several_groups(counted), tally.people(counted), counted.by, several_groups)
+    tally.check_groups(filled, known, options.unknown_groups)
+    tally.check_one_group(
+        tally.in_several_groups(counted), tally.people(counted), counted.by, options.several_groups
+    )
     there = set(filled)
     found = {
-        name: tally.users_of(counted, g, known[name], unknown=unknown, other=other)
+        name: tally.users_of(counted, g, known[name], unknown=options.unknown, other=options.other)
         for g, name in enumerate(counted.groups)
         if name in known and name in there
     }
@@ -149,11 +253,11 @@ def read_users(
         sum(users.refused for users in found.values()),
         sum(map(len, found.values())),
         int(counted.rows.sum()),
-        unknown=unknown,
-        empty=empty,
+        unknown=options.unknown,
+        empty=options.empty,
         same_kind=type(counted.items[0]) is type(next(iter(known.values())).categories[0]),
     )
-    return found if counted.by is not None else found["all"]
+    return found
 
 
 def _counted(table: Any, **columns: Any) -> Tally:

@@ -123,22 +123,22 @@ class _Reader:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
                 start_new_session=True,  # Ctrl-C in a terminal goes to the asking process alone
             )
-        if process is None:
+        if process is None or process.stdin is None or process.stdout is None:
             raise ReaderError("its reader did not start")
-        self._process = process
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._output, selectors.EVENT_READ)
 
     @property
     def _output(self) -> int:
-        return self._process.stdout.fileno()  # type: ignore[union-attr]
+        return self._stdout.fileno()
 
     def send(self, request: dict[str, Any]) -> None:
         """Send a request."""
         view = memoryview(json.dumps(request).encode() + b"\n")
         try:
             while view:
-                view = view[os.write(self._process.stdin.fileno(), view) :]  # type: ignore[union-attr]
+                view = view[os.write(self._stdin.fileno(), view) :]
         except BrokenPipeError:
             raise _Gone(self._process.wait()) from None
 
@@ -180,8 +180,8 @@ class _Reader:
     def let_go(self) -> None:
         """Close the pipes; without them the process ends by itself."""
         self._selector.close()
-        for pipe in (self._process.stdin, self._process.stdout):
-            pipe.close()  # type: ignore[union-attr]
+        for pipe in (self._stdin, self._stdout):
+            pipe.close()
 
     def forget(self) -> None:
         """After a fork: leave the process to whoever started it."""

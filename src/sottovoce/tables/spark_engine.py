@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import _validate
 from .._validate import FloatArray
 from ..errors import TableError
 from ..users import Users
 from . import tally
 from .cells import check_sum
 from .frames import Columns, counted_frame, to_tally
+from .options import REFUSE_ALL, ReadingOptions
 from .spark_session import translate_errors
 
 CELLS = 1 << 18
@@ -36,38 +36,33 @@ Found = list[tuple[str, int, Any]]
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table becomes users: the options of `read_users`."""
+    """How a table becomes users: its columns, what they are read against, and the options."""
 
     columns: Columns
-    known: Mapping[str, Any]
-    unknown: str = "error"
-    other: str = "other"
-    empty: str = "error"
-    unknown_groups: str = "error"
-    several_groups: str = "error"
-    minimum_rows: int = 0
+    known: Mapping[str, tally.Categories]
+    options: ReadingOptions = REFUSE_ALL
     as_text: bool = False
 
     def __post_init__(self) -> None:
-        _validate.one_of(("error", "drop", "other"), unknown=self.unknown)
-        _validate.one_of(("error", "skip"), empty=self.empty)
-        _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
-        _validate.one_of(("error", "allow"), several_groups=self.several_groups)
-        _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
-        if self.unknown == "other":
+        if self.options.unknown == "other":
             for one in self.known.values():
-                tally.other_category(one, self.other)
+                tally.other_category(one, self.options.other)
 
     def users(self, cells: Any) -> tuple[dict[str, Users], Found]:
         """The users of a batch by group, in a worker, and what the driver has to know of them all."""
+        options = self.options
         counted = to_tally(cells, self.columns, as_text=self.as_text)
-        if np.bincount(counted.user, counted.rows).max() < self.minimum_rows:
+        if np.bincount(counted.user, counted.rows).max() < options.minimum_rows:
             return {}, []
-        counted = tally.with_minimum_rows(counted, self.minimum_rows)
+        counted = tally.with_minimum_rows(counted, options.minimum_rows)
         several = [float(tally.in_several_groups(counted)), float(tally.people(counted))]
         users = {
             name: tally.users_of(
-                counted, counted.groups.index(name), self.known[name], unknown=self.unknown, other=self.other
+                counted,
+                counted.groups.index(name),
+                self.known[name],
+                unknown=options.unknown,
+                other=options.other,
             )
             for name in tally.filled_groups(counted)
             if name in self.known
@@ -130,7 +125,7 @@ def _check_cells(cells: Any, reading: Reading) -> int:
             raise TableError(f"column {name!r} has {gone} missing values")
     if "group" in keys:
         there = [str(row[0]) for row in cells.select("key_group").distinct().collect()]
-        tally.check_groups(there, reading.known, reading.unknown_groups)
+        tally.check_groups(there, reading.known, reading.options.unknown_groups)
     return int(total)
 
 
@@ -177,9 +172,10 @@ def check_left_out(found: Mapping[tuple[str, int], Mapping[str, Any]], reading: 
     counters = [row["values"] for (_, what), row in found.items() if what == LEFT_OUT]
     dropped, refused, people = (int(sum(one[i] for one in counters)) for i in range(3))
     several = [row["values"] for (_, what), row in found.items() if what == SEVERAL]
+    options = reading.options
     for in_several, everybody in several:
-        tally.check_one_group(int(in_several), int(everybody), reading.columns.by, reading.several_groups)
-    tally.check_left_out(dropped, refused, people, rows, unknown=reading.unknown, empty=reading.empty)
+        tally.check_one_group(int(in_several), int(everybody), reading.columns.by, options.several_groups)
+    tally.check_left_out(dropped, refused, people, rows, unknown=options.unknown, empty=options.empty)
     if not people:
         raise TableError("no user has a usable record")
     return people
