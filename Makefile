@@ -18,7 +18,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-spark test-browser lint format bench figures docs lock clean
+.PHONY: help demo test test-full test-spark test-browser test-matrix coverage lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,14 @@ test: $(READY) ## the whole test suite at its everyday size
 test-full: $(READY) ## the same with every promise at its stated size
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark and not browser"
 
+# The folder on PYTHONPATH lets the readers of tables save what they ran before they end.
+coverage: $(READY) ## branch coverage of src, the command line and the readers of tables included
+	@rm -rf build/coverage && mkdir -p build/coverage
+	COVERAGE_FILE=$(CURDIR)/build/coverage/data PYTHONPATH=$(CURDIR)/tests/support/measuring \
+	  $(BIN)/python -m coverage run -m pytest -n 2 -m "not full and not spark and not browser"
+	@COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage combine --quiet build/coverage
+	COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage report
+
 # pyspark is the one package without a wheel: the pinned setuptools of locks/dev.txt builds it.
 $(SPARK): $(READY) locks/spark.txt
 	@java -version >/dev/null 2>&1 || { echo "Spark needs Java 17: install a Java runtime first"; exit 1; }
@@ -58,8 +66,41 @@ test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/tables/test_spark.py
 
-lint: $(READY) ## ruff, mypy and the order of the rooms
+# The oldest and the newest Python found, and the oldest with the lowest numpy, scipy and polars; each has its own place.
+# MATRIX_TESTS=tests/release runs a part. The lowest versions are not those of locks/dev.txt, which test_supply asks for.
+MATRIX := build/matrix
+PYTHONS := 3.11 3.12 3.13 3.14
+FOUND = $(strip $(foreach version,$(PYTHONS),$(shell python$(version) -c '' 2>/dev/null && echo $(version))))
+MATRIX_TESTS ?=
+
+$(MATRIX)/lowest/.ready: pyproject.toml locks/lowest.txt
+	@python$(firstword $(FOUND)) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/lowest.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(MATRIX)/%/.ready: pyproject.toml locks/dev.txt
+	@python$* -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/dev.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PRECIOUS: $(MATRIX)/%/.ready
+matrix-%: $(MATRIX)/%/.ready
+	$(MATRIX)/$*/bin/python -m pytest -n 2 -m "not full and not spark and not browser" \
+	  $(if $(filter lowest,$*),--ignore tests/test_supply.py) $(MATRIX_TESTS)
+
+test-matrix: ## the tests on the oldest and newest Python here, and with the lowest numpy, scipy, polars
+	@for version in $(filter-out $(FOUND),$(PYTHONS)); do echo "Python $$version is not on this machine: SKIPPED"; done
+	@test -n "$(FOUND)" || { echo "none of Python $(PYTHONS) is on this machine"; exit 1; }
+	$(MAKE) $(addprefix matrix-,$(sort $(firstword $(FOUND)) $(lastword $(FOUND))) lowest)
+
+lint: $(READY) ## ruff, mypy, spelling and the order of the rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/codespell
+
+hooks: $(READY) ## run the checks of make lint before each commit
+	$(BIN)/pre-commit install
 
 format: $(READY) ## let ruff rewrite the files
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
@@ -97,8 +138,13 @@ lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgr
 	done
 	@$(COMPILE) pyproject.toml --extra docs -c $(LOCKER)/all.txt \
 	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/docs.txt
+	@$(PYTHON) -c 'import re, tomllib; told = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  named = told["dependencies"] + told["optional-dependencies"]["tables"]; \
+	  print(*(line.replace(">=", "==") for line in named if re.match("numpy|scipy|polars", line)), sep="\n")' > $(LOCKER)/lowest.in
+	@cp $(LOCKER)/dev.txt $(LOCKER)/lowest.txt
+	@$(COMPILE) pyproject.toml $(LOCKER)/build.in $(LOCKER)/lowest.in --extra dev -o $(LOCKER)/lowest.txt >/dev/null
 	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
-	@for need in dev spark browser docs; do \
+	@for need in dev spark browser docs lowest; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
 	done
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sottovoce as sv
+from sottovoce import errors
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
 
@@ -126,7 +127,22 @@ def test_records() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_every_error_is_a_value_error() -> None:
-    for error in (sv.ParameterError, sv.PriorError, sv.UserDataError, sv.NotLinearError, sv.TableError):
-        assert issubclass(error, sv.SottovoceError)
-        assert issubclass(error, ValueError)
+ERRORS = [value for value in vars(errors).values() if isinstance(value, type)]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_every_error_is_a_value_error(error: type) -> None:
+    assert issubclass(error, sv.SottovoceError)
+    assert issubclass(error, ValueError)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_every_error_is_public_and_in_the_list(error: type) -> None:
+    assert getattr(sv, error.__name__) is error
+    assert error.__name__ in sv.__all__
+    assert re.search(rf"\b{error.__name__}\b", errors.__doc__ or "")
+
+
+def test_every_public_error_is_looked_at() -> None:
+    public = {name for name in sv.__all__ if name.endswith("Error")}
+    assert public == {error.__name__ for error in ERRORS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
-NEEDS = ("dev", "spark", "browser", "docs")  # these share one environment; locks/lock.txt has its own
+NEEDS = ("dev", "spark", "browser", "docs")  # these share one environment; each lock of APART has its own
+APART = ("lock", "lowest")
+LOWEST = ("numpy", "scipy", "polars")  # what locks/lowest.txt holds at the lowest version that is supported
 FILES = {
     name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("Makefile", "pyproject.toml", *(f"locks/{need}.txt" for need in (*NEEDS, "lock")))
+    for name in ("Makefile", "pyproject.toml", *(f"locks/{need}.txt" for need in (*NEEDS, *APART)))
 }
 LOCK_FILES = sorted(name for name in FILES if name.startswith("locks/"))
 
@@ -74,11 +77,21 @@ def read_locks(files: Mapping[str, str]) -> tuple[dict[str, dict[str, Requiremen
                 faults.append(f"{file}: {line} is not an exact version with sha256 hashes")
                 continue
             name = canonicalize_name(pin.name)
-            before = [lock[name] for lock in locks.values() if name in lock]
-            if any(one.marker is None or version(one) != version(pin) for one in before):
+            others = [lock for other, lock in locks.items() if "locks/lowest.txt" not in (file, other)]
+            before = [lock[name] for lock in others if name in lock]
+            if name in locks[file] or any(
+                one.marker is None or version(one) != version(pin) for one in before
+            ):
                 faults.append(f"{file}: {name} is pinned twice")
             locks[file][name] = pin
     return locks, faults
+
+
+def without(project: dict[str, Any], extras: Collection[str]) -> dict[str, Any]:
+    """The project as if it did not have these extras."""
+    needs = project["project"]["optional-dependencies"]
+    kept = {name: lines for name, lines in needs.items() if name not in extras}
+    return {**project, "project": {**project["project"], "optional-dependencies": kept}}
 
 
 def requirement_faults(project: dict[str, Any], pinned: Mapping[str, Requirement]) -> Iterator[str]:
@@ -97,6 +110,16 @@ def requirement_faults(project: dict[str, Any], pinned: Mapping[str, Requirement
     for requirement in build:
         if not re.fullmatch(r"==[^*,]+", str(requirement.specifier)):
             yield f"{requirement} builds the package and is not pinned"
+
+
+def lowest_faults(project: dict[str, Any], lowest: Mapping[str, Requirement]) -> Iterator[str]:
+    """The lowest versions are those that pyproject.toml names."""
+    lines = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["tables"]]
+    named = {requirement.name: requirement for requirement in map(Requirement, lines)}
+    for name in LOWEST:
+        floor = re.fullmatch(r">=([\d.]+)", str(named[name].specifier))
+        if floor is None or name not in lowest or Version(version(lowest[name])) != Version(floor[1]):
+            yield f"locks/lowest.txt does not hold the lowest version of {named[name]}"
 
 
 def makefile_faults(text: str) -> Iterator[str]:
@@ -128,8 +151,13 @@ def supply_faults(files: Mapping[str, str], installed: Installed) -> list[str]:
     for file, text in files.items():
         for what, pattern in ELSEWHERE.items():
             faults += [f"{file} holds {what}: {found}" for found in pattern.findall(text)]
+    project = tomllib.loads(files["pyproject.toml"])
+    lowest = locks.pop("locks/lowest.txt")
     pinned = {name: pin for lock in locks.values() for name, pin in lock.items()}
-    faults += requirement_faults(tomllib.loads(files["pyproject.toml"]), pinned)
+    for these in (pinned, lowest):
+        optional = set() if these is pinned else {"spark", "browser", "docs"}
+        faults += requirement_faults(without(project, optional), these)
+    faults += lowest_faults(project, lowest)
     faults += makefile_faults(files["Makefile"])
     faults += installed_faults(locks, installed)
     return faults
@@ -144,8 +172,15 @@ def test_every_lock_is_looked_at() -> None:
 
 
 def test_make_installs_again_when_a_lock_changes() -> None:
-    stamps = {f"$({need.upper()})": need for need in ("spark", "browser", "docs")}
-    stamps |= {"$(READY)": "dev", "$(LOCKER)/.ready": "lock"}
+    stamps = {
+        "$(READY)": "dev",
+        "$(SPARK)": "spark",
+        "$(BROWSER)": "browser",
+        "$(DOCS)": "docs",
+        "$(LOCKER)/.ready": "lock",
+        "$(MATRIX)/lowest/.ready": "lowest",
+        "$(MATRIX)/%/.ready": "dev",
+    }
     for stamp, need in stamps.items():
         assert re.search(rf"^{re.escape(stamp)}:.* locks/{need}\.txt", FILES["Makefile"], re.MULTILINE), stamp
 
@@ -167,6 +202,16 @@ PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
     ("locks/browser.txt", r"playwright==\S+", "numpy==2.0.0", "numpy is pinned twice"),
     ("locks/docs.txt", r"mkdocstrings==.*\n(?:    --hash.*\n?)+", "", "mkdocstrings.* is not in the locks"),
     ("locks/docs.txt", r"mkdocs==\S+", "numpy==2.0.0", "numpy is pinned twice"),
+    ("locks/lowest.txt", r"polars==1\.32\.0", "polars==1.33.0", "does not hold the lowest version of polars"),
+    ("locks/lowest.txt", r"numpy==.*\n(?:    --hash.*\n)+", "", "the lowest version of numpy>=2.0"),
+    (
+        "locks/lowest.txt",
+        r"(scipy==\S+) \\\n(?:    --hash.*\n)+",
+        r"\1\n",
+        "scipy==.* is not an exact version",
+    ),
+    ("locks/lowest.txt", r"polars==\S+", "numpy==2.0.0", "numpy is pinned twice"),
+    ("pyproject.toml", r"\"scipy>=1.13\"", '"scipy>=1.14"', "the lowest version of scipy>=1.14"),
     ("Makefile", r"-r locks/dev\.txt", "-i simple -r locks/dev.txt", "Makefile holds an index option"),
     ("Makefile", r"-r locks/dev\.txt", "-r /opt/dev.txt", "Makefile holds a path of one machine"),
     ("Makefile", r"-r locks/dev\.txt", "'numpy'", "installs something without a hash"),

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from .tables.read import build_prior, read_users
     from .tables.tally import Tally
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CHI2",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from command import check_refused, run, write
+from typer.main import get_command
 
 import sottovoce as sv
+from sottovoce.cli.main import app
 from sottovoce.demo import GROUPS, demo_comparison, demo_data
 
 
@@ -101,13 +104,37 @@ def test_design_card(demo: Path) -> None:
     assert "paper's bound" in people.stdout
 
 
-def test_help_has_examples_for_every_command() -> None:
-    assert run("--help").returncode == 0
-    for command in ("prior", "compare", "design", "demo"):
-        done = run(command, "--help")
-        assert done.returncode == 0
-        assert "Examples" in done.stdout
-        assert f"sottovoce {command}" in done.stdout
+def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every command below a group, with its help; the groups themselves too."""
+    for name, command in group.commands.items():
+        yield (*path, name), command.help or ""
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+
+
+COMMANDS = dict(commands(get_command(app)))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_has_examples_for_every_command(path: tuple[str, ...]) -> None:
+    done = run(*path, "--help")
+    assert done.returncode == 0
+    if any(other[:-1] == path for other in COMMANDS):  # a group: its help leads to its commands
+        assert all(other[-1] in done.stdout for other in COMMANDS if other[:-1] == path)
+        return
+    assert "Examples" in done.stdout
+    examples = COMMANDS[path].partition("Examples:")[2].split("\n")
+    shown = [line.strip() for line in examples if line.strip()]
+    assert any(line.startswith(f"sottovoce {' '.join(path)}") for line in shown)
+    assert f"sottovoce {' '.join(path)}" in done.stdout
+
+
+def test_help_names_every_command() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert ("ledger", "grant") in COMMANDS
+    for name, *below in COMMANDS:
+        assert below or re.search(rf"^\W*{name}\b", done.stdout, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(

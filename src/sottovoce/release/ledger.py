@@ -55,7 +55,7 @@ class Ledger:
         whoever has the file can test a guess. What it cannot notice: database *and* witness rolled back
         together.
 
-    Make one, once, with `Ledger.create(path, budget=4)`; use it with `Ledger.open(path)`, which makes none.
+    Make one, once, with `Ledger.create(path, budget=4)`; use it with `Ledger.open(path)`.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -242,8 +242,7 @@ class Ledger:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         found = self._positions(asked, epoch, users)
-        missing = [i for i, position in enumerate(found) if position is None]
-        if missing:
+        if missing := [i for i, position in enumerate(found) if position is None]:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
             rows = [(users[i], asked.mechanism.index[one]) for i, one in zip(missing, drawn, strict=True)]
@@ -273,8 +272,6 @@ class Ledger:
     def close(self) -> None:
         """Close the database."""
         self._store.close()
-
-    # --- inside ------------------------------------------------------------------------------
 
     def _money(self, epoch: int) -> dict[str, int]:
         return ledger_entries.bounds(self._budget, self._lifetime, epoch)

@@ -211,4 +211,5 @@ def _forget_all() -> None:
         _idle.pop().forget()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_forget_all)
