@@ -195,9 +195,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.book.grant(user, more, epoch)
         self.seen.add(epoch)
         self.answers = {  # what is paid and not drawn stays paid
-            key: answer
-            for key, answer in self.answers.items()
-            if key[:2] != (user, epoch) or answer is None
+            key: answer for key, answer in self.answers.items() if key[:2] != (user, epoch) or answer is None
         }
 
     @rule()
