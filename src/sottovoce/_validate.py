@@ -8,6 +8,7 @@ that could be a coordinate of somebody's data.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,6 +34,8 @@ FLOAT32_TOLERANCE = 1e-5
 
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 NEVER_GROUPS = ("user", "item", "weight", "count")
 """Names of columns that are never groups, wherever groups are made, saved, loaded or released."""
@@ -107,6 +110,11 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
     if value not in choices:
         raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {_short(value)}")
     return str(value)
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is text that can be written to a file: half a surrogate pair is not."""
+    return isinstance(value, str) and not _HALF_PAIR.search(value)
 
 
 def group_column(by: object, *others: str | None) -> str:

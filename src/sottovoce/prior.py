@@ -273,7 +273,7 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         raise PriorError(f"categories must be all strings or all integers, got {found}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
-    if kinds == {str} and any("\ud800" <= letter <= "\udfff" for letter in set("".join(map(str, listed)))):
+    if kinds == {str} and not _validate.is_text("".join(map(str, listed))):
         raise PriorError(
             "categories must be text that can be written to a file: half a surrogate pair is not"
         )

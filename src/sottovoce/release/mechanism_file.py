@@ -234,16 +234,11 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
         raise MechanismFileError(f"{source} must name its categories by strings or by integers")
     if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
         raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
-    if type(values[0]) is str and not all(map(_is_unicode, values)):
+    if type(values[0]) is str and not _validate.is_text("".join(values)):
         raise MechanismFileError(f"{source} names a category by something that is not text")
     if len(set(values)) != len(values):
         raise MechanismFileError(f"{source} names a category twice")
     return tuple(values)
-
-
-def _is_unicode(name: str) -> bool:
-    """Half a surrogate pair cannot be written to a file again."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _is_label(value: object) -> bool:

@@ -203,7 +203,7 @@ def _check_probabilities(counted: Tally, column: str) -> None:
 def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
     grouped_by, marked, groups = (loaded.get(key) for key in ("by", "made_from_users", "groups"))
-    if not isinstance(groups, dict) or not groups or not all(map(_is_unicode, groups)):
+    if not isinstance(groups, dict) or not groups or not all(map(_validate.is_text, groups)):
         raise TableError("this is not a prior file of version 1")
     named = set(groups) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
     if loaded.get("version") != 1 or type(marked) is not bool or not named:
@@ -219,11 +219,6 @@ def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
             raise TableError("this is not a prior file of version 1")
         priors[name] = Prior(one["categories"], one["probabilities"], made_from_users=marked)
     return PublicData(priors, grouped_by, f"a prior file ({loaded.get('how')})")
-
-
-def _is_unicode(name: str) -> bool:
-    """Half a surrogate pair cannot be written to a file again."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:
@@ -245,7 +240,7 @@ def _from_object(loaded: dict[str, Any], by: str | None, smoothing: float) -> di
         raise TableError("with --by the object must be {group: {category: amount}}")
     if by is None and grouped:
         raise TableError("the object holds groups: say --by with the name of the group column")
-    if not all(map(_is_unicode, loaded)):
+    if not all(map(_validate.is_text, loaded)):
         raise TableError("the object has names that are no text")
     if by is None:
         return {"all": Prior.from_counts(loaded, smoothing=smoothing)}
