@@ -251,7 +251,11 @@ def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> 
     )
     assert accepted.returncode == 0, accepted.stderr
     assert sv.load(tmp_path / "m.json").prior_from_users
-    released = run("release", tmp_path / "m.json", members, "-o", tmp_path / "r.csv")
+    release = ["release", tmp_path / "m.json", members, "-o", tmp_path / "r.csv"]
+    check_refused(run(*release), "(for an experiment: --accept-prior-from-users)")
+    assert not (tmp_path / "r.csv").exists()
+    released = run(*release, "--accept-prior-from-users")
+    assert released.returncode == 0
     assert words in released.stderr
     public = run("prior", members, "--user", "user", "--public", "-o", tmp_path / "q.json")
     assert words not in public.stderr
