@@ -196,8 +196,12 @@ def test_release_refuses_the_users_own_prior_and_writes_for_its_owner_alone(
         assert path.stat().st_mode & 0o077 == 0, path.name
     marked = sv.Prior.from_counts(shares, made_from_users=True)
     admitted = sv.certify(sv.kernel_clip(marked, 1.0), accept_prior_from_users=True)
+    with pytest.raises(sv.PriorError, match="accept_prior_from_users=True"):
+        spark.release(frame, admitted, str(tmp_path / "more"), **named)
+    assert not (tmp_path / "more").exists()
     with pytest.warns(UserWarning, match="made from the very users it serves"):
-        assert spark.release(frame, admitted, str(tmp_path / "more"), **named) == 60
+        people = spark.release(frame, admitted, str(tmp_path / "more"), **named, accept_prior_from_users=True)
+    assert people == 60
 
 
 @pytest.mark.parametrize(
