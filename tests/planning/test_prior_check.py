@@ -70,7 +70,7 @@ def test_the_users_own_average_is_recognised_also_rounded_to_six_digits(count: i
         assert verdict(average(users, 6), users) is True
 
 
-@pytest.mark.parametrize(("count", "share"), [(200, 0.9), (2000, 0.75), (2000, 0.5)])
+@pytest.mark.parametrize(("count", "share"), [(200, 0.9), (2000, 0.75), (2000, 0.5), (700, 0.5)])
 def test_the_average_of_a_subset_or_a_first_batch_is_recognised(count: int, share: float) -> None:
     """Three quarters are closer than chance allows; half are within the sharp chance of 2,000 users."""
     caught = 0

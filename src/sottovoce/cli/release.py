@@ -254,20 +254,19 @@ def _draw(
     work: _Release,
     interruptions: Interruptions,
     book: Ledger | None = None,
-    epoch: str | None = None,
+    epoch: str = "",
     exhausted: str = "error",
 ) -> None:
     """Fill the rows, batch by batch; with a ledger everybody is charged first, in one commit."""
     asked = {} if book is None else work.requests()
     kept = {name: np.arange(len(users)) for name, users in work.groups.items()}
     if book is not None:
-        meant = book.epoch_meant(epoch)
-        if not book.knows(meant):
-            shown = f"epoch {meant!r}" if meant else "the epoch without a name"
+        if not book.knows(epoch):
+            shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if book.lifetime is None else ", as far as the lifetime allows"
             print_note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
         with working("charging"), interruptions.held_back():
-            work.receipt = book.charge(list(asked.values()), epoch=meant, exhausted=exhausted)
+            work.receipt = book.charge(list(asked.values()), epoch=epoch, exhausted=exhausted)
         kept = dict(zip(asked, work.receipt.kept, strict=True))
         print_note(_said(work.receipt))
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
@@ -279,7 +278,7 @@ def _draw(
                 answers = (
                     work.mechanisms[name].release_many(users.p[part])
                     if book is None
-                    else book.answers(asked[name], meant, part)
+                    else book.answers(asked[name], epoch, part)
                 )
                 work.add(name, [users.ids[i] for i in part.tolist()], list(answers))
                 progress.advance(task, len(part))

@@ -109,7 +109,7 @@ class EpochTotal:
 
 
 def one_form(users: Sequence[Category]) -> tuple[str, ...]:
-    """The users' names in the form that budgets are kept under; refused names are counted, never shown."""
+    """The users' names in the form that budgets are kept under; a refused name is never shown."""
     if isinstance(users, str | bytes):
         raise ParameterError("users must be a sequence of names, got a single one")
     names = tuple(map(user_name, users))

@@ -14,7 +14,7 @@ from pathlib import Path
 from .files import collecting, scan_table
 from .frames import ask_reader
 
-ROWS = 1_000_000
+ROWS = 200_000
 """Rows that are looked at, evenly over the file."""
 MOST_GROUPS = 100
 """Values of a column that may be groups; more are people."""
@@ -42,9 +42,10 @@ def recurring(path: Path, item: str, others: Sequence[str], every: int) -> dict[
     import polars as pl
 
     kinds: dict[str, list[str]] = {"people": [], "groups": []}
-    table = scan_table(path)
+    rows = scan_table(path).select(item, *others)
     if every > 1:
-        table = table.with_row_index("row number").filter(pl.col("row number") % every == 0)
+        rows = rows.with_row_index("row number").filter(pl.col("row number") % every == 0)
+    table = rows.collect(**collecting(path)).lazy()  # the file is scanned once, whatever it has of columns
     for name in others:
         pairs = table.select(pl.col(name).alias("value"), pl.col(item).alias("item")).drop_nulls()
         facts = (
@@ -58,7 +59,7 @@ def recurring(path: Path, item: str, others: Sequence[str], every: int) -> dict[
                 pl.col("rows").sum().alias("rows"),
             )
         )
-        found = facts.collect(**collecting(path)).row(0, named=True)
+        found = facts.collect().row(0, named=True)
         if found["pairs"] > found["values"] > 1 and found["items"] < found["rows"]:
             full = found["pairs"] == found["values"] * found["items"] and found["counts"] == 1
             crossed = full and found["values"] <= MOST_GROUPS
