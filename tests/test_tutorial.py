@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from command import run
 
 import sottovoce as sv
 
@@ -29,8 +28,7 @@ def test_the_tutorial_runs_from_its_first_line_to_its_last(
         for line in block.strip().splitlines():
             program, *arguments = shlex.split(line)
             assert program == "sottovoce"
-            command = [sys.executable, "-m", "sottovoce", *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = run(*arguments)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert pl.read_csv("comparison.csv").height == 3 * 3 * len(sv.SAMPLERS)
     assert pl.read_csv("reports.csv").height == 2000

@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+
+WARM = Path(__file__).with_name("warm.py")
 
 
 def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sottovoce", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    """Run a command, as a copy of a process that has its libraries imported where that changes nothing."""
+    texts = list(map(str, arguments))
+    if not hasattr(os, "fork") or "COVERAGE_FILE" in os.environ or _environment() != _first_environment():
+        command = [sys.executable, "-m", "sottovoce", *texts]
+        return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
+        request = {"arguments": texts, "cwd": os.fspath(cwd or Path.cwd())}
+        code = _ask({**request, "stdout": stdout.name, "stderr": stderr.name})
+        return subprocess.CompletedProcess(texts, code, stdout.read(), stderr.read())
+
+
+def _environment() -> dict[str, str]:
+    """What a command would inherit; pytest says there which test is running."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+@cache
+def _first_environment() -> dict[str, str]:
+    """What the process that forks has inherited."""
+    return _environment()
+
+
+@cache
+def _warm() -> subprocess.Popen[str]:
+    command = [sys.executable, str(WARM)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_first_environment()
+    )
+
+
+def _ask(request: dict[str, object]) -> int:
+    process = _warm()
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("unreachable: both are pipes")
+    process.stdin.write(json.dumps(request) + "\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
 
 
 def write(folder: Path, name: str, text: str) -> Path:

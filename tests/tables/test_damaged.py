@@ -21,6 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import check_refused, run
 
 import sottovoce as sv
 from sottovoce.tables import header, inputs, reading, unpack
@@ -28,21 +29,9 @@ from sottovoce.tables import header, inputs, reading, unpack
 HEADER = "is the first line of the table a header?"
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sottovoce", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-
-
-def check_refused(done: subprocess.CompletedProcess[str], message: str) -> None:
-    assert done.returncode == 2, (done.returncode, done.stderr)
-    assert done.stdout == ""
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def parquet(user: str | None = None, **options: Any) -> bytes:

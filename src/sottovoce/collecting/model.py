@@ -132,14 +132,8 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
 
 def model_prior(mechanism: Mechanism) -> FloatArray:
     """The prior of a mechanism, from its integer weights, in the order of its categories."""
-    engine, total = mechanism.engine, 1 << mechanism.bits
-    if isinstance(engine, KernelEngine):
-        q = np.empty(len(engine.order))
-        q[np.array(engine.order, dtype=np.intp)] = np.array(engine.kernel.prior, dtype=np.int64) / total
-        return q
-    if isinstance(engine, BoxEngine | ResponseEngine):
-        return np.array(engine.prior, dtype=np.int64) / total
-    raise AssertionError("unreachable: a mechanism has one of these engines")
+    weights: FloatArray = np.array(mechanism.engine.prior_weights(), dtype=np.int64) / (1 << mechanism.bits)
+    return weights
 
 
 def _of_mechanism(mechanism: Mechanism) -> Model:

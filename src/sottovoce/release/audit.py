@@ -91,8 +91,7 @@ def _extremes(mechanism: Mechanism) -> list[int]:
     n = len(mechanism.categories)
     if n <= ALL_ROWS:
         return list(range(n))
-    engine: Any = mechanism.engine
-    order = engine.order if hasattr(engine, "order") else sorted(range(n), key=engine.prior.__getitem__)
+    order = sorted(range(n), key=mechanism.engine.prior_weights().__getitem__)
     others = np.random.default_rng().choice(n, size=8, replace=False).tolist()
     return list(dict.fromkeys([*(order[i] for i in (0, 1, n // 2, n - 2, n - 1)), *others]))
 

@@ -7,17 +7,18 @@ user's data are, and can state its law as exact fractions. There is no float in 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
+from .document import Fields, whole_texts
 from .exact import Box, certified_box, check_prior_weights, exact_clip, whole_numbers
 from .spread import Spread
 from .weights import Weights
@@ -34,6 +35,10 @@ WALKED = 256
 class Engine(Protocol):
     """Something that turns a user's whole numbers and some uniform words into a position."""
 
+    kind: ClassVar[str]
+    """What a mechanism file calls it."""
+    own_fields: ClassVar[frozenset[str]]
+    """What its mechanism file has besides the fields of every document."""
     linear: ClassVar[bool]
     """Whether one random record of the user is all that is looked at."""
 
@@ -59,14 +64,23 @@ class Engine(Protocol):
     def law(self, weights: Weights) -> list[Fraction]:
         """The exact probability of every category."""
 
+    def prior_weights(self) -> Sequence[int]:
+        """The prior in whole units, in the order of the categories."""
+
     def fields(self) -> dict[str, Any]:
         """Its integers as plain values for a mechanism file."""
+
+    @classmethod
+    def read(cls, fields: Fields, ratio: Fraction) -> Self:
+        """What `fields` wrote, read again; the certificate is not checked yet."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoxEngine:
     """Clip samplers: the exact clip of the user's whole numbers into the box, drawn with one word."""
 
+    kind: ClassVar[str] = "box"
+    own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low"})
     linear: ClassVar[bool] = False
     box: Box
     prior: tuple[int, ...]
@@ -179,16 +193,23 @@ class BoxEngine:
             units[place] = weight
         return [Fraction(unit, self.box.total) for unit in units]
 
+    def prior_weights(self) -> Sequence[int]:
+        """As they are stored."""
+        return self.prior
+
     def fields(self) -> dict[str, Any]:
         """Prior and floor, in the order of the categories."""
-        return {"kind": "box", "prior": texts(self.prior), "low": texts(self.box.low)}
+        return {"prior": whole_texts(self.prior), "low": whole_texts(self.box.low)}
+
+    @classmethod
+    def read(cls, fields: Fields, ratio: Fraction) -> Self:
+        """The box above the floor, and the prior."""
+        prior, low = fields.wholes("prior"), fields.wholes("low")
+        if ratio < 1:
+            raise CertificateError("the ratio A must be at least 1")
+        return cls(certified_box(low, ratio, 1 << fields.bits), prior)
 
 
 def only_fields(value: Any) -> dict[str, Any]:
     """The state to pickle: the fields of a frozen value, without what it has cached."""
     return {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def texts(values: Iterable[int]) -> list[str]:
-    """Whole numbers as decimal strings: 2^62 does not fit the numbers of every JSON reader."""
-    return [str(value) for value in values]

@@ -1,17 +1,33 @@
-"""The document behind a mechanism file: its canonical form and its digest.
+"""The document behind a mechanism file: its fields, its canonical form and its digest.
 
-The digest is the SHA-256 of the document without its digest, as JSON with sorted keys, no spaces, in ASCII.
+`COMMON` are the fields of every document; each engine names, writes and reads the fields of its own kind. The
+digest is the SHA-256 of the document without its digest, as JSON with sorted keys, no spaces, in ASCII.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ..errors import MechanismFileError
+
 FORMAT = "sottovoce-mechanism"
 VERSION = 1
+COMMON = frozenset({
+    "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
+    "keeps_prior", "prior_digest", "digest",
+})  # fmt: skip
+"""What every document has."""
+MARK = "prior_from_users"
+"""What a document has besides if its prior was made from the users it serves; then it is true."""
+
+_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+_RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
 
 
 def digest_of(plain: dict[str, Any]) -> str:
@@ -23,3 +39,54 @@ def digest_of(plain: dict[str, Any]) -> str:
 def fraction_text(value: Fraction) -> str:
     """A fraction as "numerator/denominator"."""
     return f"{value.numerator}/{value.denominator}"
+
+
+def whole_texts(values: Iterable[int]) -> list[str]:
+    """Whole numbers as decimal strings: 2^62 does not fit the numbers of every JSON reader."""
+    return [str(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of a document that nobody has checked yet; each is refused if it is not right."""
+
+    plain: Mapping[str, Any]
+    source: str
+    size: int  # how many categories it has
+    bits: int
+
+    def wholes(self, name: str) -> tuple[int, ...]:
+        """One whole number up to 2^bits for each category."""
+        values = self.plain[name]
+        if not isinstance(values, list) or len(values) != self.size:
+            raise MechanismFileError(f"{self.source} does not have one weight per category")
+        return self._wholes(values)
+
+    def whole(self, name: str) -> int:
+        """A single whole number."""
+        return self._wholes([self.plain[name]])[0]
+
+    def _wholes(self, values: list[Any]) -> tuple[int, ...]:
+        if not all(isinstance(value, str) and _WHOLE.fullmatch(value) for value in values):
+            raise MechanismFileError(
+                f"{self.source} has a weight that is not a whole number of at most 20 digits"
+            )
+        wholes = tuple(map(int, values))
+        if max(wholes) > 1 << self.bits:
+            raise MechanismFileError(f"{self.source} has a weight above 2^{self.bits}")
+        return wholes
+
+    def places(self, name: str) -> tuple[int, ...]:
+        """Positions of categories."""
+        values = self.plain[name]
+        if not isinstance(values, list) or not all(type(v) is int and 0 <= v < self.size for v in values):
+            raise MechanismFileError(f"{self.source} names a category that is not there")
+        return tuple(values)
+
+
+def read_fraction(value: object, source: str) -> Fraction:
+    """A fraction of a document, or a refusal."""
+    match = _RATIO.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[2]) == 0:
+        raise MechanismFileError(f"{source} does not state epsilon and the ratio as whole fractions")
+    return Fraction(int(match[1]), int(match[2]))

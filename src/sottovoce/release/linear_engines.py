@@ -6,71 +6,31 @@ Privacy rests on the row alone; the record only decides what is released. There 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ..errors import CertificateError
-from ..samplers.blocks import blocks
-from .box_engine import IntegerArray, only_fields, texts
+from .box_engine import IntegerArray, only_fields
+from .document import Fields, whole_texts
 from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, whole_numbers
+from .records import choose_record, choose_records, record_law, shifted_product
 from .weights import Weights
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 
-def choose_record(weights: Weights, word: int, bits: int) -> int:
-    """The position of one of the user's records: record number ⌊word·K/2^bits⌋ of K."""
-    number = word * sum([weight for _, weight in weights]) >> bits
-    for place, weight in weights:
-        number -= weight
-        if number < 0:
-            return place
-    raise AssertionError("unreachable: a record number is below the number of records")
-
-
-def choose_records(rows: sparse.csr_array[Any], word: IntegerArray, bits: int) -> IntegerArray:
-    """The same for every row."""
-    if rows.nnz == rows.shape[0]:  # no row is empty, so each has one category: nothing to choose
-        return rows.indices.astype(np.int64)
-    out = np.empty(rows.shape[0], dtype=np.int64)
-    for block in blocks(rows):
-        reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
-        number = shifted_product(word[block.rows], reached[:, -1], bits)
-        at = np.count_nonzero(reached <= number[:, None], axis=1)
-        out[block.rows] = block.columns[np.arange(len(at)), at]
-    return out
-
-
-def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
-    """The exact probability with which each of the user's categories is chosen."""
-    size, out, reached, known = sum(weight for _, weight in weights), [], 0, 0
-    for place, weight in weights:
-        reached += weight
-        upto = -(-(reached << bits) // size)
-        out.append((place, Fraction(upto - known, 1 << bits)))
-        known = upto
-    return out
-
-
-def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray:
-    """⌊x·y/2^bits⌋ for 0 ≤ x < 2^bits ≤ 2^62 and 0 ≤ y < 2^62, in 31-bit halves so that nothing overflows."""
-    half = np.int64((1 << 31) - 1)
-    x = x << np.int64(62 - bits)  # now ⌊x·y/2^62⌋
-    x1, x0, y1, y0 = x >> 31, x & half, y >> 31, y & half
-    middle = x1 * y0 + ((x0 * y0) >> 31)
-    product: IntegerArray = x1 * y1 + ((middle + x0 * y1) >> 31)
-    return product
-
-
 @dataclass(frozen=True, eq=False)
 class KernelEngine:
     """The paper's kernel: choose a record, then draw its row with two more words, in O(log n)."""
 
+    kind: ClassVar[str] = "kernel"
+    own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low", "own", "order"})
     linear: ClassVar[bool] = True
     kernel: IntegerKernel
     order: tuple[int, ...]
@@ -164,16 +124,31 @@ class KernelEngine:
         """The mixture of the rows of the user's records."""
         return _mixture(self, weights, self.bits)
 
+    def prior_weights(self) -> Sequence[int]:
+        """Put back from ascending order."""
+        weights = [0] * len(self.order)
+        for place, weight in zip(self.order, self.kernel.prior, strict=True):
+            weights[place] = weight
+        return weights
+
     def fields(self) -> dict[str, Any]:
         """The vectors in ascending order of the prior, and that order."""
         units = {"prior": self.kernel.prior, "low": self.kernel.low, "own": self.kernel.own}
-        return {"kind": "kernel", "order": list(self.order)} | {key: texts(v) for key, v in units.items()}
+        return {"order": list(self.order)} | {key: whole_texts(v) for key, v in units.items()}
+
+    @classmethod
+    def read(cls, fields: Fields, ratio: Fraction) -> Self:
+        """The three vectors and their order."""
+        prior, low, own = (fields.wholes(name) for name in ("prior", "low", "own"))
+        return cls(IntegerKernel(prior, low, own, 1 << fields.bits), fields.places("order"), fields.bits)
 
 
 @dataclass(frozen=True, eq=False)
 class ResponseEngine:
     """Randomized response on the kept positions: choose a record, then one word, in O(1)."""
 
+    kind: ClassVar[str] = "response"
+    own_fields: ClassVar[frozenset[str]] = frozenset({"kept", "own", "other", "prior"})
     linear: ClassVar[bool] = True
     kept: tuple[int, ...]
     own: int
@@ -258,11 +233,20 @@ class ResponseEngine:
         """The mixture of the rows of the user's records."""
         return _mixture(self, weights, self.bits)
 
+    def prior_weights(self) -> Sequence[int]:
+        """As they are stored."""
+        return self.prior
+
     def fields(self) -> dict[str, Any]:
         """The kept positions and the two weights."""
-        own, other = texts([self.own, self.other])
-        prior = texts(self.prior)
-        return {"kind": "response", "kept": list(self.kept), "own": own, "other": other, "prior": prior}
+        own, other = whole_texts([self.own, self.other])
+        return {"kept": list(self.kept), "own": own, "other": other, "prior": whole_texts(self.prior)}
+
+    @classmethod
+    def read(cls, fields: Fields, ratio: Fraction) -> Self:
+        """The kept positions, the two weights and the prior."""
+        own, other, prior = fields.whole("own"), fields.whole("other"), fields.wholes("prior")
+        return cls(fields.places("kept"), own, other, fields.size, prior, fields.bits)
 
 
 def _mixture(engine: KernelEngine | ResponseEngine, weights: Weights, bits: int) -> list[Fraction]:

@@ -25,7 +25,7 @@ from ..prior import Category
 from ..users import UsersLike
 from . import randomness, weights
 from .box_engine import BoxEngine, Engine, only_fields
-from .document import FORMAT, VERSION, digest_of, fraction_text
+from .document import FORMAT, MARK, VERSION, digest_of, fraction_text
 from .exact import BITS, exp_below
 from .linear_engines import KernelEngine, ResponseEngine
 
@@ -172,7 +172,8 @@ class Mechanism:
             "bits": self.bits,
             "keeps_prior": self.keeps_prior,
             "prior_digest": self.prior_digest,
-            **({"prior_from_users": True} if self.prior_from_users else {}),  # said only where it is so
+            **({MARK: True} if self.prior_from_users else {}),  # false is never written
+            "kind": self.engine.kind,
             **self.engine.fields(),
         }
 

@@ -12,29 +12,17 @@ from typing import Any
 
 from .. import _validate
 from .._atomic import write_whole
-from ..errors import CertificateError, MechanismFileError, ParameterError
+from ..errors import MechanismFileError, ParameterError
 from ..prior import LARGEST_INTEGER, Category
-from .box_engine import BoxEngine
-from .document import FORMAT, VERSION, digest_of
-from .exact import BITS, IntegerKernel, certified_box
+from .document import COMMON, FORMAT, MARK, VERSION, Fields, digest_of, read_fraction
+from .exact import BITS
 from .justified_text import read_justified
-from .linear_engines import KernelEngine, ResponseEngine
-from .mechanism import Mechanism
+from .mechanism import ENGINES, Mechanism
 from .policy import Policy
 
 GROUPS = "sottovoce-mechanisms"
-_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
-_RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_FIELDS = {
-    "box": {"prior", "low"},
-    "kernel": {"prior", "low", "own", "order"},
-    "response": {"kept", "own", "other", "prior"},
-}
-_COMMON = {
-    "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
-    "keeps_prior", "prior_digest", "digest",
-}  # fmt: skip
+_ENGINES = {engine.kind: engine for engine in ENGINES}
 
 
 @dataclass(frozen=True)
@@ -143,11 +131,11 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if plain.get("version") != VERSION or plain.get("bits") != BITS:
         raise MechanismFileError(f"{source} has an unknown version: this library reads version {VERSION}")
     kind = plain.get("kind")
-    marked = plain.get("prior_from_users") is True  # false is never written: one mechanism, one document
-    mark = {"prior_from_users"} if marked else set()
-    if not isinstance(kind, str) or kind not in _FIELDS or set(plain) != _COMMON | _FIELDS[kind] | mark:
+    engine = _ENGINES.get(kind) if isinstance(kind, str) else None
+    marked = plain.get(MARK) is True  # false is never written: one mechanism, one document
+    if engine is None or set(plain) != COMMON | engine.own_fields | ({MARK} if marked else set()):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
-    names, epsilon = _names(plain["categories"], source, rules), _ratio(plain["epsilon"], source)
+    names, epsilon = _names(plain["categories"], source, rules), read_fraction(plain["epsilon"], source)
     limit = rules.max_epsilon
     if not 0 < epsilon <= 100 or (limit is not None and epsilon > Fraction(limit)):
         raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {limit or 100}")
@@ -161,7 +149,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
-    ratio = _ratio(plain["ratio"], source)
+    ratio = read_fraction(plain["ratio"], source)
     if marked and rules.require_public_prior:
         raise MechanismFileError(
             f"{source} says that its prior was made from the users it serves; the policy wants a "
@@ -173,7 +161,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         categories=names,
         epsilon=epsilon,
         ratio=ratio,
-        engine=_engine(plain, ratio, len(names), source),
+        engine=engine.read(Fields(plain, source, len(names), BITS), ratio),
         keeps_prior=plain["keeps_prior"],
         prior_digest=plain["prior_digest"],
         prior_from_users=marked,
@@ -181,46 +169,6 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if mechanism.digest != found:  # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it
         raise MechanismFileError(f"{source} is not written in the canonical way")
     return mechanism
-
-
-def _engine(plain: dict[str, Any], ratio: Fraction, size: int, source: str) -> Any:
-    if plain["kind"] == "response":
-        kept = _places(plain["kept"], size, source)
-        units = _wholes([plain["own"], plain["other"]], 2, source)
-        return ResponseEngine(kept, units[0], units[1], size, _wholes(plain["prior"], size, source), BITS)
-    prior, low = _wholes(plain["prior"], size, source), _wholes(plain["low"], size, source)
-    if plain["kind"] == "box":
-        if ratio < 1:
-            raise CertificateError("the ratio A must be at least 1")
-        return BoxEngine(certified_box(low, ratio, 1 << BITS), prior)
-    own = _wholes(plain["own"], size, source)
-    return KernelEngine(
-        IntegerKernel(prior, low, own, 1 << BITS), _places(plain["order"], size, source), BITS
-    )
-
-
-def _ratio(value: object, source: str) -> Fraction:
-    match = _RATIO.fullmatch(value) if isinstance(value, str) else None
-    if match is None or int(match[2]) == 0:
-        raise MechanismFileError(f"{source} does not state epsilon and the ratio as whole fractions")
-    return Fraction(int(match[1]), int(match[2]))
-
-
-def _wholes(values: object, size: int, source: str) -> tuple[int, ...]:
-    if not isinstance(values, list) or len(values) != size:
-        raise MechanismFileError(f"{source} does not have one weight per category")
-    if not all(isinstance(value, str) and _WHOLE.fullmatch(value) for value in values):
-        raise MechanismFileError(f"{source} has a weight that is not a whole number of at most 20 digits")
-    wholes = tuple(map(int, values))
-    if max(wholes) > 1 << BITS:
-        raise MechanismFileError(f"{source} has a weight above 2^{BITS}")
-    return wholes
-
-
-def _places(values: object, size: int, source: str) -> tuple[int, ...]:
-    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < size for v in values):
-        raise MechanismFileError(f"{source} names a category that is not there")
-    return tuple(values)
 
 
 def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:

@@ -1,0 +1,47 @@
+"""A process that has imported the command line, and forks one process for every command that a test runs.
+
+A command spends most of its time on importing. Here the libraries are imported once; each command is still a
+process of its own, with its own exit code, folder and output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> int:
+    """Run commands, a request a line; in the process of a command, return its exit code."""
+    import polars  # noqa: F401
+    import pyarrow.compute  # noqa: F401
+
+    import sottovoce.cli.main  # noqa: F401
+
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            return command(**json.loads(line))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    return 0
+
+
+def command(arguments: list[str], cwd: str, stdout: str, stderr: str) -> int:
+    """Run one command with its output in two files."""
+    os.chdir(cwd)
+    places = [os.devnull, stdout, stderr]
+    for number, place in enumerate(places):
+        opened = os.open(place, os.O_RDWR)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115  (the one it had belongs to the tests)
+    sys.argv = ["sottovoce", *arguments]
+    from sottovoce.__main__ import main as run
+
+    run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
