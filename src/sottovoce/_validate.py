@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -130,6 +131,26 @@ def group_column(by: object, *others: str | None) -> str:
             f"users and amounts never are"
         )
     return by
+
+
+def places(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice: str) -> list[int]:
+    """Where each of a user's records stands among the categories; of unknown ones how many, never which."""
+    if isinstance(records, str | bytes | Mapping):
+        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
+    try:
+        found = [index.get(record, -1) for record in records]
+    except TypeError:
+        found = None
+    if found is None:
+        raise UserDataError(f"records must be categories of the {whose}: some are not even names")
+    if not found:
+        raise UserDataError("records must not be empty")
+    unknown = found.count(-1)
+    if unknown:
+        raise UserDataError(
+            f"records must be categories of the {whose}: {unknown} of {len(found)} are not; {advice}"
+        )
+    return found
 
 
 def users(p: object, categories: int) -> sparse.csr_array[np.float64]:

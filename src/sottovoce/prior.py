@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import _validate
 from ._validate import FloatArray, IntArray
-from .errors import PriorError, UserDataError
+from .errors import PriorError
 
 Category: TypeAlias = str | int
 
@@ -191,25 +191,8 @@ class Prior:
         Raises
             UserDataError: a record is in no category (how many, never which), or there is none.
         """
-        known = self.index
-        if isinstance(records, str):
-            raise UserDataError("records must be a list of categories, got a single string")
-        try:
-            found = [known.get(record, -1) for record in records]
-        except TypeError:
-            found = None
-        if found is None:
-            raise UserDataError("records must be a list of categories; some are not even names")
-        if not found:
-            raise UserDataError("records must not be empty")
-        where = np.asarray(found, dtype=np.intp)
-        unknown = int(np.count_nonzero(where < 0))
-        if unknown:
-            raise UserDataError(
-                f"records must be categories of the prior: {unknown} of {len(found)} are not; "
-                f"drop them, or add the category to the prior"
-            )
-        return where
+        advice = "drop them, or add the category to the prior"
+        return np.asarray(_validate.places(records, self.index, "prior", advice), dtype=np.intp)
 
     def frequencies(self, records: Iterable[Category]) -> FloatArray:
         """One user's p: the share of their records in each category.

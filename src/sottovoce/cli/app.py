@@ -59,6 +59,14 @@ Wide = Annotated[
         "--wide", help="A row per user and a column per category; all columns but user and group count."
     ),
 ]
+User = Annotated[str, typer.Option(help="Column of the user.")]
+Weight = Annotated[
+    str | None, typer.Option(help="Column of the users' weights; default weight or count if there.")
+]
+Unknown = Annotated[
+    str, typer.Option(help="Items that the prior does not know: error, drop their rows, or other.")
+]
+UnknownGroups = Annotated[str, typer.Option(help="Groups of users that have no prior: error, or drop them.")]
 Other = Annotated[str, typer.Option(help="The category of --unknown other.")]
 MinimumRows = Annotated[
     int, typer.Option(help="Leave out users with fewer rows in the whole table (all groups together).")

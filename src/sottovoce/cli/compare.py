@@ -31,6 +31,10 @@ from .app import (
     PriorFile,
     RowsOutput,
     Smoothing,
+    Unknown,
+    UnknownGroups,
+    User,
+    Weight,
     Wide,
     app,
 )
@@ -77,24 +81,17 @@ def compare_command(
             "--divergence", "-d", help="tv, kl, …, alpha:order=2, hockey-stick:gamma=2; default tv."
         ),
     ] = None,
-    user: Annotated[str, typer.Option(help="Column of the user.")] = "user",
+    user: User = "user",
     item: Item = "item",
-    weight: Annotated[
-        str | None,
-        typer.Option(help="Column of weights in the users file; default weight or count if there."),
-    ] = None,
+    weight: Weight = None,
     count: Count = None,
     by: By = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
-    unknown: Annotated[
-        str, typer.Option(help="Items that the prior does not know: error, drop their rows, or other.")
-    ] = "error",
+    unknown: Unknown = "error",
     other: Other = "other",
     empty: Annotated[str, typer.Option(help="Users with no usable record: error, or skip them.")] = "error",
-    unknown_groups: Annotated[
-        str, typer.Option(help="Groups of users that have no prior: error, or drop them.")
-    ] = "error",
+    unknown_groups: UnknownGroups = "error",
     minimum_rows: MinimumRows = 0,
     output: RowsOutput = None,
     engine: Annotated[

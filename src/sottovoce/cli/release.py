@@ -28,9 +28,14 @@ from ..users import Users
 from .app import (
     Digest,
     Force,
+    Item,
     MaxEpsilon,
     MechanismPath,
     Other,
+    Unknown,
+    UnknownGroups,
+    User,
+    Weight,
     Wide,
     app,
 )
@@ -53,11 +58,9 @@ def release(
         Path,
         typer.Option("--output", "-o", help="Where to write (.csv, .parquet or .json), whole or not at all."),
     ],
-    user: Annotated[str, typer.Option(help="Column of the user.")] = "user",
-    item: Annotated[str, typer.Option(help="Column of the category.")] = "item",
-    weight: Annotated[
-        str | None, typer.Option(help="Column of weights; default weight or count if there.")
-    ] = None,
+    user: User = "user",
+    item: Item = "item",
+    weight: Weight = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -65,14 +68,9 @@ def release(
         ),
     ] = None,
     wide: Wide = False,
-    unknown: Annotated[
-        str,
-        typer.Option(help="Items that the mechanism does not know: error, drop their rows, or other."),
-    ] = "error",
+    unknown: Unknown = "error",
     other: Other = "other",
-    unknown_groups: Annotated[
-        str, typer.Option(help="Groups of users that have no mechanism: error, or drop them.")
-    ] = "error",
+    unknown_groups: UnknownGroups = "error",
     several_groups: Annotated[
         str,
         typer.Option(help="Users with several groups: error, or allow, which publishes the set of them."),

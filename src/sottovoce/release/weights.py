@@ -29,21 +29,8 @@ Weights: TypeAlias = list[tuple[int, int]]
 
 def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> Weights:
     """Count one user's records. Unknown ones are refused: how many, never which."""
-    if isinstance(records, str | bytes | Mapping):
-        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
-    try:
-        counts = Counter(records)
-    except TypeError:
-        raise UserDataError("records must be categories of the mechanism: some are not even names") from None
-    if not counts:
-        raise UserDataError("records must not be empty")
-    unknown = sum([count for name, count in counts.items() if name not in index])
-    if unknown:
-        raise UserDataError(
-            f"records must be categories of the mechanism: {unknown} of {counts.total()} are not; "
-            f"drop them before releasing"
-        )
-    return sorted([(index[name], count) for name, count in counts.items()])
+    places = _validate.places(records, index, "mechanism", "drop them before releasing")
+    return sorted(Counter(places).items())
 
 
 def from_law(p: UsersLike, categories: int) -> Weights:
