@@ -25,7 +25,9 @@ def real_path(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def write_whole(content: str | bytes, path: Path, mode: int = 0o666, *, replace: bool = True) -> None:
+def write_whole(
+    content: str | bytes | memoryview, path: Path, mode: int = 0o666, *, replace: bool = True
+) -> None:
     """Write to a neighbour, flush it to the disk, then rename: the file is there whole or not at all.
 
     `mode` is what the file may be at most: the user's umask applies to a new file, and a file that is

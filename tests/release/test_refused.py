@@ -224,7 +224,7 @@ def test_a_failure_after_the_charge_says_what_it_cost(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "write_rows", full)
+    monkeypatch.setattr(files, "write_columns", full)
     arguments = [
         "release",
         "m.json",
@@ -329,11 +329,11 @@ _WRITES = """
 import os, signal, sys
 from sottovoce.cli import main as cli
 from sottovoce.tables import files
-real = files.write_rows
+real = files.write_columns
 def interrupted(*arguments, **options):
     real(*arguments, **options)
     os.kill(os.getpid(), int(os.environ["NUMBER"]))
-files.write_rows = interrupted
+files.write_columns = interrupted
 sys.argv = ["sottovoce", *sys.argv[1:]]
 cli.run()
 """

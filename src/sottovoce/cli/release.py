@@ -189,12 +189,13 @@ def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], ac
 
 @dataclass
 class _Release:
-    """What is to be released, and the rows that have come out."""
+    """What is to be released, and the columns that have come out, part by part."""
 
     mechanisms: dict[str, Mechanism]
     groups: dict[str, Users]
     names: tuple[str, str | None, str]
-    rows: list[dict[str, object]] = field(default_factory=list)
+    parts: list[dict[str, object]] = field(default_factory=list)
+    count: int = 0
     receipt: Receipt | None = None
     written: bool = False
 
@@ -203,9 +204,13 @@ class _Release:
         mechanism = self.mechanisms[group]
         place = {by: group} if by else {}
         about = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
-        self.rows += [
-            {user: one, **place, item: answer, **about} for one, answer in zip(who, answers, strict=True)
-        ]
+        self.parts.append({user: who, **place, item: answers, **about})
+        self.count += len(answers)
+
+    def table(self) -> list[dict[str, object]]:
+        """All parts; where nobody was released, one without rows."""
+        user, by, item = self.names
+        return self.parts or [{name: [] for name in (user, by, item, "epsilon", "mechanism") if name}]
 
     def requests(self) -> dict[str, Request]:
         grouped = self.names[1] is not None
@@ -228,13 +233,13 @@ def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
         try:
             _draw(work, interruptions, **charging)
             with interruptions.held_back():
-                files.write_rows(work.rows, output, replace=force)
+                files.write_columns(work.table(), output, replace=force)
                 work.written = True
         except KeyboardInterrupt:
             interruptions.ignore()  # a second one must not take the last line away
             done = f"nothing was written, {work.spent()}"
             if work.written:
-                done = f"{len(work.rows):,} releases had been written into {output} already"
+                done = f"{work.count:,} releases had been written into {output} already"
             print_note(f"interrupted: {done}")
             raise typer.Exit(130) from None
         except FileExistsError:
@@ -245,7 +250,7 @@ def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
             if work.receipt is None:
                 raise
             raise type(problem)(f"{problem}; {work.spent()}") from None
-    print_note(f"{len(work.rows):,} releases, one category for each user and group, into {output}")
+    print_note(f"{work.count:,} releases, one category for each user and group, into {output}")
 
 
 def _draw(

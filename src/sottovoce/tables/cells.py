@@ -6,6 +6,7 @@ form, so this is the one place where missing names, odd types and bad amounts ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,7 +43,8 @@ def tally_of(
     coded = {key: _codes(cells[f"key_{key}"], name, rows, as_text) for key, name in keys.items()}
     nothing = np.zeros(len(rows), dtype=np.intp)
     group, user, item = (coded[key][1] if key in coded else nothing for key in KEYS)
-    order = np.lexsort((item, user, group))
+    sizes = [len(coded[key][0]) if key in coded else 1 for key in KEYS]
+    order = _order([group, user, item], sizes)
     return Tally(
         groups=tuple(map(str, coded["group"][0])) if "group" in coded else ("all",),
         users=coded["user"][0] if "user" in coded else None,
@@ -56,6 +58,24 @@ def tally_of(
         by=keys.get("group"),
         long=long,
     )
+
+
+def _order(codes: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
+    """The order of the cells by their codes, the first code first; no two cells have the same codes.
+
+    Codes and the cell's own number are packed into one whole number where 63 bits are enough: sorting numbers
+    is several times as fast as sorting by several keys.
+    """
+    number = np.arange(len(codes[0]))
+    bits = len(number).bit_length()
+    if math.prod(sizes) << bits > 1 << 63:
+        return np.lexsort(tuple(reversed(codes)))
+    packed = codes[0]
+    for code, size in zip(codes[1:], sizes[1:], strict=True):
+        packed = packed * size + code
+    packed = (packed << bits) | number
+    packed.sort()
+    return packed & ((1 << bits) - 1)
 
 
 def _array(column: Any) -> Any:

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,10 +192,29 @@ def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, rep
         return
     import polars as pl
 
-    table = pl.DataFrame(rows, infer_schema_length=None)
+    _write_frame(pl.DataFrame(rows, infer_schema_length=None), path, mode, replace=replace)
+
+
+def write_columns(
+    parts: Sequence[Mapping[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True
+) -> None:
+    """Write one table made of parts below each other, each a mapping of columns to values or to one value."""
+    import polars as pl
+
+    frames = [pl.DataFrame(part) for part in parts]
+    # A name may be a number in one part and text in another.
+    mixed = [name for name in frames[0].columns if len({frame.schema[name] for frame in frames}) > 1]
+    table = pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in frames])
+    if path.suffix.lower() == ".json":
+        write_whole(json.dumps(table.to_dicts(), indent=1) + "\n", path, mode, replace=replace)
+    else:
+        _write_frame(table, path, mode, replace=replace)
+
+
+def _write_frame(table: pl.DataFrame, path: Path, mode: int, *, replace: bool) -> None:
     buffer = io.BytesIO()
-    if kind == ".parquet":
+    if path.suffix.lower() == ".parquet":
         table.write_parquet(buffer)
     else:
         table.write_csv(buffer)
-    write_whole(buffer.getvalue(), path, mode, replace=replace)
+    write_whole(buffer.getbuffer(), path, mode, replace=replace)

@@ -132,7 +132,7 @@ def priors_of(
         person, amount = tally.user[cells], tally.amount[cells]
         used = (position >= 0) & (amount > 0)
         person, amount, position = person[used], amount[used], position[used]
-        people, person = np.unique(person, return_inverse=True)
+        people, person = _numbered(person)
         if len(people) == 0 or (tally.users is not None and len(people) < minimum_users):
             continue
         if average == "users":  # every user weighs the same, as one record spread over their items
@@ -172,10 +172,12 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     """
     index = known.index
     cells = tally.cells(g)
-    rows, amount = tally.rows[cells], tally.amount[cells]
-    people, person = np.unique(tally.user[cells], return_inverse=True)
-    met, where = np.unique(tally.item[cells], return_inverse=True)
-    position = np.array([index.get(tally.items[i], -1) for i in met], dtype=np.intp)[where]
+    rows, amount, item = tally.rows[cells], tally.amount[cells], tally.item[cells]
+    people, person = _numbered(tally.user[cells])
+    place = np.full(len(tally.items), -1, dtype=np.intp)
+    for i in np.flatnonzero(np.bincount(item, minlength=len(tally.items))).tolist():
+        place[i] = index.get(tally.items[i], -1)
+    position = place[item]
     strange = int(rows[position < 0].sum())
     if unknown == "other":
         position[position < 0] = other_category(known, other)
@@ -191,6 +193,13 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     ids = () if tally.users is None else tuple(tally.users[people[usable]].tolist())
     dropped, moved = (0, strange) if unknown == "other" else (strange, 0)
     return Users(ids, p, known.categories, dropped, len(people) - len(ids), moved, totals)
+
+
+def _numbered(ascending: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values of an ascending array, and the number of each entry's value among them."""
+    first = np.ones(len(ascending), dtype=bool)
+    first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[first], np.cumsum(first) - 1
 
 
 def other_category(known: Categories, other: str) -> int:
