@@ -241,7 +241,9 @@ class Ledger:
     def answers(self, asked: Request, epoch: str, which: IntArray) -> list[Category]:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
-        found = self._positions(asked, epoch, users)
+        with self._store.reading() as database:
+            ledger_entries.ask_about(database, users, *asked.kind)
+        found = self._positions(len(users), epoch)
         if missing := [i for i, position in enumerate(found) if position is None]:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
@@ -251,7 +253,7 @@ class Ledger:
                 number = ledger_entries.epoch_number(database, epoch)
                 ledger_entries.enter_answers(database, rows, kind, number)
                 self._store.count_commit()
-            found = self._positions(asked, epoch, users)
+            found = self._positions(len(users), epoch)
         self._store.testify()  # a store from before these answers must not be able to draw again
         if any(position is None or position == NOBODY for position in found):
             raise LedgerError(f"an answer vanished from {self.path}; nothing is released")
@@ -279,11 +281,10 @@ class Ledger:
     def _hash(self, name: str) -> bytes:
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self._key, digest_size=16).digest()
 
-    def _positions(self, asked: Request, epoch: str, users: list[bytes]) -> list[int | None]:
+    def _positions(self, users: int, epoch: str) -> list[int | None]:
+        """What the store has for the users that were asked about last."""
         with self._store.reading() as database:
-            kind = ledger_entries.kind_number(database, *asked.kind)
-            number = ledger_entries.epoch_number(database, epoch)
-            return ledger_entries.positions(database, users, kind, number)
+            return ledger_entries.positions(database, users, ledger_entries.epoch_number(database, epoch))
 
     def _refuse(self, lacking: int, keys: list[list[bytes]], costs: list[int], epoch: int) -> None:
         """Say how many users lack budget; for a single user, how much there is."""

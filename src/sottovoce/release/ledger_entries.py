@@ -56,8 +56,15 @@ def new_kind(database: sqlite3.Connection, mechanism: str, group: str) -> int:
 
 def ask(database: sqlite3.Connection, users: Sequence[bytes], kind: int, cost: int) -> None:
     """Put users beside what is there to be asked about already."""
-    rows = sorted((user, kind, cost, place) for place, user in enumerate(users))
+    order = sorted(range(len(users)), key=users.__getitem__)  # a table is filled fastest in its own order
+    rows = ((users[place], kind, cost, place) for place in order)
     database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?)", rows)
+
+
+def ask_about(database: sqlite3.Connection, users: Sequence[bytes], mechanism: str, group: str) -> None:
+    """Ask about these users and nobody else; nothing is to be paid."""
+    clear(database)
+    ask(database, users, kind_number(database, mechanism, group), 0)
 
 
 def clear(database: sqlite3.Connection) -> None:
@@ -117,15 +124,11 @@ def pay(database: sqlite3.Connection, epoch: int) -> None:
     database.execute(f"INSERT INTO answers SELECT user, :epoch, kind, NULL FROM ({paying})", {"epoch": epoch})
 
 
-def positions(
-    database: sqlite3.Connection, users: Sequence[bytes], kind: int, epoch: int
-) -> list[int | None]:
-    """The answer of every user, None where it is paid and not drawn yet, NOBODY where nothing was paid."""
-    clear(database)
-    ask(database, users, kind, 0)
+def positions(database: sqlite3.Connection, users: int, epoch: int) -> list[int | None]:
+    """The answer of every user asked about; None where it is paid and not drawn yet, NOBODY if not paid."""
     sql = """SELECT asked.place, answers.position, answers.user IS NULL FROM asked
         LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = ? AND answers.kind = asked.kind"""
-    found: list[int | None] = [NOBODY] * len(users)
+    found: list[int | None] = [NOBODY] * users
     for place, position, unpaid in database.execute(sql, (epoch,)):
         found[place] = NOBODY if unpaid else position
     return found
@@ -136,7 +139,7 @@ def enter_answers(
 ) -> None:
     """Enter what was drawn; where another process was faster on the same charge, its answer stays."""
     database.execute("DELETE FROM drawn")
-    database.executemany("INSERT INTO drawn VALUES (?, ?)", drawn)
+    database.executemany("INSERT INTO drawn VALUES (?, ?)", sorted(drawn))
     database.execute(
         "UPDATE answers SET position = drawn.position FROM drawn WHERE answers.user = drawn.user "
         "AND answers.epoch = ? AND answers.kind = ? AND answers.position IS NULL",
