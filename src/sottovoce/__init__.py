@@ -9,6 +9,8 @@ from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a comman
 
 if TYPE_CHECKING:
     from .collecting.estimation import Estimate, estimate, how_many
+    from .collecting.population import whole_population
+    from .collecting.verdict import Verdict, verdict
     from .divergences import (
         CHI2,
         DIVERGENCES,
@@ -102,6 +104,7 @@ __all__ = [
     "Tally",
     "UserDataError",
     "Users",
+    "Verdict",
     "alpha",
     "audit",
     "blend",
@@ -129,11 +132,15 @@ __all__ = [
     "relative_mollifier",
     "rr_with_prior",
     "tuned",
+    "verdict",
+    "whole_population",
 ]
 
 # Where each name lives; a room is loaded when one of its names is first asked for.
 _ROOMS = {
     "collecting.estimation": "Estimate estimate how_many",
+    "collecting.population": "whole_population",
+    "collecting.verdict": "Verdict verdict",
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
     "errors": (
         "BudgetError CertificateError EstimateError LedgerError MechanismFileError NotLinearError "
