@@ -1,4 +1,4 @@
-"""What an audit may conclude from draws: the error probability, the sets it finds, when it stops, both paths."""
+"""What an audit may conclude from draws: its error probability, the sets it finds, when it stops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def drawing(law: np.ndarray, seed: int) -> Draw:
 def response(n: int, epsilon: float) -> np.ndarray:
     """Randomized response: its worst ratio is e^ε exactly."""
     law = np.ones((n, n)) + (math.exp(epsilon) - 1) * np.eye(n)
-    return law / law.sum(axis=1, keepdims=True)
+    law /= law.sum(axis=1, keepdims=True)
+    return law
 
 
 # --- the error probability ----------------------------------------------------------------------------
@@ -64,19 +65,14 @@ def test_the_looks_share_the_error_and_the_draws_and_depend_on_nothing_else() ->
 
 @pytest.mark.parametrize(("n", "draws"), [(2, 6_000), (10, 3_600)])
 def test_a_sound_function_is_accused_no_more_often_than_the_confidence_allows(n: int, draws: int) -> None:
-    """Bounding the draws that chose the event would accuse more than half of the functions of two categories."""
+    """Bounding the draws that chose the event would accuse more than half of those with two categories."""
     repetitions, allowed = 300, 0.1
-    accused = sum(
-        not black_box(
-            drawing(response(n, 0.5), seed),
-            range(n),
-            list(range(n)),
-            epsilon=0.5,
-            draws=draws,
-            confidence=0.9,
-        ).passed
-        for seed in range(repetitions)
-    )
+    accused, law = 0, response(n, 0.5)
+    for seed in range(repetitions):
+        report = black_box(
+            drawing(law, seed), range(n), [*range(n)], epsilon=0.5, draws=draws, confidence=0.9
+        )
+        accused += not report.passed
     # Four standard deviations of the number of accusations if each came with the whole allowed probability.
     most = repetitions * allowed + 4 * math.sqrt(repetitions * allowed * (1 - allowed))
     assert accused <= most
@@ -150,9 +146,7 @@ def test_a_settled_bound_ends_the_audit_and_is_close() -> None:
     assert report.passed
     assert report.worst.ended == "the bound is settled"
     assert report.worst.looks < 4
-    assert (
-        2.0 - 0.04 <= report.lower_bound <= 2.0
-    )  # the limits are 2 % of ε apart, and the truth between them
+    assert 2.0 - 0.04 <= report.lower_bound <= 2.0  # the limits are 2 % of ε apart
 
 
 # --- both paths ---------------------------------------------------------------------------------------------
