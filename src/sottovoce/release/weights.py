@@ -57,11 +57,10 @@ def from_law(p: UsersLike, categories: int) -> Weights:
 def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """Many users: counts stay counts, distributions in floats become whole numbers."""
     if _is_counts(p):
-        rows = _validate.count_rows(p, categories)
-    else:
-        floats = _validate.users(p, categories)
-        floats.data = np.ldexp(floats.data, LAW_BITS)
-        rows = floats.astype(np.int64)
+        return _validate.count_rows(p, categories)
+    floats = _validate.users(p, categories)
+    floats.data = np.ldexp(floats.data, LAW_BITS)
+    rows = floats.astype(np.int64)
     rows.eliminate_zeros()
     rows.sort_indices()
     return rows
