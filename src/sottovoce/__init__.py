@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
-from .collecting.estimation import Estimate, estimate, how_many
 from .divergences import (
     CHI2,
     DIVERGENCES,
@@ -34,14 +33,7 @@ from .errors import (
     UserDataError,
 )
 from .planning.comparison import Comparison, ComparisonRow, compare
-from .planning.tuning import PublicUsers, tuned
 from .prior import Prior
-from .release.audit import AuditReport, audit
-from .release.certify import certify
-from .release.ledger import Ledger
-from .release.mechanism import Mechanism
-from .release.mechanism_file import load, load_groups
-from .release.policy import Policy
 from .samplers.base import ClipSampler, KernelSampler, Sampler
 from .samplers.catalogue import (
     SAMPLERS,
@@ -59,7 +51,15 @@ from .samplers.catalogue import (
 from .users import Users
 
 if TYPE_CHECKING:
+    from .collecting.estimation import Estimate, estimate, how_many
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
+    from .planning.tuning import PublicUsers, tuned
+    from .release.audit import AuditReport, audit
+    from .release.certify import certify
+    from .release.ledger import Ledger
+    from .release.mechanism import Mechanism
+    from .release.mechanism_file import load, load_groups
+    from .release.policy import Policy
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
     from .tables.tally import Tally
@@ -131,16 +131,29 @@ __all__ = [
     "tuned",
 ]
 
-# Names whose rooms need dataframes, matplotlib or much of scipy: loaded when first asked for.
+# Names whose rooms are large, or need dataframes, matplotlib or much of scipy: loaded when first asked for.
 _LATER = {
+    "AuditReport": "release.audit",
+    "Estimate": "collecting.estimation",
+    "Ledger": "release.ledger",
+    "Mechanism": "release.mechanism",
+    "Policy": "release.policy",
+    "PublicUsers": "planning.tuning",
     "Tally": "tables.tally",
+    "audit": "release.audit",
     "build_prior": "tables.read",
+    "certify": "release.certify",
     "count_table": "tables.frames",
-    "read_users": "tables.read",
+    "estimate": "collecting.estimation",
+    "how_many": "collecting.estimation",
+    "load": "release.mechanism_file",
+    "load_groups": "release.mechanism_file",
     "plot_box": "pictures.plots",
     "plot_comparison": "pictures.plots",
     "plot_estimate": "pictures.plots",
     "plot_tradeoff": "pictures.plots",
+    "read_users": "tables.read",
+    "tuned": "planning.tuning",
 }
 
 

@@ -8,7 +8,6 @@ that could be a coordinate of somebody's data.
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,8 +33,6 @@ FLOAT32_TOLERANCE = 1e-5
 
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
-
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 NEVER_GROUPS = ("user", "item", "weight", "count")
 """Names of columns that are never groups, wherever groups are made, saved, loaded or released."""
@@ -117,7 +114,10 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
 
 def is_text(value: object) -> bool:
     """Whether a value is text that can be written to a file: half a surrogate pair is not."""
-    return isinstance(value, str) and not _HALF_PAIR.search(value)
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def group_column(by: object, *others: str | None) -> str:
@@ -226,21 +226,14 @@ def _normalised(rows: sparse.csr_array[np.float64]) -> sparse.csr_array[np.float
         starts = rows.indptr[begin : begin + step + 1]
         part = slice(int(starts[0]), int(starts[-1]))
         np.divide(data[part], np.repeat(totals[begin : begin + step], np.diff(starts)), out=out[part])
-    normalised: sparse.csr_array[np.float64] = sparse.csr_array(
-        (out, rows.indices, rows.indptr), shape=rows.shape
-    )
-    return normalised
+    return sparse.csr_array((out, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def _are_small_counts(rows: sparse.csr_array[Any]) -> bool:
     """Whether no row is empty, no count is below one, and no sum can reach LARGEST_COUNT."""
-    longest = np.diff(rows.indptr)
-    return bool(
-        len(rows.data)
-        and longest.min() > 0
-        and rows.data.min() > 0
-        and int(rows.data.max()) * int(longest.max()) < LARGEST_COUNT
-    )
+    lengths, data = np.diff(rows.indptr), rows.data
+    positive = len(data) > 0 and lengths.min() > 0 and data.min() > 0
+    return bool(positive and int(data.max()) * int(lengths.max()) < LARGEST_COUNT)
 
 
 def _same_categories(rows: sparse.csr_array[Any], categories: int) -> None:

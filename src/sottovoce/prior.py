@@ -72,7 +72,7 @@ class Prior:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
-        total = math.fsum(q)  # exact, so that the result does not depend on the order
+        total = math.fsum(memoryview(q))  # exact, so that the result does not depend on the order
         if not abs(total - 1) <= _validate.SUM_TOLERANCE:
             raise PriorError(
                 f"probabilities must sum to 1, they sum to {total:.12g}; "
@@ -118,7 +118,7 @@ class Prior:
         weights += extra
         _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
         try:
-            total = math.fsum(weights)
+            total = math.fsum(memoryview(weights))
         except OverflowError:
             total = math.inf
         if total == math.inf:
@@ -261,27 +261,27 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
     if isinstance(categories, str | bytes):
         raise PriorError(f"categories must be a sequence of names, got {categories!r}")
     try:
-        listed = categories.tolist() if isinstance(categories, np.ndarray) else list(categories)
+        listed = tuple(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     except TypeError:
         raise PriorError(f"categories must be a sequence of names, got {categories!r}") from None
-    listed = [name.item() if isinstance(name, np.generic) else name for name in listed]
     if not listed:
         raise PriorError("categories must not be empty")
-    kinds = {type(name) for name in listed}
-    if kinds != {str} and kinds != {int}:
+    kinds = set(map(type, listed))
+    if kinds not in ({str}, {int}):
+        listed = tuple([name.item() if isinstance(name, np.generic) else name for name in listed])
+        kinds = set(map(type, listed))
+    if kinds not in ({str}, {int}):
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise PriorError(f"categories must be all strings or all integers, got {found}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
-    if kinds == {str} and not _validate.is_text("".join(map(str, listed))):
-        raise PriorError(
-            "categories must be text that can be written to a file: half a surrogate pair is not"
-        )
+    if kinds == {str} and not _validate.is_text("".join(listed)):
+        raise PriorError("categories must be text that a file can hold: half a surrogate pair is not")
     if len(set(listed)) != len(listed):
         first = {name: i for i, name in reversed([*enumerate(listed)])}
         twice = next(name for i, name in enumerate(listed) if first[name] != i)
         raise PriorError(f"categories must be distinct: {twice!r} appears more than once")
-    return tuple(listed)
+    return listed
 
 
 def _weights(values: Any, what: str) -> FloatArray:

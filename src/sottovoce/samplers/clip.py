@@ -92,7 +92,7 @@ def _near_root(
     high = a * low
     least = ratio.min(axis=0)
     most = a * np.where(p > 0, ratio, 0.0).max(axis=0)
-    u = np.minimum(np.maximum(target / p.sum(axis=0), least), most)
+    u: FloatArray = np.minimum(np.maximum(target / p.sum(axis=0), least), most)
     for _ in range(steps):
         x = u * p
         clipped = np.minimum(np.maximum(x, low), high)
