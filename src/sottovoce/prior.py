@@ -72,7 +72,7 @@ class Prior:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
-        total = math.fsum(memoryview(q))  # exact, so that the result does not depend on the order
+        total = math.fsum(q.data)  # exact, so that the result does not depend on the order
         if not abs(total - 1) <= _validate.SUM_TOLERANCE:
             raise PriorError(
                 f"probabilities must sum to 1, they sum to {total:.12g}; "
@@ -118,7 +118,7 @@ class Prior:
         weights += extra
         _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
         try:
-            total = math.fsum(memoryview(weights))
+            total = math.fsum(weights.data)
         except OverflowError:
             total = math.inf
         if total == math.inf:

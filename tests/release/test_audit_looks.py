@@ -52,6 +52,17 @@ def test_each_limit_is_wrong_no_more_often_than_it_says(trials: int, error: floa
             assert chance[limits[:, :, 1] < truth].sum() <= error
 
 
+def test_each_limit_is_the_one_of_clopper_and_pearson_with_half_of_the_error() -> None:
+    n, k, error = 50, 17, 0.03
+    low, _ = log_ratio_limits(k, n, n, error)  # the second user always: its upper limit is one
+    assert binom.sf(k - 1, n, math.exp(low)) == pytest.approx(error / 2, rel=1e-9)
+    _, high = log_ratio_limits(n, k, n, error)  # now the lower limit of the second user, against one
+    assert binom.sf(k - 1, n, math.exp(-high)) == pytest.approx(error / 2, rel=1e-9)
+    low, _ = log_ratio_limits(n, k, n, error)
+    most = (error / 2) ** (1 / n) / math.exp(low)  # the first user always: (error/2)^(1/n) at least
+    assert binom.cdf(k, n, most) == pytest.approx(error / 2, rel=1e-9)
+
+
 def test_the_looks_share_the_error_and_the_draws_and_depend_on_nothing_else() -> None:
     for draws, users, many in ((1_000_000, 15, 4), (6_000, 5, 2), (2_000, 5, 1)):
         looks = schedule(draws, users, 0.001)

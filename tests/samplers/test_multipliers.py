@@ -68,6 +68,17 @@ def test_newton_and_the_search_agree_to_the_bit_where_newton_is_sure(epsilon: fl
     assert np.array_equal(clip.multipliers(p, low, a, target), searched)
 
 
+def test_a_sum_that_is_short_by_an_ulp_is_not_chased() -> None:
+    """At u = 2 the first category is at its cap; the second would make up an ulp by growing a million times."""
+    p, low, a = np.array([[1.0, 1e-12]]), np.array([[0.5, 0.1]]), 4.0
+    knot = 2.0
+    at_knot = a * 0.5 + 0.1
+    for ulps in (0, 1, 2):
+        u = clip.multipliers(p, low, a, np.array([at_knot * (1 + ulps * EPS)]))
+        assert u[0] == pytest.approx(knot, rel=8 * EPS)
+    assert clip.multipliers(p, low, a, np.array([at_knot * (1 + 1e-9)]))[0] > 1e10
+
+
 def test_caps_that_fall_short_have_no_multiplier() -> None:
     p, low = np.array([[0.5, 0.5], [0.5, 0.5]]), np.full((2, 2), 0.1)
     u = clip.multipliers(p, low, 2.0, np.array([0.3, 0.5]))
