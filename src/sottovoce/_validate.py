@@ -115,7 +115,7 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
 def is_text(value: object) -> bool:
     """Whether a value is text that can be written to a file: half a surrogate pair is not."""
     try:
-        return isinstance(value, str) and value.encode() is not None
+        return isinstance(value, str) and (value.isascii() or len(value.encode()) > 0)
     except UnicodeEncodeError:
         return False
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _validate
+from ._exact_sum import exact_sum
 from ._validate import FloatArray, IntArray
 from .errors import PriorError, UserDataError
 
@@ -72,7 +73,7 @@ class Prior:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
-        total = math.fsum(q.data)  # exact, so that the result does not depend on the order
+        total = exact_sum(q)  # exact, so that the result does not depend on the order
         if not abs(total - 1) <= _validate.SUM_TOLERANCE:
             raise PriorError(
                 f"probabilities must sum to 1, they sum to {total:.12g}; "
@@ -118,7 +119,7 @@ class Prior:
         weights += extra
         _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
         try:
-            total = math.fsum(weights.data)
+            total = exact_sum(weights)
         except OverflowError:
             total = math.inf
         if total == math.inf:
@@ -254,9 +255,7 @@ class Prior:
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:
     """Category names as a tuple of plain str or int (or the range given), all distinct."""
-    if isinstance(categories, range):
-        if len(categories) == 0:
-            raise PriorError("categories must not be empty")
+    if isinstance(categories, range) and len(categories) > 0:
         return categories
     if isinstance(categories, str | bytes):
         raise PriorError(f"categories must be a sequence of names, got {categories!r}")

@@ -69,7 +69,7 @@ def test_newton_and_the_search_agree_to_the_bit_where_newton_is_sure(epsilon: fl
 
 
 def test_a_sum_that_is_short_by_an_ulp_is_not_chased() -> None:
-    """At u = 2 the first category is at its cap; the second would make up an ulp by growing a million times."""
+    """At u = 2 the first category is at its cap; to make up an ulp, the second would grow a million times."""
     p, low, a = np.array([[1.0, 1e-12]]), np.array([[0.5, 0.1]]), 4.0
     knot = 2.0
     at_knot = a * 0.5 + 0.1
