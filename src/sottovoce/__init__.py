@@ -6,63 +6,63 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
-from .divergences import (
-    CHI2,
-    DIVERGENCES,
-    HELLINGER2,
-    JS,
-    KL,
-    REVERSE_KL,
-    TV,
-    FDivergence,
-    alpha,
-    hockey_stick,
-)
-from .errors import (
-    BudgetError,
-    CertificateError,
-    EstimateError,
-    LedgerError,
-    MechanismFileError,
-    NotLinearError,
-    ParameterError,
-    PriorError,
-    RandomnessError,
-    SottovoceError,
-    TableError,
-    UserDataError,
-)
-from .planning.comparison import Comparison, ComparisonRow, compare
-from .prior import Prior
-from .samplers.base import ClipSampler, KernelSampler, Sampler
-from .samplers.catalogue import (
-    SAMPLERS,
-    blend,
-    global_minimax,
-    kernel_clip,
-    local_minimax,
-    minimax_kernel,
-    optimal_utility,
-    prior_minimax,
-    randomized_response,
-    relative_mollifier,
-    rr_with_prior,
-)
-from .users import Users
 
 if TYPE_CHECKING:
     from .collecting.estimation import Estimate, estimate, how_many
+    from .divergences import (
+        CHI2,
+        DIVERGENCES,
+        HELLINGER2,
+        JS,
+        KL,
+        REVERSE_KL,
+        TV,
+        FDivergence,
+        alpha,
+        hockey_stick,
+    )
+    from .errors import (
+        BudgetError,
+        CertificateError,
+        EstimateError,
+        LedgerError,
+        MechanismFileError,
+        NotLinearError,
+        ParameterError,
+        PriorError,
+        RandomnessError,
+        SottovoceError,
+        TableError,
+        UserDataError,
+    )
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
+    from .planning.comparison import Comparison, ComparisonRow, compare
     from .planning.tuning import PublicUsers, tuned
+    from .prior import Prior
     from .release.audit import AuditReport, audit
     from .release.certify import certify
     from .release.ledger import Ledger
     from .release.mechanism import Mechanism
     from .release.mechanism_file import load, load_groups
     from .release.policy import Policy
+    from .samplers.base import ClipSampler, KernelSampler, Sampler
+    from .samplers.catalogue import (
+        SAMPLERS,
+        blend,
+        global_minimax,
+        kernel_clip,
+        local_minimax,
+        minimax_kernel,
+        optimal_utility,
+        prior_minimax,
+        randomized_response,
+        relative_mollifier,
+        rr_with_prior,
+    )
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
     from .tables.tally import Tally
+    from .users import Users
 
 __version__ = "0.2.0"
 
@@ -131,41 +131,48 @@ __all__ = [
     "tuned",
 ]
 
-# Names whose rooms are large, or need dataframes, matplotlib or much of scipy: loaded when first asked for.
-_LATER = {
-    "AuditReport": "release.audit",
-    "Estimate": "collecting.estimation",
-    "Ledger": "release.ledger",
-    "Mechanism": "release.mechanism",
-    "Policy": "release.policy",
-    "PublicUsers": "planning.tuning",
-    "Tally": "tables.tally",
-    "audit": "release.audit",
-    "build_prior": "tables.read",
-    "certify": "release.certify",
-    "count_table": "tables.frames",
-    "estimate": "collecting.estimation",
-    "how_many": "collecting.estimation",
-    "load": "release.mechanism_file",
-    "load_groups": "release.mechanism_file",
-    "plot_box": "pictures.plots",
-    "plot_comparison": "pictures.plots",
-    "plot_estimate": "pictures.plots",
-    "plot_tradeoff": "pictures.plots",
-    "read_users": "tables.read",
-    "tuned": "planning.tuning",
+# Where each name lives; a room is loaded when one of its names is first asked for.
+_ROOMS = {
+    "collecting.estimation": "Estimate estimate how_many",
+    "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
+    "errors": (
+        "BudgetError CertificateError EstimateError LedgerError MechanismFileError NotLinearError "
+        "ParameterError PriorError RandomnessError SottovoceError TableError UserDataError"
+    ),
+    "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
+    "planning.comparison": "Comparison ComparisonRow compare",
+    "planning.tuning": "PublicUsers tuned",
+    "prior": "Prior",
+    "release.audit": "AuditReport audit",
+    "release.certify": "certify",
+    "release.ledger": "Ledger",
+    "release.mechanism": "Mechanism",
+    "release.mechanism_file": "load load_groups",
+    "release.policy": "Policy",
+    "samplers.base": "ClipSampler KernelSampler Sampler",
+    "samplers.catalogue": (
+        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility "
+        "prior_minimax randomized_response relative_mollifier rr_with_prior"
+    ),
+    "tables.frames": "count_table",
+    "tables.read": "build_prior read_users",
+    "tables.tally": "Tally",
+    "users": "Users",
 }
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOME:
         raise AttributeError(f"module 'sottovoce' has no attribute {name!r}")
     try:
-        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
     except ModuleNotFoundError as missing:
         raise ImportError(
             f"sottovoce.{name} needs {missing.name}; install it with: pip install 'sottovoce[cli]'"
         ) from missing
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
