@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .. import _validate
+from .. import _naming, _validate
 from ..errors import UserDataError
 from ..prior import Category
 from ..users import UsersLike
@@ -29,7 +29,7 @@ Weights: TypeAlias = list[tuple[int, int]]
 
 def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> Weights:
     """Count one user's records. Unknown ones are refused: how many, never which."""
-    places = _validate.places(records, index, "mechanism", "drop them before releasing")
+    places = _naming.places(records, index, "mechanism", "drop them before releasing")
     return sorted(Counter(places).items())
 
 
@@ -44,11 +44,10 @@ def from_law(p: UsersLike, categories: int) -> Weights:
 def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """Many users: counts stay counts, distributions in floats become whole numbers."""
     if _is_counts(p):
-        rows = _validate.count_rows(p, categories)
-    else:
-        floats = _validate.users(p, categories)
-        floats.data = np.ldexp(floats.data, LAW_BITS)
-        rows = floats.astype(np.int64)
+        return _validate.count_rows(p, categories)
+    floats = _validate.users(p, categories)
+    floats.data = np.ldexp(floats.data, LAW_BITS)
+    rows = floats.astype(np.int64)
     rows.eliminate_zeros()
     rows.sort_indices()
     return rows
