@@ -1,0 +1,210 @@
+"""The category that a word falls into, for many users at once all of whose categories are at their caps.
+
+The others then follow clip(m·q_i; low_i, high_i), with the m that makes the sum N. `spread` finds the category of one
+word in such a law; here whole arrays of 64-bit integers do it, in O(w + log n) a user. There is no float in this file.
+
+The tables. m = M/2^p with a whole M ≤ L, the limit: the largest M for which the clip of all categories is at most N.
+Category i leaves its floor when M passes the knot ⌊low_i·2^p/q_i⌋ and reaches its cap when M passes
+⌊high_i·2^p/q_i⌋: for whole M this is exact. Below the limit, a sum of the clip over some categories is
+`units + M·slope/2^p`, both at most N: the floors and caps, and the weights q of those in between.
+The knots are sorted, over all categories, over each half of them, each quarter, and so on down to single ones.
+For a run of categories and the number of its knots that M has passed, a table gives units and slope of the left
+half, and how many of the passed knots are in each half. So a word finds its category in ⌈log2 n⌉ steps.
+
+The proof. A user has w categories. V_c is the sum over the first c categories that the tables give: units,
+plus M·⌊slope/2^p⌋, plus high_i − clip(M·⌊q_i/2^p⌋; low_i, high_i) for each category i of the user among them.
+
+1. The products are short by less than M each. So V_c is within (w + 1)·M of the clip at M over the first c
+   categories, with the user's own at their caps.
+2. That clip and the exact one lie on one curve that grows in every category (see `filter`), also if the user is
+   not capped. The first has N in all, up to |V_n − N| + (w + 1)·M. So over the first c categories they differ by no more.
+3. The drawn law is ahead of the exact clip by 0 to n/2 units (see `spread`). Therefore a word u with
+   V_c + E ≤ u ≤ V_(c+1) − E falls into category c of the drawn law if
+
+       E = |V_n − N| + 2·(w + 1)·M + ⌊n/2⌋ + 1,
+
+   *however M was found*. Any other word is in doubt, and takes another path.
+
+No overflow. Units and M·⌊slope/2^p⌋ over any categories are part of the clip of all at M ≤ L: at most N together. A user
+is taken only if its caps add up to less than N ≤ 2^62, so V < 2·N. ⌊q_i/2^p⌋ is cut to ⌊N/M⌋ + 1: the product is then
+above N, at most N + M, and its clip the same. L ≤ 2^31 and w ≤ n < 2^31, so (w + 1)·M < 2^63 − … see `MOST`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .exact import Box
+from .filter import IntegerArray, Truths
+
+MOST = 1 << 16
+"""With more categories the tables would outgrow the memory that a batch may take; with these, E stays below 2^50 + |V_n − N|."""
+
+ROUNDS = 40
+"""The search for M halves its bracket of 31 digits if it cannot do better."""
+
+
+class _Level(NamedTuple):
+    """For every run of 2^depth categories and every number of its knots passed: its left half, and where to go on."""
+
+    units: IntegerArray
+    slope: IntegerArray
+    left: IntegerArray
+    right: IntegerArray
+
+
+class Descent:
+    """The tables of one box and one prior of at most 2^16 categories."""
+
+    def __init__(self, box: Box, prior: Sequence[int]) -> None:
+        self.total, self.categories = box.total, len(prior)
+        self.low, self.high, self.weight = (
+            np.array([*values, 0], dtype=np.int64) for values in (box.low, box.high, prior)
+        )
+        digits = max((box.total.bit_length() - 1) // 2, 1)
+        self.power = max(digits - _size_of_multiplier(box, prior), 0)
+        leaves, fills = (_knots(edge, prior, self.power) for edge in (box.low, box.high))
+        self.limit = _limit(box, prior, self.power, leaves, fills, 1 << digits)
+
+        knots = np.concatenate([leaves, fills])
+        order = np.argsort(knots, kind="stable")
+        order = order[: np.searchsorted(knots[order], self.limit)]  # the others are never passed
+        self.knots, places, full = knots[order], order % len(prior), order >= len(prior)
+        units = np.where(full, self.high[places], -self.low[places])
+        slope = np.where(full, -self.weight[places], self.weight[places])
+        self.units, self.slope = _running(units) + sum(box.low), _running(slope)
+        self.levels = []
+        for depth in reversed(range((len(prior) - 1).bit_length())):
+            self.levels.append(self._level(depth, places, units, slope))
+            by_half = np.argsort(places >> depth, kind="stable")
+            places, units, slope = places[by_half], units[by_half], slope[by_half]
+
+        alone = np.flatnonzero(sum(box.low) + self.high[:-1] - self.low[:-1] < self.total)
+        self.alone = np.zeros(len(prior) + 1, dtype=np.int64)
+        self.alone[alone] = self._solve(alone[None, :])
+
+    def _level(
+        self, depth: int, places: IntegerArray, units: IntegerArray, slope: IntegerArray
+    ) -> _Level:
+        """The table of the runs of 2^(depth + 1) categories; the knots stand run after run, sorted in each."""
+        runs = -(-self.categories >> (depth + 1))
+        run, half = places >> (depth + 1), (places >> depth) & 1
+        size = np.bincount(run, minlength=runs)
+        offset = np.cumsum(size) - size  # of the run's first knot
+        entry_run = np.repeat(np.arange(runs), size + 1)
+        knot = np.arange(len(entry_run)) - entry_run  # of an entry: the first knot that is not passed
+        first = offset[entry_run]
+
+        def passed_left(values: IntegerArray) -> IntegerArray:
+            sums = _running(np.where(half == 0, values, 0))
+            return sums[knot] - sums[first]
+
+        floors = np.zeros(runs << (depth + 1), dtype=np.int64)
+        floors[: self.categories] = self.low[:-1]
+        floors = floors.reshape(runs, 2, 1 << depth)[:, 0].sum(axis=1)
+        in_left = passed_left(np.ones_like(units))
+        all_left = np.bincount(run[half == 0], minlength=runs)[entry_run]
+        left = first + 2 * entry_run + in_left
+        right = first + 2 * entry_run + all_left + 1 + (knot - first - in_left)
+        return _Level(passed_left(units) + floors[entry_run], passed_left(slope), left, right)
+
+    def locate(self, places: IntegerArray, words: IntegerArray) -> tuple[IntegerArray, Truths]:
+        """Every user's category, and whether it is proved. Users stand side by side, categories below each other.
+
+        `places` ascend in each column; below its last one the column is filled with n.
+        """
+        width = len(places)
+        multiplier = self.alone[places[0]] if width == 1 else self._solve(places)
+        more = self.high[places] - self._own(places, multiplier)
+        at = np.searchsorted(self.knots, multiplier)
+        end = self.units[at] + multiplier * (self.slope[at] >> self.power) + more.sum(axis=0)
+        error = np.abs(end - self.total) + 2 * (width + 1) * multiplier + (self.categories // 2 + 1)
+
+        start, found, units, slope = (np.zeros_like(words) for _ in range(4))
+        for depth, level in zip(reversed(range(len(self.levels))), self.levels, strict=True):
+            middle = found + (1 << depth)
+            units_left, slope_left = units + level.units[at], slope + level.slope[at]
+            value = units_left + multiplier * (slope_left >> self.power)
+            value += np.where(places < middle, more, 0).sum(axis=0)
+            right = value <= words
+            at = np.where(right, level.right[at], level.left[at])
+            units, slope = np.where(right, units_left, units), np.where(right, slope_left, slope)
+            found = np.where(right, middle, found)
+            start, end = np.where(right, value, start), np.where(right, end, value)
+        sure = (words - start >= error) & (end - words >= error)
+        return np.minimum(found, self.categories - 1), sure
+
+    def _own(self, places: IntegerArray, multiplier: IntegerArray) -> IntegerArray:
+        """The clip of the users' own categories at M, about."""
+        weight = np.minimum(self.weight[places] >> self.power, self.total // np.maximum(multiplier, 1) + 1)
+        return np.minimum(np.maximum(multiplier * weight, self.low[places]), self.high[places])
+
+    def _solve(self, places: IntegerArray) -> IntegerArray:
+        """An M whose clip adds up to about N, by Newton's steps inside a bracket; the proof does not rest on it."""
+        high, low, weight = self.high[places], self.low[places], self.weight[places]
+        multiplier = np.full(places.shape[1], self.limit, dtype=np.int64)
+        least, largest = np.zeros_like(multiplier), multiplier.copy()
+        for _ in range(ROUNDS):
+            own = self._own(places, multiplier)
+            at = np.searchsorted(self.knots, multiplier)
+            value = self.units[at] + multiplier * (self.slope[at] >> self.power) + (high - own).sum(axis=0)
+            gap = value - self.total
+            inside = np.where((own > low) & (own < high), weight, 0).sum(axis=0)
+            slope = (self.slope[at] - inside) >> self.power
+            over = gap > 0
+            largest[over] = multiplier[over]
+            least[~over] = multiplier[~over]
+            done = (np.abs(gap) <= slope) | (largest - least <= 1)
+            step = multiplier - gap // np.maximum(slope, 1)
+            outside = (slope <= 0) | (step <= least) | (step >= largest)
+            multiplier = np.where(done, multiplier, np.where(outside, (least + largest) >> 1, step))
+            if done.all():
+                break
+        return multiplier
+
+
+def _size_of_multiplier(box: Box, prior: Sequence[int]) -> int:
+    """The least j for which 2^j is above every m that a capped user can have, about."""
+
+    def clip_of_all(j: int) -> int:
+        return sum(
+            [
+                min(max(w << j if j >= 0 else w >> -j, a), b)
+                for w, a, b in zip(prior, box.low, box.high, strict=True)
+            ]
+        )
+
+    return bisect_right(range(-62, 62), box.total, key=clip_of_all) - 62
+
+
+def _knots(edge: Sequence[int], prior: Sequence[int], power: int) -> IntegerArray:
+    """⌊edge_i·2^p/q_i⌋; what is far above every limit is cut."""
+    far = 1 << 62
+    return np.array([min((unit << power) // w, far) for unit, w in zip(edge, prior, strict=True)], dtype=np.int64)
+
+
+def _limit(
+    box: Box, prior: Sequence[int], power: int, leaves: IntegerArray, fills: IntegerArray, most: int
+) -> int:
+    """The largest M, `most` at most, for which the clip of all categories is at most N."""
+    low, high, weight = (np.array(values, dtype=np.int64) for values in (box.low, box.high, prior))
+    half = (1 << 31) - 1
+
+    def clip_of_all(multiplier: int) -> int:
+        floored, full = multiplier <= leaves, multiplier > fills
+        caps = (int((high[full] >> 31).sum()) << 31) + int((high[full] & half).sum())
+        slope = int(weight[~(floored | full)].sum())
+        return int(low[floored].sum()) + caps + -(-(multiplier * slope) >> power)
+
+    return bisect_right(range(most + 1), box.total, key=clip_of_all) - 1
+
+
+def _running(values: IntegerArray) -> IntegerArray:
+    """0, values_0, values_0 + values_1, …"""
+    sums = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=sums[1:])
+    return sums
