@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ENTRIES = 1 << 16
 """Entries of one pack: half a megabyte an array, so that a few arrays stay in the processor's cache."""
 
+WINDOW = 1 << 15
+"""Users that are sorted by the number of their categories: few enough that their rows stay in the cache."""
+
 
 class Pack(NamedTuple):
     """Some users of about equally many categories: one column each, padded with place n and count 0."""
@@ -30,29 +33,30 @@ class Pack(NamedTuple):
 
 def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
     """Cut sparse rows into packs, at most an eighth of which is padding."""
-    lengths = np.diff(rows.indptr).astype(np.int64)
-    order = np.argsort(lengths, kind="stable")
-    ordered = lengths[order]
-    begin = 0
-    while begin < len(order):
-        least = int(ordered[begin])
-        width = max(least + (least >> 3), 1)
-        end = int(np.searchsorted(ordered, width, side="right"))
-        end = min(end, begin + max(ENTRIES // width, 1))
-        yield _pack(rows, order[begin:end], ordered[begin:end])
-        begin = end
-
-
-def _pack(rows: sparse.csr_array[Any], users: IntegerArray, lengths: IntegerArray) -> Pack:
-    width = int(lengths[-1])
-    depth = np.arange(width)[:, None]
-    entry = rows.indptr[users] + depth
-    if lengths[0] == width:
-        return Pack(users, rows.indices[entry].astype(np.int64), rows.data[entry])
-    inside = depth < lengths
-    entry[~inside] = 0
-    places = np.where(inside, rows.indices[entry], rows.shape[1])
-    return Pack(users, places.astype(np.int64), np.where(inside, rows.data[entry], 0))
+    for begin in range(0, rows.shape[0], WINDOW):
+        starts = rows.indptr[begin : begin + WINDOW + 1].astype(np.int64)
+        lengths = np.diff(starts)
+        short = lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths  # sorted by their digits
+        order = np.argsort(short, kind="stable")
+        ordered = lengths[order]
+        first, last = int(starts[0]), int(starts[-1])
+        places, counts = rows.indices[first:last].astype(np.int64), rows.data[first:last]
+        starts -= first
+        at = 0
+        while at < len(order):
+            width = int(ordered[at] + (ordered[at] >> 3))
+            end = min(int(np.searchsorted(ordered, width, side="right")), at + max(ENTRIES // width, 1))
+            users = order[at:end]
+            entry = starts[users] + np.arange(ordered[end - 1])[:, None]
+            if ordered[at] == ordered[end - 1]:
+                yield Pack(begin + users, places.take(entry), counts.take(entry))
+            else:
+                outside = entry >= starts[users + 1]
+                entry[outside] = 0
+                there, many = places.take(entry), counts.take(entry)
+                there[outside], many[outside] = rows.shape[1], 0
+                yield Pack(begin + users, there, many)
+            at = end
 
 
 def decided(

@@ -53,6 +53,9 @@ class Engine(Protocol):
     def prepare(self) -> None:
         """Build every table now, so that no user has to wait for it."""
 
+    def prepare_many(self) -> None:
+        """Build now what only a batch needs; `prepare` leaves it out, because a device never needs it."""
+
     def position(self, weights: Weights, words: list[int]) -> int:
         """The released category's position."""
 

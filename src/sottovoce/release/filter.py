@@ -134,30 +134,30 @@ class Filter:
         most = 1 << ROOMY
         answer = np.empty(counts.shape[1], dtype=np.int64)
         who = np.arange(counts.shape[1])
-        multiplier = np.minimum((self.room + floor.sum(axis=0)) // np.maximum(counts.sum(axis=0), 1), most)
+        multiplier = (self.room + floor.sum(axis=0)) // np.maximum(counts.sum(axis=0), 1)
         least, largest = np.zeros_like(multiplier), np.full_like(multiplier, most)
         for _ in range(ROUNDS):
             reached = _product(multiplier, counts)
             reached -= floor
-            added = np.minimum(np.maximum(reached, 0), span)
+            added = np.maximum(reached, 0)
+            np.minimum(added, span, out=added)
             gap = added.sum(axis=0) - self.room
-            slope = np.where(added == reached, counts, 0).sum(axis=0)
+            slope = np.multiply(counts, added == reached, out=reached).sum(axis=0)
             over = gap > 0
-            largest[over] = multiplier[over]
-            least[~over] = multiplier[~over]
+            least, largest = np.where(over, least, multiplier), np.where(over, multiplier, largest)
             done = (np.abs(gap) <= np.maximum(slope, self.near)) | (largest - least <= 1)
+            left = np.flatnonzero(~done)
+            if 2 * len(left) < len(who):
+                answer[who] = multiplier
+                if len(left) == 0:
+                    return answer
+                who, multiplier, least, largest = who[left], multiplier[left], least[left], largest[left]
+                gap, slope, done = gap[left], slope[left], done[left]
+                counts, floor, span = (np.take(array, left, axis=1) for array in (counts, floor, span))
             step = multiplier - gap // np.maximum(slope, 1)
             middle = np.where(largest == most, np.minimum(2 * least + 1, most), (least + largest) >> 1)
-            outside = (slope == 0) | (step <= least) | (step >= largest)
-            ahead = np.where(done, multiplier, np.where(outside, middle, step))
-            left = np.flatnonzero(~done)
-            if 4 * len(left) < 3 * len(who):
-                answer[who] = ahead
-                who, counts, floor, span = who[left], counts[:, left], floor[:, left], span[:, left]
-                ahead, least, largest = ahead[left], least[left], largest[left]
-                if len(who) == 0:
-                    return answer
-            multiplier = ahead
+            step = np.where((slope == 0) | (step <= least) | (step >= largest), middle, step)
+            multiplier = np.where(done, multiplier, step)
         answer[who] = multiplier
         return answer
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -125,21 +126,34 @@ class Mechanism:
         return weights.row_of(weights.from_records(records, self.index), len(self.categories))
 
     def draw(self, rows: Any) -> Any:
-        """Release one category per prepared row."""
-        starts = range(0, rows.shape[0], BATCH)
+        """Release one category per prepared row.
 
-        def one_batch(begin: int) -> Any:
-            batch = rows[begin : begin + BATCH] if len(starts) > 1 else rows
-            return self.engine.positions(
-                batch, randomness.word_arrays(self.engine.words, batch.shape[0], self.bits)
-            )
+        Batches run side by side. Their words are drawn one batch after another, in the order of the rows, so
+        that the same words give the same answer however many threads there are.
+        """
+        users = rows.shape[0]
+        positions = np.empty(users, dtype=np.int64)
+        begins, turn = iter(range(0, users, BATCH)), Lock()
+        self.engine.prepare_many()
 
-        if self.linear and len(starts) > 1:  # numpy and the system's generator run side by side
-            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                positions = list(pool.map(one_batch, starts))
+        def batches(_: int) -> None:
+            while True:
+                with turn:
+                    begin = next(begins, None)
+                    if begin is None:
+                        return
+                    size = min(BATCH, users - begin)
+                    words = randomness.word_arrays(self.engine.words, size, self.bits)
+                batch = rows[begin : begin + size] if size < users else rows
+                positions[begin : begin + size] = self.engine.positions(batch, words)
+
+        threads = min(-(-users // BATCH), processors())
+        if threads > 1:
+            with ThreadPoolExecutor(max_workers=threads) as pool:
+                list(pool.map(batches, range(threads)))
         else:
-            positions = [one_batch(begin) for begin in starts]
-        return self._names[np.concatenate(positions)]
+            batches(0)
+        return self._names[positions]
 
     def law(self, p: UsersLike | None = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the categories."""
@@ -187,6 +201,12 @@ class Mechanism:
         return (
             f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}{mark}>"
         )
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def recheck(mechanism: Mechanism) -> None:
