@@ -32,7 +32,7 @@ class Pack(NamedTuple):
 
 
 def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
-    """Cut sparse rows into packs, at most an eighth of which is padding."""
+    """Cut sparse rows into packs, at most an eighth of which is padding; empty rows are in none."""
     for begin in range(0, rows.shape[0], WINDOW):
         starts = rows.indptr[begin : begin + WINDOW + 1].astype(np.int64)
         lengths = np.diff(starts)
@@ -42,7 +42,7 @@ def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
         first, last = int(starts[0]), int(starts[-1])
         places, counts = rows.indices[first:last].astype(np.int64), rows.data[first:last]
         starts -= first
-        at = 0
+        at = int(np.searchsorted(ordered, 0, side="right"))
         while at < len(order):
             width = int(ordered[at] + (ordered[at] >> 3))
             end = min(int(np.searchsorted(ordered, width, side="right")), at + max(ENTRIES // width, 1))
@@ -63,8 +63,10 @@ def decided(
     rows: sparse.csr_array[Any], words: IntegerArray, filter: Filter, descent: Descent | None
 ) -> tuple[IntegerArray, Truths]:
     """The category of every row's word, and whether it is proved to be the one of the exact law."""
-    found = np.empty(rows.shape[0], dtype=np.int64)
+    found = np.zeros(rows.shape[0], dtype=np.int64)
     sure = np.zeros(rows.shape[0], dtype=np.bool_)
+    if rows.nnz == 0 or rows.data.min() < 1:  # no users as the proofs know them
+        return found, sure
     for users, places, counts in packs(rows):
         full = filter.missing(places) > filter.near + len(places) + 1  # capped, beyond doubt
         if not full.any():

@@ -53,8 +53,7 @@ class _Level(NamedTuple):
 
     units: IntegerArray
     slope: IntegerArray
-    left: IntegerArray
-    right: IntegerArray
+    onward: IntegerArray  # the place in the next table, for the left half, and then for the right one
 
 
 class Descent:
@@ -67,10 +66,10 @@ class Descent:
         )
         digits = max((box.total.bit_length() - 1) // 2, 1)
         self.power = max(digits - _size_of_multiplier(box, prior), 0)
-        leaves, fills = (_knots(edge, prior, self.power) for edge in (box.low, box.high))
-        self.limit = _limit(box, prior, self.power, leaves, fills, 1 << digits)
+        self.leaves, self.fills = (_knots(edge, prior, self.power) for edge in (box.low, box.high))
+        self.limit = self._limit(1 << digits)
 
-        knots = np.concatenate([leaves, fills])
+        knots = np.concatenate([self.leaves[:-1], self.fills[:-1]])
         order = np.argsort(knots, kind="stable")
         order = order[: np.searchsorted(knots[order], self.limit)]  # the others are never passed
         self.knots, places, full = knots[order], order % len(prior), order >= len(prior)
@@ -86,6 +85,18 @@ class Descent:
         alone = np.flatnonzero(sum(box.low) + self.high[:-1] - self.low[:-1] < self.total)
         self.alone = np.zeros(len(prior) + 1, dtype=np.int64)
         self.alone[alone] = self._solve(alone[None, :])
+
+    def _limit(self, most: int) -> int:
+        """The largest M, `most` at most, for which the clip of all categories is at most N."""
+        half = (1 << 31) - 1
+
+        def clip_of_all(multiplier: int) -> int:
+            floored, full = multiplier <= self.leaves, multiplier > self.fills
+            caps = (int((self.high[full] >> 31).sum()) << 31) + int((self.high[full] & half).sum())
+            slope = int(self.weight[~(floored | full)].sum())
+            return int(self.low[floored].sum()) + caps + -(-(multiplier * slope) >> self.power)
+
+        return bisect_right(range(most + 1), self.total, key=clip_of_all) - 1
 
     def _level(
         self, depth: int, places: IntegerArray, units: IntegerArray, slope: IntegerArray
@@ -110,7 +121,7 @@ class Descent:
         all_left = np.bincount(run[half == 0], minlength=runs)[entry_run]
         left = first + 2 * entry_run + in_left
         right = first + 2 * entry_run + all_left + 1 + (knot - first - in_left)
-        return _Level(passed_left(units) + floors[entry_run], passed_left(slope), left, right)
+        return _Level(passed_left(units) + floors[entry_run], passed_left(slope), np.concatenate([left, right]))
 
     def locate(self, places: IntegerArray, words: IntegerArray) -> tuple[IntegerArray, Truths]:
         """Every user's category, and whether it is proved. Users stand side by side, categories below each other.
@@ -121,22 +132,31 @@ class Descent:
         multiplier = self.alone[places[0]] if width == 1 else self._solve(places)
         more = self.high[places] - self._own(places, multiplier)
         at = np.searchsorted(self.knots, multiplier)
-        end = self.units[at] + multiplier * (self.slope[at] >> self.power) + more.sum(axis=0)
-        error = np.abs(end - self.total) + 2 * (width + 1) * multiplier + (self.categories // 2 + 1)
+        whole = self.units[at] + multiplier * (self.slope[at] >> self.power) + more.sum(axis=0)
+        error = np.abs(whole - self.total) + 2 * (width + 1) * multiplier + (self.categories // 2 + 1)
 
-        start, found, units, slope = (np.zeros_like(words) for _ in range(4))
+        found, units, slope = (np.zeros_like(words) for _ in range(3))
         for depth, level in zip(reversed(range(len(self.levels))), self.levels, strict=True):
             middle = found + (1 << depth)
-            units_left, slope_left = units + level.units[at], slope + level.slope[at]
-            value = units_left + multiplier * (slope_left >> self.power)
-            value += np.where(places < middle, more, 0).sum(axis=0)
-            right = value <= words
-            at = np.where(right, level.right[at], level.left[at])
-            units, slope = np.where(right, units_left, units), np.where(right, slope_left, slope)
-            found = np.where(right, middle, found)
-            start, end = np.where(right, value, start), np.where(right, end, value)
-        sure = (words - start >= error) & (end - words >= error)
-        return np.minimum(found, self.categories - 1), sure
+            more_units, more_slope = level.units.take(at), level.slope.take(at)
+            value = multiplier * ((slope + more_slope) >> self.power)
+            value += units
+            value += more_units
+            value += (more * (places < middle)).sum(axis=0)
+            right = (value <= words).astype(np.int64)
+            at = level.onward.take(at + len(level.units) * right)
+            chosen = -right  # all digits one, or all zero
+            units += more_units & chosen
+            slope += more_slope & chosen
+            found += chosen & (1 << depth)
+
+        found = np.minimum(found, self.categories)  # behind the last one: its share is nothing, no word is inside
+        start = units + multiplier * (slope >> self.power) + (more * (places < found)).sum(axis=0)
+        floored, full = multiplier <= self.leaves[found], multiplier > self.fills[found]
+        units += np.where(floored, self.low[found], np.where(full, self.high[found], 0))
+        slope += np.where(floored | full, 0, self.weight[found])
+        end = units + multiplier * (slope >> self.power) + (more * (places <= found)).sum(axis=0)
+        return found, (words - start >= error) & (end - words >= error)
 
     def _own(self, places: IntegerArray, multiplier: IntegerArray) -> IntegerArray:
         """The clip of the users' own categories at M, about."""
@@ -184,23 +204,8 @@ def _size_of_multiplier(box: Box, prior: Sequence[int]) -> int:
 def _knots(edge: Sequence[int], prior: Sequence[int], power: int) -> IntegerArray:
     """⌊edge_i·2^p/q_i⌋; what is far above every limit is cut."""
     far = 1 << 62
-    return np.array([min((unit << power) // w, far) for unit, w in zip(edge, prior, strict=True)], dtype=np.int64)
-
-
-def _limit(
-    box: Box, prior: Sequence[int], power: int, leaves: IntegerArray, fills: IntegerArray, most: int
-) -> int:
-    """The largest M, `most` at most, for which the clip of all categories is at most N."""
-    low, high, weight = (np.array(values, dtype=np.int64) for values in (box.low, box.high, prior))
-    half = (1 << 31) - 1
-
-    def clip_of_all(multiplier: int) -> int:
-        floored, full = multiplier <= leaves, multiplier > fills
-        caps = (int((high[full] >> 31).sum()) << 31) + int((high[full] & half).sum())
-        slope = int(weight[~(floored | full)].sum())
-        return int(low[floored].sum()) + caps + -(-(multiplier * slope) >> power)
-
-    return bisect_right(range(most + 1), box.total, key=clip_of_all) - 1
+    knots = [min((unit << power) // w, far) for unit, w in zip(edge, prior, strict=True)]
+    return np.array([*knots, far], dtype=np.int64)
 
 
 def _running(values: IntegerArray) -> IntegerArray:

@@ -85,7 +85,7 @@ class Filter:
 
     def missing(self, places: IntegerArray) -> IntegerArray:
         """How many coarse units are left, about, when all that each user has is at its cap; negative if none."""
-        lacking: IntegerArray = self.room - self.span[places].sum(axis=0)
+        lacking: IntegerArray = self.room - self.span.take(places).sum(axis=0)
         return lacking
 
     def locate(
@@ -96,7 +96,7 @@ class Filter:
         `places` ascend in each column; below its last one the column is filled with n, and `counts` with 0.
         """
         width, users = places.shape
-        floor, span, ends = self.floor[places], self.span[places], self.ends[places]
+        floor, span, ends = (table.take(places) for table in (self.floor, self.span, self.ends))
         counts, cut = _shortened(counts)
         multiplier = self._solve(counts, floor, span)
         added = _clip(multiplier, counts, floor, span)
@@ -108,14 +108,14 @@ class Filter:
         ends += running
         at = _how_many(ends <= word)
         column = np.arange(users)
-        before = np.where(at > 0, running[np.maximum(at - 1, 0), column], 0)
-        own = np.minimum(at, width - 1)
-        found = places[own, column]
-        start, end = self.starts[found] + before, ends[own, column]
+        before = running.take(np.maximum(at - 1, 0) * users + column) * (at > 0)
+        own = np.minimum(at, width - 1) * users + column
+        found = places.take(own)
+        start, end = self.starts.take(found) + before, ends.take(own)
         others = np.flatnonzero((at == width) | (start > word))
         rest = before[others]
         other = np.searchsorted(self.before, word[others] - rest, side="right") - 1
-        np.clip(other, 0, self.categories - 1, out=other)
+        other = np.minimum(np.maximum(other, 0), self.categories - 1)
         found[others], start[others] = other, self.before[other] + rest
         end[others] = self.before[other + 1] + rest
         return found, (start + error <= word) & (word <= end - error)

@@ -7,9 +7,7 @@ made from a sampler or read from a file.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +27,7 @@ from .box_engine import BoxEngine, Engine, only_fields
 from .document import FORMAT, VERSION, digest_of, fraction_text
 from .exact import BITS, exp_below
 from .linear_engines import KernelEngine, ResponseEngine
+from .side_by_side import processors, side_by_side
 
 ENGINES = (BoxEngine, KernelEngine, ResponseEngine)
 """Everything that may draw; each checks its own certificate."""
@@ -147,12 +146,7 @@ class Mechanism:
                 batch = rows[begin : begin + size] if size < users else rows
                 positions[begin : begin + size] = self.engine.positions(batch, words)
 
-        threads = min(-(-users // BATCH), processors())
-        if threads > 1:
-            with ThreadPoolExecutor(max_workers=threads) as pool:
-                list(pool.map(batches, range(threads)))
-        else:
-            batches(0)
+        side_by_side(batches, range(min(-(-users // BATCH), processors())))
         return self._names[positions]
 
     def law(self, p: UsersLike | None = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
@@ -201,12 +195,6 @@ class Mechanism:
         return (
             f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}{mark}>"
         )
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
-    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def recheck(mechanism: Mechanism) -> None:
