@@ -102,7 +102,7 @@ class Descent:
         self, depth: int, places: IntegerArray, units: IntegerArray, slope: IntegerArray
     ) -> _Level:
         """The table of the runs of 2^(depth + 1) categories; the knots stand run after run, sorted in each."""
-        runs = -(-self.categories >> (depth + 1))
+        runs = 1 << ((self.categories - 1).bit_length() - depth - 1)  # the last ones may be empty
         run, half = places >> (depth + 1), (places >> depth) & 1
         size = np.bincount(run, minlength=runs)
         offset = np.cumsum(size) - size  # of the run's first knot
@@ -133,7 +133,7 @@ class Descent:
         more = self.high[places] - self._own(places, multiplier)
         at = np.searchsorted(self.knots, multiplier)
         whole = self.units[at] + multiplier * (self.slope[at] >> self.power) + more.sum(axis=0)
-        error = np.abs(whole - self.total) + 2 * (width + 1) * multiplier + (self.categories // 2 + 1)
+        error = self._error(whole - self.total, width, multiplier)
 
         found, units, slope = (np.zeros_like(words) for _ in range(3))
         for depth, level in zip(reversed(range(len(self.levels))), self.levels, strict=True):
@@ -157,6 +157,11 @@ class Descent:
         slope += np.where(floored | full, 0, self.weight[found])
         end = units + multiplier * (slope >> self.power) + (more * (places <= found)).sum(axis=0)
         return found, (words - start >= error) & (end - words >= error)
+
+    def _error(self, gap: IntegerArray, width: int, multiplier: IntegerArray) -> IntegerArray:
+        """The E of the proof, for every user."""
+        bound: IntegerArray = np.abs(gap) + 2 * (width + 1) * multiplier + (self.categories // 2 + 1)
+        return bound
 
     def _own(self, places: IntegerArray, multiplier: IntegerArray) -> IntegerArray:
         """The clip of the users' own categories at M, about."""
