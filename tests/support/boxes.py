@@ -53,12 +53,14 @@ def some_engine(rng: random.Random, n: int, bits: int) -> BoxEngine:
 
 
 def some_user(rng: random.Random, n: int) -> dict[int, int]:
-    """One record, a few, everything; counts alike, small, up to 2^53 in all, or of a law up to 2^61 in all."""
+    """One record, a few, everything; counts alike, small, up to 2^53 in all, or a law's, up to 2^61."""
     places = sorted(rng.sample(range(n), rng.choice([1, min(2, n), n, rng.randint(1, n)])))
     most = rng.choice([1, 4, 100, 1 << 20, ((1 << 53) - 1) // len(places), (1 << 61) // len(places)])
     steep = rng.random() < 0.3
     return {
-        place: rng.choice([1, most, most >> rng.randrange(most.bit_length())]) if steep else rng.randint(1, most)
+        place: rng.choice([1, most, most >> rng.randrange(most.bit_length())])
+        if steep
+        else rng.randint(1, most)
         for place in places
     }
 

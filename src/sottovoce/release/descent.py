@@ -1,33 +1,37 @@
 """The category that a word falls into, for many users at once all of whose categories are at their caps.
 
-The others then follow clip(m·q_i; low_i, high_i), with the m that makes the sum N. `spread` finds the category of one
-word in such a law; here whole arrays of 64-bit integers do it, in O(w + log n) a user. There is no float in this file.
+The others then follow clip(m·q_i; low_i, high_i), with the m that makes the sum N. `spread` finds the
+category of one word in such a law. Here whole arrays of 64-bit integers do it, in O(w·log n) a user with w
+categories. There is no float in this file.
 
-The tables. m = M/2^p with a whole M ≤ L, the limit: the largest M for which the clip of all categories is at most N.
-Category i leaves its floor when M passes the knot ⌊low_i·2^p/q_i⌋ and reaches its cap when M passes
-⌊high_i·2^p/q_i⌋: for whole M this is exact. Below the limit, a sum of the clip over some categories is
-`units + M·slope/2^p`, both at most N: the floors and caps, and the weights q of those in between.
-The knots are sorted, over all categories, over each half of them, each quarter, and so on down to single ones.
-For a run of categories and the number of its knots that M has passed, a table gives units and slope of the left
-half, and how many of the passed knots are in each half. So a word finds its category in ⌈log2 n⌉ steps.
+The tables. m = M/2^p with a whole M ≤ L. The limit L is the largest M, 2^31 at most, for which the clip of
+all categories is at most N. Category i leaves its floor when M passes the knot ⌊low_i·2^p/q_i⌋ and reaches
+its cap when M passes ⌊high_i·2^p/q_i⌋: for whole M this is exact. Up to the limit, a sum of the clip over
+some categories is `units + M·slope/2^p`: units are their floors and caps, slope is the weight q of those in
+between. The knots are sorted over all categories, over each half of them, over each quarter, and so on down
+to single ones. For such a run of categories and the number of its knots that M has passed, a table gives
+units and slope of the run's left half, and the numbers of knots passed in both halves. So a word finds its
+category in ⌈log2 n⌉ steps.
 
-The proof. A user has w categories. V_c is the sum over the first c categories that the tables give: units,
-plus M·⌊slope/2^p⌋, plus high_i − clip(M·⌊q_i/2^p⌋; low_i, high_i) for each category i of the user among them.
+The proof. V_c is the sum over the first c categories that the tables give: units, plus M·⌊slope/2^p⌋, plus
+high_i − clip(M·⌊q_i/2^p⌋; low_i, high_i) for each of the user's categories i among them.
 
 1. The products are short by less than M each. So V_c is within (w + 1)·M of the clip at M over the first c
    categories, with the user's own at their caps.
-2. That clip and the exact one lie on one curve that grows in every category (see `filter`), also if the user is
-   not capped. The first has N in all, up to |V_n − N| + (w + 1)·M. So over the first c categories they differ by no more.
-3. The drawn law is ahead of the exact clip by 0 to n/2 units (see `spread`). Therefore a word u with
-   V_c + E ≤ u ≤ V_(c+1) − E falls into category c of the drawn law if
+2. That clip and the exact one lie on one curve that grows in every category (see `filter`, also for a user
+   who is not capped), and they differ by |V_n − N| + (w + 1)·M at most in all. So over the first c
+   categories they differ by no more.
+3. The drawn law is ahead of the exact clip by 0 to n/2 units (see `spread`). Therefore a word u with V_c +
+   E ≤ u ≤ V_(c+1) − E falls into category c of the drawn law if
 
        E = |V_n − N| + 2·(w + 1)·M + ⌊n/2⌋ + 1,
 
    *however M was found*. Any other word is in doubt, and takes another path.
 
-No overflow. Units and M·⌊slope/2^p⌋ over any categories are part of the clip of all at M ≤ L: at most N together. A user
-is taken only if its caps add up to less than N ≤ 2^62, so V < 2·N. ⌊q_i/2^p⌋ is cut to ⌊N/M⌋ + 1: the product is then
-above N, at most N + M, and its clip the same. L ≤ 2^31 and w ≤ n < 2^31, so (w + 1)·M < 2^63 − … see `MOST`.
+No overflow. Units and M·⌊slope/2^p⌋ over any categories are part of the clip of all at M ≤ L, so together
+they are at most N ≤ 2^62. A user is taken only if its caps add up to less than N, so V < 2·N. ⌊q_i/2^p⌋ is
+cut to ⌊N/M⌋ + 1: the product is then above N and at most N + M, and its clip is the same. |V_n − N| ≤ N, M
+≤ 2^31 and w ≤ n ≤ 2^16, so E < 2^63.
 """
 
 from __future__ import annotations
@@ -42,14 +46,14 @@ from .exact import Box
 from .filter import IntegerArray, Truths
 
 MOST = 1 << 16
-"""With more categories the tables would outgrow the memory that a batch may take; with these, E stays below 2^50 + |V_n − N|."""
+"""With more categories the tables, 50 to 100 bytes times n·log2 n, would outgrow the rest of a batch."""
 
 ROUNDS = 40
 """The search for M halves its bracket of 31 digits if it cannot do better."""
 
 
 class _Level(NamedTuple):
-    """For every run of 2^depth categories and every number of its knots passed: its left half, and where to go on."""
+    """For every run of categories and every number of its knots passed: its left half, and where to go on."""
 
     units: IntegerArray
     slope: IntegerArray
@@ -98,10 +102,8 @@ class Descent:
 
         return bisect_right(range(most + 1), self.total, key=clip_of_all) - 1
 
-    def _level(
-        self, depth: int, places: IntegerArray, units: IntegerArray, slope: IntegerArray
-    ) -> _Level:
-        """The table of the runs of 2^(depth + 1) categories; the knots stand run after run, sorted in each."""
+    def _level(self, depth: int, places: IntegerArray, units: IntegerArray, slope: IntegerArray) -> _Level:
+        """The table of the runs of 2^(depth + 1) categories; the knots come run by run, sorted in each."""
         runs = 1 << ((self.categories - 1).bit_length() - depth - 1)  # the last ones may be empty
         run, half = places >> (depth + 1), (places >> depth) & 1
         size = np.bincount(run, minlength=runs)
@@ -112,7 +114,8 @@ class Descent:
 
         def passed_left(values: IntegerArray) -> IntegerArray:
             sums = _running(np.where(half == 0, values, 0))
-            return sums[knot] - sums[first]
+            passed: IntegerArray = sums[knot] - sums[first]
+            return passed
 
         floors = np.zeros(runs << (depth + 1), dtype=np.int64)
         floors[: self.categories] = self.low[:-1]
@@ -121,12 +124,14 @@ class Descent:
         all_left = np.bincount(run[half == 0], minlength=runs)[entry_run]
         left = first + 2 * entry_run + in_left
         right = first + 2 * entry_run + all_left + 1 + (knot - first - in_left)
-        return _Level(passed_left(units) + floors[entry_run], passed_left(slope), np.concatenate([left, right]))
+        return _Level(
+            passed_left(units) + floors[entry_run], passed_left(slope), np.concatenate([left, right])
+        )
 
     def locate(self, places: IntegerArray, words: IntegerArray) -> tuple[IntegerArray, Truths]:
-        """Every user's category, and whether it is proved. Users stand side by side, categories below each other.
+        """Every user's category, and whether it is proved.
 
-        `places` ascend in each column; below its last one the column is filled with n.
+        Each user is a column. Its `places` ascend; below the last one it is filled with n.
         """
         width = len(places)
         multiplier = self.alone[places[0]] if width == 1 else self._solve(places)
@@ -150,7 +155,7 @@ class Descent:
             slope += more_slope & chosen
             found += chosen & (1 << depth)
 
-        found = np.minimum(found, self.categories)  # behind the last one: its share is nothing, no word is inside
+        found = np.minimum(found, self.categories)  # behind the last one nothing is shared out
         start = units + multiplier * (slope >> self.power) + (more * (places < found)).sum(axis=0)
         floored, full = multiplier <= self.leaves[found], multiplier > self.fills[found]
         units += np.where(floored, self.low[found], np.where(full, self.high[found], 0))
@@ -166,10 +171,11 @@ class Descent:
     def _own(self, places: IntegerArray, multiplier: IntegerArray) -> IntegerArray:
         """The clip of the users' own categories at M, about."""
         weight = np.minimum(self.weight[places] >> self.power, self.total // np.maximum(multiplier, 1) + 1)
-        return np.minimum(np.maximum(multiplier * weight, self.low[places]), self.high[places])
+        own: IntegerArray = np.maximum(multiplier * weight, self.low[places])
+        return np.minimum(own, self.high[places], out=own)
 
     def _solve(self, places: IntegerArray) -> IntegerArray:
-        """An M whose clip adds up to about N, by Newton's steps inside a bracket; the proof does not rest on it."""
+        """An M whose clip adds up to about N, by Newton's steps in a bracket; no proof rests on it."""
         high, low, weight = self.high[places], self.low[places], self.weight[places]
         multiplier = np.full(places.shape[1], self.limit, dtype=np.int64)
         least, largest = np.zeros_like(multiplier), multiplier.copy()

@@ -1,41 +1,44 @@
 """The category that a word falls into, for many users at once, without solving the clip exactly.
 
-`BoxEngine.position` solves x_i = clip(m·k_i; low_i, high_i), Σx = N, in exact fractions, one user after another.
-A release only needs the category of its word, and a coarse solution almost always proves which one it is.
+`BoxEngine.position` solves x_i = clip(m·k_i; low_i, high_i), Σx = N, exactly, one user after another. A
+release only needs the category of its word, and a coarse solution almost always proves which one it is.
 Here whole arrays of 64-bit integers do that. There is no float in this file.
 
-Units. One coarse unit is 2^s units, with the smallest s for which Σ⌊high_i/2^s⌋ < 2^60. Put l_i = ⌊low_i/2^s⌋,
-h_i = ⌊high_i/2^s⌋, room = N − Σlow, B_c = ⌊Σ_{i<c} low_i/2^s⌋. Counts become k'_i = ⌊k_i/2^r⌋ with the smallest r ≥ 0
-for which ⌊Σk/2^r⌋ < 2^30. For any whole μ ≥ 0, e_i = clip(μ·k'_i − l_i; 0, h_i − l_i) is what the clip at μ adds to
-the floor of category i, about. With c's own share left out if the user does not have c, the boundary before
-category c is thus B_c + Σ e_i over the user's categories i < c, about.
+Units. One coarse unit is 2^s units, with the least s for which Σ⌊high_i/2^s⌋ < 2^60. Put l_i = ⌊low_i/2^s⌋,
+h_i = ⌊high_i/2^s⌋, room = N − Σlow, B_c = ⌊Σ_{i<c} low_i/2^s⌋. Counts become k'_i = ⌊k_i/2^r⌋ with the
+least r ≥ 0 for which ⌊Σk/2^r⌋ < 2^30. For a whole μ ≥ 0, e_i = clip(μ·k'_i − l_i; 0, h_i − l_i) is what the
+clip at μ adds to the floor of a category i of the user, and B_c + Σ e_i over the user's categories i < c is
+the boundary before category c: both up to an error, which is bounded now.
 
 The proof. A user has w categories. Everything below is in coarse units, as real numbers.
 
-1. The exact clip lies on a curve that grows in every category. On its first part the user's categories follow
-   clip(μ·k_i/2^r; low_i/2^s, high_i/2^s), with growing μ, and the others stay at their floors. On its second
-   part the user's stay at their caps and the others follow clip(m·q_i; low_i, high_i)/2^s, with growing m.
-   The exact clip is the point of the curve where all that is added to the floors is room/2^s, whether
-   the user is capped or not. If two points of the curve differ by D in all, one of them has no less in any
-   category, so over any set of categories they differ by D at most.
-2. A clip moves by no more than its arguments. At μ the product is short by less than μ if r > 0 and by nothing
-   otherwise, and floor and cap are short by less than 1. With d = max(1, μ) if r > 0, else d = 1,
-   what category i gets above its floor on the curve exceeds e_i by more than −1 and less than d. So over
-   any of the w categories, sums of e are within w·d of the curve at μ.
-3. So the curve at μ has |gap| + w·d + 1 at most more or less than room/2^s in all, where gap = Σe − ⌊room/2^s⌋,
-   and by 1. the sums of e are within |gap| + 2·w·d + 1 of the exact clip over any first categories.
-4. The drawn law rounds the exact clip to whole units: the first fractions up, the others down. Its running
-   sums are ahead of those of the exact clip by 0 to n/2 units (see `spread`), at most ⌊n/2^(s+1)⌋ + 1 coarse ones.
-5. With U = ⌊u/2^s⌋, U − B_c is within 1 of (u − Σ_{i<c} low_i)/2^s. Therefore a word u with start + E ≤ U ≤ end − E,
-   for the two boundaries of a category found from e, falls into the same category of the drawn law if
+1. The exact clip lies on a curve that grows in every category. On its first part the user's categories
+   follow clip(μ·k_i/2^r; low_i/2^s, high_i/2^s), with growing μ, and the others stay at their floors. On
+   its second part the user's stay at their caps and the others follow clip(m·q_i; low_i, high_i)/2^s, with
+   growing m. The exact clip is the point of the curve with room/2^s above the floors in all, whether the
+   user is capped or not. Of two points of the curve, one has no less than the other in any category. So if
+   they differ by D in all, they differ by at most D over any set of categories.
+2. A clip moves by no more than its arguments do. At μ, the product is short by less than μ if r > 0, and by
+   nothing if r = 0; floor and cap are short by less than 1. Put d = max(1, μ) if r > 0, and d = 1 if r = 0.
+   What the curve at μ has above the floor in category i then exceeds e_i by more than −1 and less than d.
+   So over any set of the user's categories, the sum of e is within w·d of the curve at μ.
+3. With gap = Σe − ⌊room/2^s⌋, the curve at μ thus differs from the exact clip by |gap| + w·d + 1 at most in
+   all, and by 1. over any set. So the sum of e is within |gap| + 2·w·d + 1 of the exact clip over any set.
+4. The drawn law rounds the exact clip to whole units, the first fractions up and the others down. Its
+   running sums are ahead of those of the exact clip by 0 to n/2 units (see `spread`), and n/2^(s+1) <
+   ⌊n/2^(s+1)⌋ + 1.
+5. With U = ⌊u/2^s⌋, U − B_c is within 1 of (u − Σ_{i<c} low_i)/2^s. Therefore a word u with start + E ≤ U ≤
+   end − E, for the two boundaries of a category that are found from e, falls into the same category of the
+   drawn law if
 
        E = |gap| + 2·w·d + ⌊n/2^(s+1)⌋ + 3,
 
    *however μ was found*. Any other word is in doubt, and takes the exact path.
 
-No overflow. μ ≤ 2^60. Where μ·k'_i could pass 2^61, k'_i is cut to ⌊2^60/μ⌋ + 1: the product is then above 2^60 > h_i
-and at most 2^61, and the clip is the same. Sums of e and the room are at most Σh < 2^60, so |gap| < 2^60, and w·d is
-cut to 2^60, about, which puts every word in doubt anyway: U < 2^60. Slopes are at most Σk' < 2^30; Σk < 2^62 (see `weights`).
+No overflow. μ ≤ 2^60. Where μ·k'_i could pass 2^61, k'_i is cut to ⌊2^60/μ⌋ + 1: the product is then above
+2^60 > h_i and at most 2^61, and the clip is the same. Sums of e and the room are at most Σh < 2^60, so
+|gap| < 2^60. 2·w·d is cut to about 2^61, which still puts every word in doubt, because U < 2^60. Sums of k
+and of k' steer the search for μ, on which nothing rests (k < 2^62, see `weights`).
 """
 
 from __future__ import annotations
@@ -84,16 +87,16 @@ class Filter:
         self.rounding = (n >> (self.shift + 1)) + 3
 
     def missing(self, places: IntegerArray) -> IntegerArray:
-        """How many coarse units are left, about, when all that each user has is at its cap; negative if none."""
+        """How many coarse units are left, about, when all that a user has is at its cap; negative if none."""
         lacking: IntegerArray = self.room - self.span.take(places).sum(axis=0)
         return lacking
 
     def locate(
         self, counts: IntegerArray, places: IntegerArray, words: IntegerArray
     ) -> tuple[IntegerArray, Truths]:
-        """Every user's category, and whether it is proved. Users stand side by side, categories below each other.
+        """Every user's category, and whether it is proved.
 
-        `places` ascend in each column; below its last one the column is filled with n, and `counts` with 0.
+        Each user is a column. Its `places` ascend. Below the last one it is filled with n, its counts with 0.
         """
         width, users = places.shape
         floor, span, ends = (table.take(places) for table in (self.floor, self.span, self.ends))
@@ -201,4 +204,5 @@ def _running(values: IntegerArray) -> IntegerArray:
 def _how_many(truths: Truths) -> IntegerArray:
     """How many are true in each column."""
     small = np.int8 if len(truths) < 128 else np.int64
-    return truths.view(np.int8).sum(axis=0, dtype=small).astype(np.int64)
+    many: IntegerArray = truths.view(np.int8).sum(axis=0, dtype=small).astype(np.int64)
+    return many

@@ -60,10 +60,7 @@ def from_law(p: UsersLike, categories: int) -> Weights:
 
 def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """Many users: counts stay counts, distributions in floats become whole numbers."""
-    if _is_counts(p):
-        rows = _validate.count_rows(p, categories)
-    else:
-        rows = _from_laws(p, categories)
+    rows = _validate.count_rows(p, categories) if _is_counts(p) else _from_laws(p, categories)
     rows.eliminate_zeros()
     rows.sort_indices()
     return rows
@@ -72,8 +69,8 @@ def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
 def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """⌊p·2^61⌋ of rows in doubles, piece by piece on the threads.
 
-    Each piece is checked as `_validate.users` checks it. If there is anything to say about any piece, or anything to
-    leave out, that function does it all over again and says it.
+    Each piece is checked as `_validate.users` checks it. If there is anything to say about a piece, or anything
+    to leave out of it, that function does it all over again and says it.
     """
     from scipy import sparse
 
