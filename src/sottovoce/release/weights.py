@@ -69,15 +69,14 @@ def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
 def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """⌊p·2^61⌋ of rows in doubles, piece by piece on the threads.
 
-    Each piece is checked as `_validate.users` checks it. If there is anything to say about a piece, or anything
-    to leave out of it, that function does it all over again and says it.
+    Each piece is checked as `_validate.users` checks it. If there is anything to say about a piece, or
+    anything to leave out of it, that function does it all over again and says it.
     """
     from scipy import sparse
 
-    held: Any = p if sparse.issparse(p) else None
-    if held is None or held.format != "csr" or held.dtype != np.float64 or held.shape[1] != categories:
-        return _law_rows(_validate.users(p, categories))
-    if held.nnz == 0 or not held.has_canonical_format:
+    held: Any = p
+    plain = sparse.issparse(p) and held.format == "csr" and held.ndim == 2 and held.dtype == np.float64
+    if not plain or held.shape[1] != categories or held.nnz == 0 or not held.has_canonical_format:
         return _law_rows(_validate.users(p, categories))
     units = np.empty(held.nnz, dtype=np.int64)
     odd: list[int] = []
@@ -99,10 +98,11 @@ def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     side_by_side(convert, range(0, held.shape[0], PIECE))
     if odd:
         return _law_rows(_validate.users(p, categories))
-    return sparse.csr_array((units, held.indices.copy(), held.indptr.copy()), shape=held.shape)
+    return sparse.csr_array((units, held.indices[: held.nnz].copy(), held.indptr.copy()), shape=held.shape)
 
 
 def _law_rows(laws: sparse.csr_array[np.float64]) -> sparse.csr_array[Any]:
+    """⌊p·2^61⌋ of checked rows."""
     laws.data = np.ldexp(laws.data, LAW_BITS)
     return laws.astype(np.int64)
 
