@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import accumulate
@@ -19,7 +20,7 @@ from strategies import situations
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import batch, mechanism, side_by_side
+from sottovoce.release import batch, mechanism, randomness, side_by_side
 from sottovoce.release.batch import decided
 from sottovoce.release.box_engine import BoxEngine
 from sottovoce.release.certify import certify_with
@@ -287,7 +288,15 @@ def test_words_are_used_in_the_order_of_the_rows(
     monkeypatch.setattr(mechanism, "BATCH", size)
     monkeypatch.setattr(mechanism, "processors", lambda: threads)
     monkeypatch.setattr(side_by_side, "processors", lambda: threads)
-    with tape(np.concatenate([part.ravel() for part in words]).tolist(), 62):
+    with tape(np.concatenate([part.ravel() for part in words]).tolist(), 62) as reads:
+        read = randomness._read
+
+        def late(asked: int) -> bytes:
+            if not reads:
+                time.sleep(0.05)  # whoever could overtake the first batch does
+            return read(asked)
+
+        randomness._read = late  # the tape puts the system's back
         many = made.draw(rows).tolist()
     flat = np.concatenate(words, axis=1)
     held = [rows[[i]] for i in range(1000)]

@@ -224,5 +224,6 @@ def _running(values: IntegerArray, start: int = 0) -> IntegerArray:
     sums = np.empty(len(values) + 1, dtype=np.int64)
     sums[0] = start
     np.cumsum(values, out=sums[1:])
-    sums[1:] += start
+    if start:
+        sums[1:] += start
     return sums
