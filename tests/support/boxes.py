@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
+from collections import Counter
 from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
+from oracles import drawn_units
 from scipy import sparse
 
 from sottovoce.release import exact
+from sottovoce.release.batch import decided
 from sottovoce.release.box_engine import BoxEngine
 
 
@@ -85,3 +88,35 @@ def words_beside(rng: random.Random, units: list[int], most: int, away: list[int
 def category_of(units: list[int], word: int) -> int:
     """The category that a word falls into."""
     return bisect_right(list(accumulate(units)), word)
+
+
+def units_of(engine: BoxEngine, user: dict[int, int]) -> list[int]:
+    """The law by the oracle, which must also be the single release's own."""
+    box = engine.box
+    units = drawn_units(user, list(box.low), list(box.high), list(engine.prior), box.total)
+    assert [share * box.total for share in engine.law(list(user.items()))] == units
+    return units
+
+
+def compared(
+    engine: BoxEngine, users: list[dict[int, int]], words: list[int]
+) -> tuple[list[int], list[bool]]:
+    """What the arrays say for one word a user, and of what they are sure."""
+    rows = rows_of(users, len(engine.prior))
+    found, sure = decided(rows, np.array(words, dtype=np.int64), engine._filter, engine._descent)
+    return found.tolist(), sure.tolist()
+
+
+def check(engine: BoxEngine, user: dict[int, int], words: list[int]) -> Counter[str]:
+    """The batch gives what the law gives, for every word; and it is sure of nothing that is wrong."""
+    units = units_of(engine, user)
+    right = [category_of(units, word) for word in words]
+    found, sure = compared(engine, [user] * len(words), words)
+    assert [f for f, s in zip(found, sure, strict=True) if s] == [
+        r for r, s in zip(right, sure, strict=True) if s
+    ]
+    rows = rows_of([user] * len(words), len(engine.prior))
+    assert engine.positions(rows, [np.array(words, dtype=np.int64)]).tolist() == right
+    held = list(user.items())
+    assert [engine.position(held, [word]) for word in words[:3]] == right[:3]
+    return Counter(sure=sum(sure), doubt=len(sure) - sum(sure), own=sum(f in user for f in found))
