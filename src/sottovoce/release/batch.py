@@ -47,16 +47,26 @@ def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
             width = int(ordered[at] + (ordered[at] >> 3))
             end = min(int(np.searchsorted(ordered, width, side="right")), at + max(ENTRIES // width, 1))
             users = order[at:end]
-            entry = starts[users] + np.arange(ordered[end - 1])[:, None]
-            if ordered[at] == ordered[end - 1]:
-                yield Pack(begin + users, places.take(entry), counts.take(entry))
-            else:
-                outside = entry >= starts[users + 1]
-                entry[outside] = 0
-                there, many = places.take(entry), counts.take(entry)
-                there[outside], many[outside] = rows.shape[1], 0
-                yield Pack(begin + users, there, many)
+            there, many = _columns(starts[users], ordered[at:end], places, counts, rows.shape[1])
+            yield Pack(begin + users, there, many)
             at = end
+
+
+def _columns(
+    starts: IntegerArray, lengths: IntegerArray, places: IntegerArray, counts: IntegerArray, padding: int
+) -> tuple[IntegerArray, IntegerArray]:
+    """Rows as columns, the first entries of all of them above the second ones, and so on; lengths ascend."""
+    shape = int(lengths[-1]), len(starts)
+    there, many = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+    entry = starts.copy()
+    for depth in range(shape[0]):
+        ended = int(np.searchsorted(lengths, depth, side="right"))
+        if ended:
+            there[depth, :ended], many[depth, :ended] = padding, 0
+        np.take(places, entry[ended:], out=there[depth, ended:], mode="clip")  # no copy; none is outside
+        np.take(counts, entry[ended:], out=many[depth, ended:], mode="clip")
+        entry += 1
+    return there, many
 
 
 def decided(
@@ -68,14 +78,16 @@ def decided(
     if rows.nnz == 0 or rows.data.min() < 1:  # no users as the proofs know them
         return found, sure
     for users, places, counts in packs(rows):
-        full = filter.missing(places) > filter.near + len(places) + 1  # capped, beyond doubt
+        span = filter.span.take(places)
+        full = filter.room - span.sum(axis=0) > filter.near + len(places) + 1  # capped, beyond doubt
         if not full.any():
-            found[users], sure[users] = filter.locate(counts, places, words[users])
+            found[users], sure[users] = filter.locate(counts, places, span, words[users])
             continue
         rest = np.flatnonzero(~full)
         if len(rest):
             these = users[rest]
-            found[these], sure[these] = filter.locate(counts[:, rest], places[:, rest], words[these])
+            held, there, own = (np.take(array, rest, axis=1) for array in (counts, places, span))
+            found[these], sure[these] = filter.locate(held, there, own, words[these])
         if descent is not None:
             chosen = np.flatnonzero(full)
             these = users[chosen]

@@ -86,20 +86,16 @@ class Filter:
         self.near = self.total >> NEAR
         self.rounding = (n >> (self.shift + 1)) + 3
 
-    def missing(self, places: IntegerArray) -> IntegerArray:
-        """How many coarse units are left, about, when all that a user has is at its cap; negative if none."""
-        lacking: IntegerArray = self.room - self.span.take(places).sum(axis=0)
-        return lacking
-
     def locate(
-        self, counts: IntegerArray, places: IntegerArray, words: IntegerArray
+        self, counts: IntegerArray, places: IntegerArray, span: IntegerArray, words: IntegerArray
     ) -> tuple[IntegerArray, Truths]:
         """Every user's category, and whether it is proved.
 
         Each user is a column. Its `places` ascend. Below the last one it is filled with n, its counts with 0.
+        `span` is this filter's span of the places.
         """
         width, users = places.shape
-        floor, span, ends = (table.take(places) for table in (self.floor, self.span, self.ends))
+        floor, ends = self.floor.take(places), self.ends.take(places)
         counts, cut = _shortened(counts)
         multiplier = self._solve(counts, floor, span)
         added = _clip(multiplier, counts, floor, span)
@@ -137,7 +133,9 @@ class Filter:
         most = 1 << ROOMY
         answer = np.empty(counts.shape[1], dtype=np.int64)
         who = np.arange(counts.shape[1])
-        multiplier = (self.room + floor.sum(axis=0)) // np.maximum(counts.sum(axis=0), 1)
+        near = counts.sum(axis=0)
+        multiplier = (self.room + floor.sum(axis=0)) // np.maximum(near, 1)
+        near = np.maximum(near, self.near)  # a whole μ need not come nearer than the counts in all
         least, largest = np.zeros_like(multiplier), np.full_like(multiplier, most)
         for _ in range(ROUNDS):
             reached = _product(multiplier, counts)
@@ -145,18 +143,20 @@ class Filter:
             added = np.maximum(reached, 0)
             np.minimum(added, span, out=added)
             gap = added.sum(axis=0) - self.room
-            slope = np.multiply(counts, added == reached, out=reached).sum(axis=0)
             over = gap > 0
             least, largest = np.where(over, least, multiplier), np.where(over, multiplier, largest)
-            done = (np.abs(gap) <= np.maximum(slope, self.near)) | (largest - least <= 1)
+            done = (np.abs(gap) <= near) | (largest - least <= 1)
             left = np.flatnonzero(~done)
             if 2 * len(left) < len(who):
                 answer[who] = multiplier
                 if len(left) == 0:
                     return answer
                 who, multiplier, least, largest = who[left], multiplier[left], least[left], largest[left]
-                gap, slope, done = gap[left], slope[left], done[left]
-                counts, floor, span = (np.take(array, left, axis=1) for array in (counts, floor, span))
+                gap, near, done = gap[left], near[left], done[left]
+                counts, floor, span, added, reached = (
+                    np.take(array, left, axis=1) for array in (counts, floor, span, added, reached)
+                )
+            slope = np.multiply(counts, added == reached, out=reached).sum(axis=0)
             step = multiplier - gap // np.maximum(slope, 1)
             middle = np.where(largest == most, np.minimum(2 * least + 1, most), (least + largest) >> 1)
             step = np.where((slope == 0) | (step <= least) | (step >= largest), middle, step)
