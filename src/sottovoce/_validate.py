@@ -114,7 +114,7 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are never changed;
     sparse rows in canonical form are read where they are, and their indices are shared, not copied.
     """
-    shared = _shared_rows(p, np.float64)
+    shared = shared_rows(p, np.float64)
     if shared is not None:
         _same_categories(shared, categories)
         normalised = _normalised(shared)
@@ -149,7 +149,7 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     No message quotes them. Rows that are such already are returned as they are, sharing the caller's memory:
     neither the library nor the caller may write to them while they are in use.
     """
-    shared = _shared_rows(p, np.int64)
+    shared = shared_rows(p, np.int64)
     if shared is not None:
         _same_categories(shared, categories)
         if _are_small_counts(shared):
@@ -169,7 +169,7 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     return rows
 
 
-def _shared_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[Any] | None:
+def shared_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[Any] | None:
     """`p` without a copy if it is sparse rows of that kind, sorted and without duplicates; else None."""
     from scipy import sparse
 

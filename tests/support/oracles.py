@@ -355,6 +355,47 @@ def clip_by_bisection_mpmath(p: Array, prior: Array, floor: Array, epsilon: floa
 # --- searching ---------------------------------------------------------------------------------
 
 
+def drawn_units(
+    counts: dict[int, int], low: list[int], high: list[int], prior: list[int], total: int
+) -> list[int]:
+    """A clip mechanism's law in whole units, from the definition, in fractions.
+
+    x_i = clip(m·k_i; low_i, high_i) over the user's categories with Σx = N, the others at their floors. If
+    that cannot be, the user's are at their caps and the others get clip(m·q_i; low_i, high_i). Then every x
+    is rounded down, and the units that are missing go one each to the first fractions.
+    """
+    held = sorted(counts)
+    capped = sum(low) + sum(high[i] - low[i] for i in held) < total
+    free = [i for i in range(len(low)) if i not in counts] if capped else held
+    units = [high[i] if i in counts else low[i] for i in range(len(low))]
+    weight = dict(enumerate(prior)) if capped else counts
+    target = total - sum(units[i] for i in range(len(low)) if i not in set(free))
+
+    def clip(m: Fraction) -> list[Fraction]:
+        return [min(max(m * weight[i], Fraction(low[i])), Fraction(high[i])) for i in free]
+
+    knots = sorted({Fraction(edge[i], weight[i]) for edge in (low, high) for i in free})
+    below, above = 0, len(knots) - 1  # the clip is at most the target at the first, at least at the second
+    while above - below > 1:
+        middle = (below + above) // 2
+        if sum(clip(knots[middle])) <= target:
+            below = middle
+        else:
+            above = middle
+    least, most = sum(clip(knots[below])), sum(clip(knots[above]))
+    m = knots[below]
+    if most > least:
+        m += (target - least) * (knots[above] - knots[below]) / (most - least)
+    shares = clip(m)
+    assert sum(shares) == target
+    spare = target - sum(math.floor(x) for x in shares)
+    for i, x in zip(free, shares, strict=True):
+        lifted = spare > 0 and x.denominator > 1
+        units[i] = math.floor(x) + lifted
+        spare -= lifted
+    return units
+
+
 def worst_case_dense_search(
     law: Callable[[Array], Array],
     n: int,
