@@ -34,6 +34,7 @@ from .errors import (
     UserDataError,
 )
 from .planning.comparison import Comparison, ComparisonRow, compare
+from .planning.limit import Limit, limit
 from .planning.tuning import PublicUsers, tuned
 from .prior import Prior
 from .release.audit import AuditReport, audit
@@ -87,6 +88,7 @@ __all__ = [
     "KernelSampler",
     "Ledger",
     "LedgerError",
+    "Limit",
     "Mechanism",
     "MechanismFileError",
     "NotLinearError",
@@ -114,6 +116,7 @@ __all__ = [
     "hockey_stick",
     "how_many",
     "kernel_clip",
+    "limit",
     "load",
     "load_groups",
     "local_minimax",
