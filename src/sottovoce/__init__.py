@@ -34,8 +34,10 @@ from .errors import (
     UserDataError,
 )
 from .planning.comparison import Comparison, ComparisonRow, compare
+from .planning.fitted import fitted
 from .planning.limit import Limit, limit
-from .planning.tuning import PublicUsers, tuned
+from .planning.public_users import PublicUsers
+from .planning.tuning import tuned
 from .prior import Prior
 from .release.audit import AuditReport, audit
 from .release.certify import certify
@@ -52,6 +54,7 @@ from .samplers.catalogue import (
     local_minimax,
     minimax_kernel,
     optimal_utility,
+    power_caps,
     prior_minimax,
     randomized_response,
     relative_mollifier,
@@ -112,6 +115,7 @@ __all__ = [
     "compare",
     "count_table",
     "estimate",
+    "fitted",
     "global_minimax",
     "hockey_stick",
     "how_many",
@@ -126,6 +130,7 @@ __all__ = [
     "plot_comparison",
     "plot_estimate",
     "plot_tradeoff",
+    "power_caps",
     "prior_minimax",
     "randomized_response",
     "read_users",
