@@ -1,12 +1,12 @@
 """The best floor by cutting planes: exact to a small gap for some hundred categories, any divergence.
 
 Every floor that is looked at gives cuts: affine functions below h_u, for the mean and for the worst users. A
-linear program minimises the largest of them over the domain. The next floor lies half-way between the best one
-so far and the program's (pulling towards the best is what keeps the method from wandering).
+linear program minimises the largest of them over the domain. The next floor lies half-way between the best
+one so far and the program's (pulling towards the best is what keeps the method from wandering).
 
-The lower bound is computed here, from the cuts and the program's multipliers, and does not rely on the solver:
-for *any* λ ≥ 0 whose sum is at most 1 over the cuts of the mean and at most `tail` over those of the maximum, and
-any ν ≥ 0, the smallest value of an affine function over a box,
+The lower bound is computed here, from the cuts and the program's multipliers, and does not rely on the
+solver: for *any* λ ≥ 0 whose sum is at most 1 over the cuts of the mean and at most `tail` over those of the
+maximum, and any ν ≥ 0, the smallest value of an affine function over a box,
 
     Σ λ_k b_k + min_{low ≤ c ≤ high} (Σ λ_k g_k + ν₁ − a·ν₂)·c − ν₁ + ν₂,
 
@@ -73,7 +73,8 @@ def solve(
     cuts = _Cuts(np.empty((0, len(scale))), np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=np.intp))
     floor, best, bound = start, np.inf, 0.0
     point, steps = start, 0
-    for steps in range(1, STEPS + 1):
+    while steps < STEPS:
+        steps += 1
         values = _cut(problem, point, scale, cuts)
         objective = problem.objective(values)
         if objective < best:
@@ -97,7 +98,7 @@ def _cut(problem: FloorProblem, c: FloatArray, scale: FloatArray, cuts: _Cuts) -
     weights = [problem.share]
     if problem.tail > 0:
         top = np.argsort(-values, kind="stable")[:WORST]
-        weights += list(np.eye(1, len(values), int(u))[0] for u in top)
+        weights += [np.eye(1, len(values), int(u))[0] for u in top]
     slopes = np.array([problem.gradient(one, inside, outside) for one in weights])
     offsets = np.array([one @ values for one in weights]) - slopes @ c
     if np.all(np.isfinite(slopes)) and np.all(np.isfinite(offsets)):
@@ -124,7 +125,7 @@ def _program(
         bounds=[*bounds, (0, None), (0, None)],
         method="highs",
     )
-    if solved.status != 0:
+    if solved.status != 0 or solved.x is None:
         return None
     duals = np.maximum(-solved.ineqlin.marginals, 0.0)
     split = len(cuts.offsets)

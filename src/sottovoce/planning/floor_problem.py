@@ -4,10 +4,10 @@ A sampler is a choice of floor and nothing else: whatever it does, its laws lie 
 c_i = inf_p Q(p)_i, and the clip is the best point of that box for every user. So for given users no ε-private
 sampler has a smaller mean + tail·maximum of the divergence than
 
-    min_c F(c),    F(c) = Σ_u s_u·h_u(c) + tail·max_u h_u(c),    h_u(c) = min { D_f(p_u‖x) : x in the box of c },
+    min_c F(c),    F(c) = Σ_u s_u·h_u(c) + tail·max_u h_u(c),    h_u(c) = min { D_f(p_u‖x) : c ≤ x ≤ a·c },
 
-over q/a ≤ c ≤ q if the prior is kept, else over c ≥ 0 with Σc ≤ 1 ≤ a·Σc; a = e^ε, and s_u is the share of the users
-with the distribution p_u. D_f is jointly convex, so h_u and F are convex in c.
+over q/a ≤ c ≤ q if the prior is kept, else over c ≥ 0 with Σc ≤ 1 ≤ a·Σc; a = e^ε, and s_u is the share of
+the users with the distribution p_u. D_f is jointly convex, so h_u and F are convex in c.
 
 Where nobody has category i, a smaller c_i is better for everybody: it takes its smallest value, and all such
 categories enter through the sum of their floors alone.
@@ -70,7 +70,7 @@ class FloorProblem:
         return self.tangents(c)[0]
 
     def tangents(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """h_u(c), its subgradient for every entry, and for the categories that the user lacks (one number)."""
+        """h_u(c), its subgradient for every entry, and for all categories that the user lacks."""
         return self._tangents_tv(c) if self.divergence == TV else self._tangents_of_clip(c)
 
     def _tangents_tv(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -110,7 +110,9 @@ class FloorProblem:
             steps = own - price[:, None]
             scaled = np.where(held, np.where(spilt, np.inf, u)[:, None] * np.where(held, block.p, 1.0), 0.0)
             at_floor, at_cap = scaled <= low, scaled >= self.a * low
-            steps = np.where(at_cap, self.a * np.minimum(steps, 0), np.where(at_floor, np.maximum(steps, 0), 0.0))
+            steps = np.where(
+                at_cap, self.a * np.minimum(steps, 0), np.where(at_floor, np.maximum(steps, 0), 0.0)
+            )
             outside[block.rows] = 0.0 if math.isinf(f.at_zero) else np.where(spilt, 0.0, f.at_zero - price)
             entry = first[block.rows][:, None] + np.arange(block.p.shape[1])
             inside[entry[held]] = steps[held]
@@ -129,7 +131,7 @@ def required_slope(f: FDivergence) -> Callable[[FloatArray], FloatArray]:
     """The slope of a divergence that knows it."""
     if f.slope is None:
         raise ParameterError(
-            f"divergence {f.name!r} does not know its slope: give FDivergence(…, slope=…), or take sottovoce.TV"
+            f"divergence {f.name!r} does not know its slope: FDivergence(…, slope=…), or take sottovoce.TV"
         )
     return f.slope
 

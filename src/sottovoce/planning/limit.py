@@ -33,10 +33,10 @@ NOTHING = 1e-6
 class Limit:
     """How close to these users the best ε-private sampler can be, in numbers.
 
-    No ε-private sampler (that keeps the prior, if `keep_prior`) has mean + tail·maximum below `lower_bound`. Some
-    sampler has `objective`, and with it the other statistics. That sampler was fitted to these very users, so it is
-    a measuring stick and no mechanism: the value holds numbers alone. They are computed from the users' true data
-    and must not be published about private users.
+    No ε-private sampler (that keeps the prior, if `keep_prior`) has mean + tail·maximum below `lower_bound`.
+    Some sampler has `objective`, and with it the other statistics. That sampler was fitted to these very
+    users, so it is a measuring stick and no mechanism: the value holds numbers alone. They are computed from
+    the users' true data and must not be published about private users.
     """
 
     epsilon: float
@@ -72,26 +72,29 @@ def limit(
 ) -> Limit:
     """The smallest mean + tail·maximum of the divergence that any ε-private sampler can have on these users.
 
-    A sampler is a choice of floor c and nothing else, because the clip is the best point of a floor's box for every
-    user. So the limit is the minimum of a convex function over q/a ≤ c ≤ q (a = e^ε; if the prior need not be kept,
-    over Σc ≤ 1 ≤ a·Σc). It is found by cutting planes, for total variation over many categories by a smooth descent.
+    A sampler is a choice of floor c and nothing else, because the clip is the best point of a floor's box
+    for every user. So the limit is the minimum of a convex function over q/a ≤ c ≤ q (a = e^ε; if the prior
+    need not be kept, over Σc ≤ 1 ≤ a·Σc). It is found by cutting planes, for total variation over many
+    categories by a smooth descent.
 
     Guarantees
-        `lower_bound` is proven: it is computed from affine (or separable) functions below the objective, is valid
-        whatever the solver did, and is lowered by a bound on its rounding. `objective` is attained. Neither the floor
-        nor a sampler is given back: it was fitted to these users, and would tell about them.
+        `lower_bound` is proven: it is computed from affine (or separable) functions below the objective, is
+        valid whatever the solver did, and is lowered by a bound on its rounding. `objective` is attained.
+        Neither the floor nor a sampler is given back: it was fitted to these users, and would tell about
+        them.
 
     Parameters
         users: as `compare` takes them.
         divergence: total variation, or any divergence that knows its `slope`.
         tail: the weight of the maximum, 0 or more.
         keep_prior: only samplers with Q(q) = q.
-        relative_gap: stop when objective − lower_bound is at most this part of the objective (or 1e-6). Over thousands
-            of categories the work may end before that; the gap says so.
+        relative_gap: stop when objective − lower_bound is at most this part of the objective (or 1e-6). Over
+            thousands of categories the work may end before that; the gap says so.
         progress: called with the part of the way to that gap, between 0 and 1.
 
     Raises
-        ParameterError: an option is out of range, the divergence has no slope, or it is infinite for every sampler.
+        ParameterError: an option is out of range, the divergence has no slope, or it is infinite for every
+            sampler.
         UserDataError: the users are not distributions over the prior's categories.
 
     >>> import sottovoce as sv
@@ -155,8 +158,8 @@ def _problem(
     rows = _validate.users(rows_for(users, prior), len(prior))
     if math.isinf(divergence.at_zero) and rows.nnz < rows.shape[0] * rows.shape[1]:
         raise ParameterError(
-            f"divergence {divergence.name!r} is infinite for every sampler as soon as a user lacks a category; "
-            f"take another divergence, such as sottovoce.TV or sottovoce.KL"
+            f"divergence {divergence.name!r} is infinite for every sampler as soon as a user lacks a "
+            f"category; take another divergence, such as sottovoce.TV or sottovoce.KL"
         )
     first, inverse, counts = _alike(rows)
     owned = np.unique(rows.indices).astype(np.intp)
@@ -178,7 +181,8 @@ def _problem(
 def _alike(rows: sparse.csr_array[np.float64]) -> tuple[IntArray, IntArray, FloatArray]:
     """The first of each kind of user, the kind of every user, and how many there are of each kind."""
     kinds: dict[bytes, int] = {}
-    first, inverse = [], np.empty(rows.shape[0], dtype=np.intp)
+    first: list[int] = []
+    inverse = np.empty(rows.shape[0], dtype=np.intp)
     for u, (begin, end) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
         key = rows.indices[begin:end].tobytes() + rows.data[begin:end].tobytes()
         kind = kinds.setdefault(key, len(kinds))

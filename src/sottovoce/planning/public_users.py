@@ -1,7 +1,7 @@
 """Users that may be looked at: published, or invented.
 
-A parameter chosen by looking at private users is a function of their data, released without any noise: a leak. So
-users have to be declared public, in words, before anything can be chosen on them.
+A parameter chosen by looking at private users is a function of their data, released without any noise: a
+leak. So users have to be declared public, in words, before anything can be chosen on them.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
 """The best floor for total variation over thousands of categories: a smooth descent with a proven bound.
 
-With h_u(c) = max(Σ_i (p_ui − a·c_i)₊, Σ_i (p_ui − c_i)₊ + Σc − 1), sums over the categories that the user has,
+With h_u(c) = max(Σ_i (p_ui − a·c_i)₊, Σ_i (p_ui − c_i)₊ + Σc − 1), sums over the categories that the user
+has,
 
     F(c) = max Σ_u α_u·Σ_i (p_ui − a·c_i)₊ + β_u·(Σ_i (p_ui − c_i)₊ + Σc − 1)
 
 over α, β ≥ 0 with α_u + β_u = s_u + tail·w_u, w a distribution over the users.
 
-- **From above.** Both maxima are softened at a temperature, the positive parts rounded off, and the smooth F is
-  minimised in the box by L-BFGS-B; the temperature falls from stage to stage. F itself is then evaluated.
-- **From below.** The softened maxima give α and β. For *any* α, β the sum above is separable: for each category a
-  convex, piecewise linear function of c_i alone with knots p_ui/a and p_ui, minimised exactly. The sum of the minima
-  is below F everywhere, however α and β were found.
+- **From above.** Both maxima are softened at a temperature, the positive parts rounded off, and the smooth F
+  is minimised in the box by L-BFGS-B; the temperature falls from stage to stage. F itself is then evaluated.
+- **From below.** The softened maxima give α and β. For *any* α, β the sum above is separable: for each
+  category a convex, piecewise linear function of c_i alone with knots p_ui/a and p_ui, minimised exactly.
+  The sum of the minima is below F everywhere, however α and β were found.
 
-Without a prior to keep the domain c ≥ 0, Σc ≤ 1 ≤ a·Σc may be replaced by c ≥ 0: scaling c into it makes no h_u larger.
+Without a prior to keep the domain c ≥ 0, Σc ≤ 1 ≤ a·Σc may be replaced by c ≥ 0: scaling c into it makes no
+h_u larger.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ def softened(
     alpha, beta = weights * first, weights * (1 - first)
     entries = -problem.a * alpha[owner] * boost_slope - beta[owner] * keep_slope
     gradient = np.bincount(rows.indices, entries, minlength=len(c)) + float(beta.sum())
-    return value, gradient, alpha, beta
+    return value, np.asarray(gradient, dtype=np.float64), alpha, beta
 
 
 def _rounded(x: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -127,7 +129,8 @@ class _Below:
         own, starts = c[rows.indices], rows.indptr[:-1]
 
         def falls(boosted: np.typing.NDArray[np.bool_], kept: np.typing.NDArray[np.bool_]) -> FloatArray:
-            return np.bincount(rows.indices, steep * boosted + flat * kept, minlength=len(c))
+            entries = steep * boosted + flat * kept
+            return np.asarray(np.bincount(rows.indices, entries, len(c)), dtype=np.float64)
 
         left = rise - falls(self.knots >= own, rows.data >= own)
         right = rise - falls(self.knots > own, rows.data > own)
@@ -146,4 +149,4 @@ class _Below:
         rising = rise >= sums[self.ends][self.columns] - sums
         c = np.full(len(self.ends), np.inf)
         np.minimum.at(c, self.columns[rising], self.sorted[rising])
-        return np.clip(c, self.problem.low, self.problem.high)
+        return np.asarray(np.clip(c, self.problem.low, self.problem.high))

@@ -146,18 +146,18 @@ def power_caps(
 ) -> ClipSampler:
     """No category above cap = s·q^β: two parameters between the relative mollifier and `prior_minimax`.
 
-    cap_i = clip(s·q_i^β; q_i, min(1, a·q_i)), c = cap/a, a = e^ε. The exponent β = 1 boosts every category by the same
-    factor (with s = √a it is the relative mollifier, while √a·q_max ≤ 1); β = 0 gives every category the same cap, the
-    shape of `prior_minimax`.
+    cap_i = clip(s·q_i^β; q_i, min(1, a·q_i)), c = cap/a, a = e^ε. The exponent β = 1 boosts every category
+    by the same factor (with s = √a it is the relative mollifier, while √a·q_max ≤ 1); β = 0 gives every
+    category the same cap, the shape of `prior_minimax`.
 
     Guarantees
-        ε-locally private and keeps the prior, for every scale and exponent. They must not be chosen by looking at
-        private users: `fitted` chooses them for you.
+        ε-locally private and keeps the prior, for every scale and exponent. They must not be chosen by
+        looking at private users: `fitted` chooses them for you.
 
     Parameters
-        scale: s, between min q^(1−β) and a·max q^(1−β); below and above everybody gets the prior, which is refused. By
-            default √a·exp(−(1−β)·H), H the prior's entropy: as in the relative mollifier, a record of the prior is
-            boosted by √a, in the geometric mean.
+        scale: s, between min q^(1−β) and a·max q^(1−β); below and above everybody gets the prior, which is
+            refused. By default √a·exp(−(1−β)·H), H the prior's entropy: as in the relative mollifier, a
+            record of the prior is boosted by √a, in the geometric mean.
         exponent: β, between 0 and 1.
 
     Raises
@@ -178,8 +178,8 @@ def power_caps(
     s = min(max(s, least), most) if scale is None else s
     if not least <= s <= most:
         raise ParameterError(
-            f"scale must lie between {least:.6g} and {most:.6g} for this prior, epsilon and exponent, got {s:.6g}: "
-            f"outside it everybody would get the prior"
+            f"scale must lie between {least:.6g} and {most:.6g} for this prior, epsilon and exponent, "
+            f"got {s:.6g}: outside it everybody would get the prior"
         )
     floor = floors.power_caps(q, epsilon, s, b)
     given = {} if scale is None else {"scale": s}

@@ -84,10 +84,11 @@ def blend(q: FloatArray, epsilon: float, weight: float) -> FloatArray:
 
 
 def power_caps(q: FloatArray, epsilon: float, scale: float, exponent: float) -> FloatArray:
-    """c = cap/a with cap = clip(s·q^β; q, min(1, a·q)): between the even split (β = 1) and an even cap (β = 0).
+    """c = cap/a, cap = clip(s·q^β; q, min(1, a·q)): between an even boost (β = 1) and an even cap (β = 0).
 
-    q ≤ cap ≤ a·q, so the prior is kept. With an exponent in sixteenths only products, quotients and square roots
-    of doubles are used, and e^ε to its last bit: the floor is then the same, bit for bit, on every machine.
+    q ≤ cap ≤ a·q, so the prior is kept. With an exponent in sixteenths only products, quotients and square
+    roots of doubles are used, and e^ε to its last bit: the floor is then the same, bit for bit, on every
+    machine.
     """
     a = exactly_rounded_exp(epsilon)
     return np.asarray(np.clip(scale * power(q, exponent), q, np.minimum(1.0, a * q)) / a)
