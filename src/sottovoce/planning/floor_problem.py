@@ -63,7 +63,8 @@ class FloorProblem:
 
     def objective(self, values: FloatArray) -> float:
         """F from one value per row."""
-        return float(self.share @ values) + self.tail * float(values.max())
+        worst = self.tail * float(values.max()) if self.tail > 0 else 0.0  # 0·∞ is nothing
+        return float(self.share @ values) + worst
 
     def values(self, c: FloatArray) -> FloatArray:
         """h_u(c) of every row."""

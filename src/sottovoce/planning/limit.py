@@ -130,7 +130,7 @@ def limit(
     found = (smoothing if many else cutting_planes).solve(problem, start, enough, report)
     values = problem.values(found.floor)[inverse]
     summary = summarise(values)
-    objective = summary["mean"] + weight * summary["maximum"]
+    objective = summary["mean"] + (weight * summary["maximum"] if weight > 0 else 0.0)
     return Limit(
         epsilon=epsilon,
         divergence=divergence.name,

@@ -28,7 +28,7 @@ from .._validate import FloatArray, IntArray
 from .cutting_planes import Found
 from .floor_problem import FloorProblem, rounding
 
-TEMPERATURES = (0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.0001)
+TEMPERATURES = (0.03, 0.02, 0.01, 0.005, 0.003, 0.002, 0.001, 0.0005, 0.0003, 0.0002, 0.0001)
 """The stages, in units of the best F so far."""
 ROUNDED = 10.0
 """How far positive parts are rounded off, in units of the temperature and of p."""
