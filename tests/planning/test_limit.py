@@ -68,7 +68,7 @@ def test_the_smooth_descent_finds_the_same(
     found = sv.limit(prior, epsilon, users, tail=tail, keep_prior=keep_prior)
     assert found.lower_bound <= exact + 1e-8
     assert found.objective >= exact - 1e-8
-    # No promise here: a handful of users is the hardest case for a smooth method, which is meant for thousands.
+    # No promise here: a handful of users is the hardest case for a smooth method.
     assert found.gap <= 0.05 * found.objective + 0.002
 
 
@@ -129,8 +129,8 @@ def test_other_divergences_against_a_search_over_floors(f: sv.FDivergence) -> No
     searched = oracles.limit_by_search(users, prior.probabilities, 1.2, f.name, 0.3)
     found = sv.limit(prior, 1.2, users, divergence=f, relative_gap=1e-5)
     assert found.lower_bound <= searched + 1e-9
-    # The grid's last step is 2^-8/4 of the box, 1e-3 of it, around a minimum that is flat or a corner.
-    assert found.objective == pytest.approx(searched, abs=1e-3 * searched)
+    # The grid's last step is 0.01·0.12³ of the box, 2e-5 of it; slopes are below 10 here.
+    assert found.objective == pytest.approx(searched, abs=2e-4)
     assert found.gap <= 1e-5 * found.objective + 1e-6
 
 
@@ -144,7 +144,7 @@ def above(prior: sv.Prior, epsilon: float, users: np.ndarray, f: sv.FDivergence,
     options += [sv.blend(prior, epsilon, weight=0.8), sv.power_caps(prior, epsilon, exponent=0.25)]
     for sampler in options:
         values = sampler.divergence(users, f)
-        reached = values.mean() + tail * values.max()
+        reached = values.mean() + (tail * values.max() if tail else 0.0)
         for keep, one in found.items():
             assert one.lower_bound <= one.objective
             if sampler.keeps_prior or not keep:
@@ -183,7 +183,7 @@ def test_awkward_priors_and_epsilons(case: str, epsilon: float) -> None:
 
 def test_thousands_of_categories_have_a_small_proven_gap() -> None:
     rng = np.random.default_rng(2)
-    n, m = 2000, 300
+    n, m = 600, 200
     q = 1 / np.arange(1, n + 1) ** 0.8
     prior = sv.Prior(range(n), q / q.sum())
     counts = sparse.csr_array(rng.multinomial(60, prior.probabilities, size=m).astype(np.float64))

@@ -208,7 +208,7 @@ def minimax_with_prior_lp(prior: Array, epsilon: float) -> float:
 def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior: bool) -> float:
     """Least mean + tail * max of the TV to the box, written out as one program over the floor.
 
-    Variables: the floor c; per user and category (p - a c)+ and (c - p)+; per user its TV; the largest of them.
+    Variables: the floor c; per user and category (p - a c)+ and (c - p)+; per user its TV; the largest.
     """
     p, q, a = np.asarray(users, dtype=np.float64), np.asarray(prior, dtype=np.float64), math.exp(epsilon)
     m, n = p.shape
@@ -358,23 +358,29 @@ def projection_convex(p: Array, floor: Array, epsilon: float, divergence_name: s
 
 
 def limit_by_search(users: Array, prior: Array, epsilon: float, name: str, tail: float) -> float:
-    """Least mean + tail * max of a divergence for two categories, by a grid of floors that is refined."""
+    """Least mean + tail * max of a divergence for two categories, by a fine grid of floors, refined.
+
+    With two categories the box is an interval of x_1, whose best point is the nearest one to p_1.
+    """
     a = math.exp(epsilon)
-    low, high = np.asarray(prior) / a, np.asarray(prior, dtype=np.float64)
+    q = np.asarray(prior, dtype=np.float64)
 
-    def objective(floor: Array) -> float:
-        values = [projection_convex(p, floor, epsilon, name) for p in users]
-        return float(np.mean(values)) + tail * max(values)
+    def term(p: float, x: Array) -> Array:
+        return _AT_ZERO[name] * x if p == 0 else np.vectorize(_SUMMAND[name])(p, x)
 
-    best, where = math.inf, (low + high) / 2
-    width = high - low
-    for _ in range(9):
-        for shift in itertools.product(np.linspace(-0.5, 0.5, 5), repeat=2):
-            floor = np.clip(where + width * np.array(shift), low, high)
-            value = objective(floor)
-            if value < best:
-                best, found = value, floor
-        where, width = found, width * 0.5
+    low, high = q / a, q.copy()
+    best = math.inf
+    for _ in range(4):
+        first, second = np.meshgrid(np.linspace(low[0], high[0], 101), np.linspace(low[1], high[1], 101))
+        values = []
+        for p in users:
+            x = np.clip(p[0], np.maximum(first, 1 - a * second), np.minimum(a * first, 1 - second))
+            values.append(term(p[0], x) + term(p[1], 1 - x))
+        total = np.mean(values, axis=0) + tail * np.max(values, axis=0)
+        best = min(best, float(total.min()))
+        place = np.unravel_index(int(total.argmin()), total.shape)
+        where, step = np.array([first[place], second[place]]), 6 * (high - low) / 100
+        low, high = np.maximum(where - step, q / a), np.minimum(where + step, q)
     return best
 
 
