@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     )
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
     from .planning.comparison import Comparison, ComparisonRow, compare
-    from .planning.tuning import PublicUsers, tuned
+    from .planning.fitted import fitted
+    from .planning.limit import Limit, limit
+    from .planning.public_users import PublicUsers
+    from .planning.tuning import tuned
     from .prior import Prior
     from .release.audit import AuditReport, audit
     from .release.certify import certify
@@ -56,11 +59,13 @@ if TYPE_CHECKING:
         local_minimax,
         minimax_kernel,
         optimal_utility,
+        power_caps,
         prior_minimax,
         randomized_response,
         relative_mollifier,
         rr_with_prior,
     )
+    from .samplers.trimming import trimmed
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
     from .tables.tally import Tally
@@ -89,6 +94,7 @@ __all__ = [
     "KernelSampler",
     "Ledger",
     "LedgerError",
+    "Limit",
     "Mechanism",
     "MechanismFileError",
     "NotLinearError",
@@ -113,10 +119,12 @@ __all__ = [
     "compare",
     "count_table",
     "estimate",
+    "fitted",
     "global_minimax",
     "hockey_stick",
     "how_many",
     "kernel_clip",
+    "limit",
     "load",
     "load_groups",
     "local_minimax",
@@ -126,11 +134,13 @@ __all__ = [
     "plot_comparison",
     "plot_estimate",
     "plot_tradeoff",
+    "power_caps",
     "prior_minimax",
     "randomized_response",
     "read_users",
     "relative_mollifier",
     "rr_with_prior",
+    "trimmed",
     "tuned",
     "verdict",
     "whole_population",
@@ -148,7 +158,10 @@ _ROOMS = {
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
     "planning.comparison": "Comparison ComparisonRow compare",
-    "planning.tuning": "PublicUsers tuned",
+    "planning.fitted": "fitted",
+    "planning.limit": "Limit limit",
+    "planning.public_users": "PublicUsers",
+    "planning.tuning": "tuned",
     "prior": "Prior",
     "release.audit": "AuditReport audit",
     "release.certify": "certify",
@@ -158,9 +171,10 @@ _ROOMS = {
     "release.policy": "Policy",
     "samplers.base": "ClipSampler KernelSampler Sampler",
     "samplers.catalogue": (
-        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility "
+        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility power_caps "
         "prior_minimax randomized_response relative_mollifier rr_with_prior"
     ),
+    "samplers.trimming": "trimmed",
     "tables.frames": "count_table",
     "tables.read": "build_prior read_users",
     "tables.tally": "Tally",

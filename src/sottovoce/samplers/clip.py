@@ -141,10 +141,10 @@ def on_support(block: Block[np.float64], floor: FloatArray, a: float, total: flo
     """The clip on the categories the users have; `total` is Σc over all categories."""
     low = block.gather(floor)
     u = multipliers(block.p, low, a, 1 - (total - low.sum(axis=1)))
-    return _clip(block.p, low, a, u)
+    return clipped(block.p, low, a, u)
 
 
-def _clip(p: FloatArray, low: FloatArray, a: float, u: FloatArray) -> FloatArray:
+def clipped(p: FloatArray, low: FloatArray, a: float, u: FloatArray) -> FloatArray:
     """clip(u·p; low, a·low) row by row, with ∞·p = ∞ for p > 0."""
     capped = np.isinf(u)
     scaled = np.where(capped, 0.0, u)[:, None] * p
@@ -166,7 +166,7 @@ def laws(
         part = slice(begin, begin + step)
         p = rows[part].toarray()
         low = np.broadcast_to(floor, p.shape)
-        x = np.where(p > 0, _clip(p, low, a, u[part]), low)
+        x = np.where(p > 0, clipped(p, low, a, u[part]), low)
         # A user who owns everything leaves nothing to fill but a rounding error.
         short = np.flatnonzero(np.isinf(u[part]) & (p == 0).any(axis=1))
         if len(short):
@@ -182,7 +182,7 @@ def _fill(
     lacking = np.where(owned, 0.0, q)
     low = np.where(owned, 0.0, floor)
     target = 1 - np.where(owned, x, 0.0).sum(axis=1)
-    filled = _clip(lacking, low, a, multipliers(lacking, low, a, target))
+    filled = clipped(lacking, low, a, multipliers(lacking, low, a, target))
     return np.where(owned, x, filled)
 
 
