@@ -14,7 +14,7 @@ from sottovoce.samplers.minimax import MinimaxKernel
 
 from .measure import Line, at_least, at_most, fresh, seconds
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import oracles
 
 MEMORY = """

@@ -100,7 +100,7 @@ def test_design_card(demo: Path) -> None:
     assert worst["tv"]["this"] == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV))
     assert worst["reverse_kl"]["this"] is None
     kept = card["released_as_itself"]
-    assert [one["category"] for one in kept][0] == card["rarest_category"]
+    assert kept[0]["category"] == card["rarest_category"]
     assert kept == sorted(kept, key=lambda one: one["probability"])
     sampler = sv.prior_minimax(prior, 2.0)
     for one in kept:

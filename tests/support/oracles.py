@@ -192,7 +192,7 @@ def best_linear_tv(prior: Array, epsilon: float) -> float:
 
 
 def largest_diagonal(prior: Array, epsilon: float, i: int) -> float:
-    """Zamanlooy et al. 2025, Lemma 3 as an optimum: the largest K_ii of any private K that keeps the prior."""
+    """Zamanlooy et al. 2025, Lemma 3 as an optimum: the largest K_ii of private K that keep q."""
     k, size, constraints = _all_kernels(prior, epsilon)
     cost = np.zeros(size)
     cost[k[i, i]] = -1
