@@ -69,7 +69,7 @@ def program_over_all_kernels(q: np.ndarray) -> float:
         bounds=(0, 1),
         method="highs",
     )
-    if answer.status != 0:
+    if answer.status != 0 or answer.fun is None:
         raise RuntimeError(f"linear program not solved: {answer.message}")
     return float(answer.fun)
 

@@ -139,6 +139,27 @@ def test_movielens_gives_the_published_aggregates() -> None:
     assert 0.41 <= at_five["relative_mollifier"] / at_five["minimax_kernel"] - 1 < 0.42
 
 
+def test_figures_4_and_12_show_the_maxima() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"epsilon": epsilon, "group": group, "sampler": name, "max_tv": float(rng.random())}
+        for epsilon in movielens.EPSILONS
+        for group in movielens.GROUPS
+        for name in sv.SAMPLERS
+    ]
+    for epsilons in ((5.0,), movielens.EPSILONS):
+        figure = movielens.draw_bars(rows, epsilons, PAPERS)
+        assert [axes.get_title() for axes in figure.axes] == [f"ε = {epsilon:g}" for epsilon in epsilons]
+        for axes, epsilon in zip(figure.axes, epsilons, strict=True):
+            expected = [
+                row["max_tv"]
+                for name in PAPERS
+                for row in rows
+                if row["epsilon"] == epsilon and row["sampler"] == name
+            ]
+            assert [bar.get_height() for bar in axes.patches] == pytest.approx(expected)
+
+
 # --- Avazu ---
 
 
