@@ -34,7 +34,7 @@ LINKS = re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", PAGE)
 
 
 @cache
-def tests_of(path: str) -> set[str]:
+def functions_in(path: str) -> set[str]:
     tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
@@ -80,7 +80,7 @@ def test_every_function_on_the_page_exists(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(TESTS)))
 def test_every_test_on_the_page_exists(name: str) -> None:
     path, test = name.split("::")
-    assert test in tests_of(path)
+    assert test in functions_in(path)
 
 
 def test_every_document_and_anchor_on_the_page_exists() -> None:
