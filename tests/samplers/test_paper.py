@@ -87,8 +87,11 @@ def test_lemma_2_holds_for_any_convex_f(kinks: list[tuple[float, float]]) -> Non
         return np.asarray(sum(rising, np.zeros_like(t)) + at_zero)
 
     f = sv.FDivergence("broken line", broken, at_zero, sum(weight for _, weight in kinks))
-    values = [f.of_point_mass(t, 1 - t) for t in np.linspace(0.01, 1, 60)]
+    kept = np.linspace(0.01, 1, 60)
+    values = [f.of_point_mass(t, 1 - t) for t in kept]
     assert np.all(np.diff(values) <= 1e-12 * (1 - at_zero))
+    by_hand = [at_zero + sum(weight * max(1 - place * t, 0) for place, weight in kinks) for t in kept]
+    assert_allclose(values, by_hand, atol=1e-12 * (1 - at_zero))  # a few roundings of terms of that size
 
 
 @given(strategies.priors(least=2, most=5, smallest=1e-4), st.floats(0.05, 5.0))
@@ -239,6 +242,8 @@ def test_local_minimax_is_the_best_multiple_of_the_prior_but_not_minimax_with_on
 def test_local_minimax_is_not_even_the_best_multiple_without_such_a_set(q: list[float], gamma: float) -> None:
     users = oracles.users_within_a_factor(np.array(q), gamma)
     ours = worst(sv.local_minimax, q, gamma, gamma=gamma)
+    floor = np.array(q) * (gamma + 1) / (gamma + math.e)
+    assert ours == pytest.approx(max(oracles.projection_tv_lp(p, floor, 1.0) for p in users), abs=1e-8)
     assert ours <= stated(gamma) - 1e-3  # the bound holds, and is not attained
     assert ours > oracles.best_floor_lp(users, np.array(q), 1.0, "multiples") + 1e-3
 
