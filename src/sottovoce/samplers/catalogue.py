@@ -100,7 +100,7 @@ def relative_mollifier(prior: Prior, epsilon: float) -> ClipSampler:
 
 
 def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -> ClipSampler:
-    """For users within a factor gamma of the prior, q/γ ≤ p ≤ γq: the floor κ·q with the best worst case.
+    """A floor κ·q made for users within a factor gamma of the prior, q/γ ≤ p ≤ γq.
 
     c = κ·q with κ = (γ+1)/(γ+e^ε) when γ² > e^ε. Otherwise such users fit the relative mollifier unchanged,
     and its floor is used.
