@@ -11,10 +11,21 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import commands, core, estimation, release, tables
-from .measure import table
+from . import commands, core, cost, estimation, release, tables
+from .measure import Line, table
 
+PICTURES = {
+    next(
+        iter(cost.SECTIONS)
+    ): "![Seconds against the number of categories: linear program, Algorithm 1, ours](images/cost.png)"
+}
 OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def section(title: str, lines: list[Line]) -> list[str]:
+    """A section of the page: its picture, if it has one, and its table."""
+    picture = [PICTURES[title], ""] if title in PICTURES else []
+    return ["", f"## {title}", "", *picture, table(lines)]
 
 
 def main() -> int:
@@ -35,6 +46,7 @@ def main() -> int:
     holds = True
     for title, measure in {
         **core.SECTIONS,
+        **cost.SECTIONS,
         **release.SECTIONS,
         **tables.SECTIONS,
         **commands.SECTIONS,
@@ -45,7 +57,7 @@ def main() -> int:
         print(f"{title} …", flush=True)
         lines = measure()
         holds &= all(line.holds for line in lines)
-        parts += ["", f"## {title}", "", table(lines)]
+        parts += section(title, lines)
         print(table(lines), flush=True)
     if words:
         return 0 if holds else 1

@@ -4,9 +4,10 @@
 
 Rules, as the published numbers were computed: devices with at least 20 rows in the whole log; per value of
 the attribute the 100 sites with the most clicks (of those devices); counts are of rows, not of clicks; values
-with at least 100 devices; the prior of a value is the plain mean of its devices' distributions. That prior is
-made from the very devices it serves. It compares samplers; it is no private deployment, and every table says
-so.
+with at least 100 devices; values with a single site are skipped; the prior of a value is the plain mean of
+its devices' distributions; wins and losses are of maxima that are not rounded. The paper prints six of the
+nine attributes. That prior is made from the very devices it serves. It compares samplers; it is no private
+deployment, and every table says so.
 
 The log is not ours to ship: it is one gzip CSV of about 40 million rows. `experiments.avazu_like` writes
 invented files in its format. The file is read in a stream, once per attribute, and only its counts stay in
@@ -26,9 +27,12 @@ from typing import Any, cast
 import sottovoce as sv
 from sottovoce.pictures.plots import new_figure
 
-from .results import Row, draw_groups, save_both, share_legend, versus_mollifier, write_table
+from .results import DRAWN, PAPERS, Row, draw_groups, save_both, share_legend, versus_mollifier, write_table
 
 ATTRIBUTES = ("C1", "C14", "C15", "C16", "C17", "C18", "C19", "C20", "C21")
+PRINTED = ("C1", "C15", "C16", "C17", "C18", "C19")
+"""The attributes of the paper's appendix, its Figures 6 to 11 in this order."""
+
 EPSILONS = (8.0, 12.0, 16.0)
 COLUMNS = (
     "attribute", "epsilon", "group", "sampler", "users", "max_tv", "mean_tv", "p99_tv", "prior_from_users",
@@ -45,20 +49,32 @@ class Rules:
     devices_per_value: int = 100
 
 
+class NothingLeft(Exception):
+    """No value of the attribute has enough devices and more than one site."""
+
+
 def measure(
     path: Path, attribute: str, epsilons: Sequence[float] = EPSILONS, rules: Rules | None = None
 ) -> list[Row]:
     """One tidy row per epsilon, value of the attribute and sampler."""
     least = rules or Rules()
     counted = sv.count_table(path, user="device_id", item="site_id", by=attribute, top_by="click")
-    made = sv.build_prior(
-        counted,
-        top=least.sites,
-        minimum_rows=least.rows_per_device,
-        minimum_users=least.devices_per_value,
-        average="users",
-    )
-    priors = cast("dict[str, sv.Prior]", made)  # the tally has groups
+    try:
+        made = sv.build_prior(
+            counted,
+            top=least.sites,
+            minimum_rows=least.rows_per_device,
+            minimum_users=least.devices_per_value,
+            average="users",
+        )
+    except sv.TableError as problem:
+        if "no prior is left" not in str(problem):
+            raise
+        raise NothingLeft from problem
+    groups = cast("dict[str, sv.Prior]", made)  # the tally has groups
+    priors = {value: prior for value, prior in groups.items() if len(prior) > 1}
+    if not priors:
+        raise NothingLeft
     users = sv.read_users(
         counted,
         prior=priors,
@@ -88,14 +104,20 @@ def measure(
     ]
 
 
-def draw(rows: Sequence[Row], attribute: str, epsilons: Sequence[float], title: str) -> Any:
+def draw(
+    rows: Sequence[Row],
+    attribute: str,
+    epsilons: Sequence[float],
+    title: str,
+    drawn: Sequence[str] = DRAWN,
+) -> Any:
     """One panel per epsilon: the maximum TV within every value of the attribute."""
     mine = [row for row in rows if row["attribute"] == attribute]
     groups = sorted(dict.fromkeys(row["group"] for row in mine), key=lambda group: (len(group), group))
     figure = new_figure(1 + 4.2 * len(epsilons), 3.8)
     panels = figure.subplots(1, len(epsilons), squeeze=False)[0]
     for axes, epsilon in zip(panels, epsilons, strict=True):
-        draw_groups(axes, [row for row in mine if row["epsilon"] == epsilon], groups)
+        draw_groups(axes, [row for row in mine if row["epsilon"] == epsilon], groups, drawn)
         axes.set_title(f"ε = {epsilon:g}")
     panels[0].set_ylabel("maximum TV over the devices")
     share_legend(figure)
@@ -113,7 +135,7 @@ def run(
     stem: str = "avazu",
     title: str | None = None,
 ) -> tuple[list[Path], list[Row]]:
-    """Write the tidy table, Figure 3 where it can be drawn, and one appendix figure per attribute."""
+    """Write the tidy table, Figures 3 and 6 to 11 where they can be drawn, and a picture per attribute."""
     output.mkdir(parents=True, exist_ok=True)
     title = title or path.name
     rows: list[Row] = []
@@ -121,10 +143,8 @@ def run(
         begin = time.perf_counter()
         try:
             found = measure(path, attribute, epsilons, rules)
-        except sv.TableError as problem:
-            if "no prior is left" not in str(problem):
-                raise
-            print(f"skipped   {attribute}: no value has enough devices", flush=True)
+        except NothingLeft:
+            print(f"skipped   {attribute}: no value has enough devices and more than one site", flush=True)
             continue
         rows += found
         taken, values = time.perf_counter() - begin, len({row["group"] for row in found})
@@ -137,10 +157,19 @@ def run(
     written = [write_table(rows, COLUMNS, output / f"{stem}.csv")]
     measured = list(dict.fromkeys(row["attribute"] for row in rows))
     if MAIN[0] in measured and MAIN[1] in epsilons:
-        written += save_both(draw(rows, MAIN[0], (MAIN[1],), title), output, f"{stem}-figure3")
+        written += save_both(draw(rows, MAIN[0], (MAIN[1],), title, PAPERS), output, f"{stem}-figure3")
     for attribute in measured:
+        if attribute in PRINTED:
+            like = draw(rows, attribute, epsilons, title, PAPERS)
+            written += save_both(like, output, f"{stem}-figure{6 + PRINTED.index(attribute)}")
         written += save_both(draw(rows, attribute, epsilons, title), output, f"{stem}-{attribute}")
     return written, rows
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Averages over the cells of the attributes that the paper prints, and who wins them, unrounded."""
+    printed = [row for row in rows if row["attribute"] in PRINTED]
+    return versus_mollifier(printed or rows, ("attribute", "epsilon", "group"))
 
 
 def main() -> int:
@@ -165,7 +194,7 @@ def main() -> int:
     except sv.SottovoceError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2
-    print(versus_mollifier(rows, ("attribute", "epsilon", "group")))
+    print(summary(rows))
     print(f"The priors were made from the devices they serve: {rows[0]['prior_from_users']}.")
     print(*(f"written   {path}" for path in written), sep="\n")
     return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sottovoce.demo import EPSILONS, averages, demo_comparison, demo_data
 
-from . import choosing
+from . import choosing, synthetic
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +25,7 @@ def demo_table() -> str:
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "demo": ("README.md", demo_table),
     "choosing": ("docs/choosing.md", choosing.table),
+    "synthetic": ("docs/experiments.md", synthetic.table),
 }
 
 

@@ -8,13 +8,14 @@ for every sampler of the library.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import sottovoce as sv
 from sottovoce.pictures.plots import new_figure, style
 
-from .results import DRAWN, Row, save_both, write_table
+from .results import DRAWN, PAPERS, Row, save_both, write_table
 
 N, EPSILON, ROUNDS = 100, 8.0, 10
 FIRST = np.linspace(1 / N, 0.99, 100)
@@ -51,13 +52,28 @@ def measure() -> list[Row]:
     return rows
 
 
-def run(folder: Path) -> list[Path]:
-    """Write synthetic.csv and the figure as PNG and PDF."""
-    rows = measure()
-    table = write_table(rows, COLUMNS, folder / "synthetic.csv")
+def table() -> str:
+    """TV and KL at the two ends of the grid and in its middle, mean ± standard error, as Markdown."""
+    rows = {(row["divergence"], row["sampler"], row["p1"]): row for row in measure()}
+    shown = [float(FIRST[i]) for i in (0, 45, 99)]
+    head = [f"{f.upper()} at p₁ = {p:.3g}" for f in ("tv", "kl") for p in shown]
+    lines = [f"| sampler | {' | '.join(head)} |", f"|---{'|---:' * len(head)}|"]
+    for name in sv.SAMPLERS:
+        cells = []
+        for f in ("tv", "kl"):
+            for p in shown:
+                row = rows[f, name, p]
+                finite = np.isfinite(row["mean"])
+                cells.append(f"{row['mean']:.4f} ± {row['standard_error']:.4f}" if finite else "∞")
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draw(rows: list[Row], drawn: tuple[str, ...]) -> Any:
+    """Two panels, TV and KL against p_1, with standard errors."""
     figure = new_figure(11, 4.4)
     for axes, name in zip(figure.subplots(1, 2), ("tv", "kl"), strict=True):
-        for sampler in DRAWN:
+        for sampler in drawn:
             mine = [row for row in rows if row["sampler"] == sampler and row["divergence"] == name]
             x = np.array([row["p1"] for row in mine], dtype=float)
             mean = np.array([row["mean"] for row in mine], dtype=float)
@@ -71,4 +87,12 @@ def run(folder: Path) -> list[Path]:
         axes.grid(color="#EEEEEE")
         axes.legend(fontsize=8)
     figure.suptitle(f"n = {N}, ε = {EPSILON:g}: users from uniform to one dominant category")
-    return [table, *save_both(figure, folder, "synthetic")]
+    return figure
+
+
+def run(folder: Path) -> list[Path]:
+    """Write synthetic.csv, Figure 2 as in the paper, and the same with every sampler that is drawn."""
+    rows = measure()
+    written = [write_table(rows, COLUMNS, folder / "synthetic.csv")]
+    written += save_both(draw(rows, DRAWN), folder, "synthetic")
+    return [*written, *save_both(draw(rows, PAPERS), folder, "synthetic-figure2")]

@@ -16,7 +16,6 @@ import pytest
 import sottovoce as sv
 from experiments import avazu, avazu_like, movielens
 from experiments.documents import BLOCKS, rendered, replace_block
-from experiments.results import versus_mollifier
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -76,8 +75,7 @@ def test_the_example_of_the_page_on_estimating_runs() -> None:
 def test_the_table_of_the_invented_log_is_what_the_code_prints(tmp_path: Path) -> None:
     log = avazu_like.write(tmp_path / "log.csv.gz", 1_000_000)
     _, rows = avazu.run(log, tmp_path / "out")
-    table = versus_mollifier(rows, ("attribute", "epsilon", "group"))
-    now, anew = replace_block("docs/experiments.md", "avazu-like", table)
+    now, anew = replace_block("docs/experiments.md", "avazu-like", avazu.summary(rows))
     assert now == anew
 
 

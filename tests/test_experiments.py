@@ -16,6 +16,7 @@ import pytest
 
 import sottovoce as sv
 from experiments import avazu, avazu_like, movielens, synthetic
+from experiments.results import versus_mollifier
 
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
 needs_movielens = pytest.mark.skipif(
@@ -41,7 +42,9 @@ def test_synthetic_values_to_four_digits_and_files(tmp_path: Path) -> None:
     for name, values in expected.items():
         mine = [float(r["mean"]) for r in rows if r["sampler"] == name and r["divergence"] == "tv"]
         assert [round(mine[i], 4) for i in (0, 45, 99)] == list(values)
-    assert [path.suffix for path in pictures] == [".png", ".pdf"]
+    assert [path.name for path in pictures] == [
+        f"synthetic{part}.{kind}" for part in ("", "-figure2") for kind in ("png", "pdf")
+    ]
     assert all(path.stat().st_size > 10_000 for path in pictures)
 
 
@@ -53,6 +56,33 @@ def test_age_groups_and_counting_rules() -> None:
     rating = np.array([4, 5])
     assert movielens.weights(flags, rating, "all-genres").tolist() == flags.tolist()
     assert movielens.weights(flags, rating, "primary-rating").tolist() == [[0, 4, 0], [0, 0, 0]]
+
+
+def test_the_primary_genre_is_the_first_one_listed(tmp_path: Path) -> None:
+    (tmp_path / "users.dat").write_text("1::F::25::1::x\n2::M::56::1::x\n")
+    films = "1::One (1990)::Comedy|Drama|War\n2::Two (1991)::War\n3::Café (1992)::Action|Western\n"
+    (tmp_path / "movies.dat").write_bytes(films.encode("latin-1"))
+    (tmp_path / "ratings.dat").write_text("1::1::5::0\n1::2::2::0\n1::1::4::0\n2::3::3::0\n")
+    group, user, rating, flags = movielens.read_1m(tmp_path)
+    assert group.tolist() == [1, 1, 1, 5]
+    added = movielens.weights(flags, rating, "primary-rating")
+    totals = {
+        (int(who), movielens.GENRES[genre]): float(added[user == who, genre].sum())
+        for who in set(user)
+        for genre in np.flatnonzero(added[user == who].any(axis=0))
+    }
+    assert totals == {(0, "Comedy"): 9.0, (0, "War"): 2.0, (1, "Action"): 3.0}
+
+
+@needs_movielens
+def test_both_sets_list_genres_in_the_order_of_the_alphabet() -> None:
+    lines = (Path(PLACE) / "ml-1m" / "movies.dat").read_text(encoding="latin-1").splitlines()
+    listed = [line.split("::")[2].split("|") for line in lines]
+    assert max(map(len, listed)) > 3
+    assert all(genres == sorted(genres) for genres in listed)
+    names = (Path(PLACE) / "ml-100k" / "u.genre").read_text(encoding="latin-1").split("\n")
+    assert [name.split("|")[0] for name in names if name][1:] == list(movielens.GENRES)
+    assert list(movielens.GENRES) == sorted(movielens.GENRES)
 
 
 @needs_movielens
@@ -124,6 +154,51 @@ def test_avazu_rules_by_hand(tmp_path: Path, kind: str) -> None:
             assert row["mean_tv"] == pytest.approx(tv.mean(), abs=1e-8)
 
 
+def test_wins_are_of_unrounded_maxima_unless_told_otherwise() -> None:
+    maxima = {"relative_mollifier": (0.1004, 0.3, 0.2), "minimax_kernel": (0.0996, 0.2, 0.2004)}
+    rows = [
+        {"cell": i, "sampler": name, "max_tv": value, "mean_tv": value, "p99_tv": value}
+        for name in sv.SAMPLERS
+        for i, value in enumerate(maxima.get(name, maxima["relative_mollifier"]))
+    ]
+    exact, printed = (
+        next(line for line in versus_mollifier(rows, ("cell",), decimals).splitlines() if "_kernel" in line)
+        for decimals in (None, 2)
+    )
+    assert exact.endswith("| 66.7% | 0.050 | 33.3% | < 0.001 |")
+    assert printed.endswith("| 33.3% | 0.100 | 0.0% | – |")
+
+
+def test_avazu_leaves_out_values_with_a_single_site(tmp_path: Path) -> None:
+    sites = {"1": ["x", "y", "x", "z"], "2": ["x", "x", "x", "x"], "3": ["y", "x", "x", "y"]}
+    log = pl.DataFrame(
+        [
+            {"device_id": f"d{k % 2}", "site_id": site, "click": 1, "C18": value, "C1": "one"}
+            for value, held in sites.items()
+            for k, site in enumerate(held)
+        ]
+    )
+    path = tmp_path / "log.csv"
+    log.write_csv(path)
+    few = avazu.Rules(rows_per_device=1, devices_per_value=2)
+    assert {row["group"] for row in avazu.measure(path, "C18", (8.0,), few)} == {"1", "3"}
+    log.filter(pl.col("C18") == "2").write_csv(path)
+    with pytest.raises(avazu.NothingLeft):
+        avazu.measure(path, "C18", (8.0,), few)
+
+
+def test_the_summary_of_avazu_is_of_the_attributes_that_the_paper_prints() -> None:
+    assert avazu.PRINTED == ("C1", "C15", "C16", "C17", "C18", "C19")
+    rows = [
+        {"attribute": attribute, "epsilon": 8.0, "group": "1", "sampler": name, "mean_tv": 0.0, "p99_tv": 0.0}
+        | {"max_tv": 0.9 if (attribute == "C20") == (name == "minimax_kernel") else 0.1}
+        for attribute in avazu.ATTRIBUTES
+        for name in sv.SAMPLERS
+    ]
+    (line,) = (line for line in avazu.summary(rows).splitlines() if "`minimax_kernel`" in line)
+    assert "| 100.0% | 0.800 | 0.0% |" in line  # C20, lost, is not counted
+
+
 def test_avazu_writes_its_table_and_figures(tmp_path: Path) -> None:
     log = avazu_like.write(tmp_path / "train.gz", 20_000)
     arguments = [
@@ -148,9 +223,10 @@ def test_avazu_writes_its_table_and_figures(tmp_path: Path) -> None:
     root = Path(__file__).parent.parent
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
-    assert "skipped   C14: no value has enough devices" in done.stdout
+    assert "skipped   C14: no value has enough devices and more than one site" in done.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"avazu.csv", *(f"avazu-{n}.{k}" for n in ("figure3", "C18") for k in ("png", "pdf"))}
+    drawn = {f"avazu-{n}.{k}" for n in ("figure3", "figure10", "C18") for k in ("png", "pdf")}
+    assert names == {"avazu.csv", *drawn}
     with (tmp_path / "out" / "avazu.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == avazu.COLUMNS
@@ -171,4 +247,5 @@ def test_the_real_sample_runs_end_to_end(tmp_path: Path) -> None:
     assert {row["attribute"] for row in rows} >= {"C1", "C15", "C18", "C21"}
     assert all(0 <= row["p99_tv"] <= row["max_tv"] <= 1 for row in rows)
     assert all(0 <= row["mean_tv"] <= row["max_tv"] + 1e-12 for row in rows)  # equal ones are rounded
-    assert len(written) == 1 + 2 + 2 * len({row["attribute"] for row in rows})
+    found = {row["attribute"] for row in rows}
+    assert len(written) == 1 + 2 + 2 * len(found) + 2 * len(found & set(avazu.PRINTED))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .release.mechanism_file import load, load_groups
     from .release.policy import Policy
     from .samplers.base import ClipSampler, KernelSampler, Sampler
+    from .samplers.bounds import diagonal_bound, distance_factor, released_as_itself
     from .samplers.catalogue import (
         SAMPLERS,
         blend,
@@ -118,6 +119,8 @@ __all__ = [
     "certify",
     "compare",
     "count_table",
+    "diagonal_bound",
+    "distance_factor",
     "estimate",
     "fitted",
     "global_minimax",
@@ -139,6 +142,7 @@ __all__ = [
     "randomized_response",
     "read_users",
     "relative_mollifier",
+    "released_as_itself",
     "rr_with_prior",
     "trimmed",
     "tuned",
@@ -170,6 +174,7 @@ _ROOMS = {
     "release.mechanism_file": "load load_groups",
     "release.policy": "Policy",
     "samplers.base": "ClipSampler KernelSampler Sampler",
+    "samplers.bounds": "diagonal_bound distance_factor released_as_itself",
     "samplers.catalogue": (
         "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility power_caps "
         "prior_minimax randomized_response relative_mollifier rr_with_prior"

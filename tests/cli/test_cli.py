@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,8 +99,22 @@ def test_design_card(demo: Path) -> None:
     assert worst["kl"]["paper_bound"] == pytest.approx(sv.optimal_utility(prior, 2.0, sv.KL))
     assert worst["tv"]["this"] == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV))
     assert worst["reverse_kl"]["this"] is None
+    kept = card["released_as_itself"]
+    assert kept[0]["category"] == card["rarest_category"]
+    assert kept == sorted(kept, key=lambda one: one["probability"])
+    sampler = sv.prior_minimax(prior, 2.0)
+    for one in kept:
+        i, q = prior.categories.index(one["category"]), one["probability"]
+        alone = sampler.distribution([float(j == i) for j in range(len(prior))])
+        assert one["at_least"] == pytest.approx(alone[i], rel=1e-12)
+        assert one["linear_bound"] == pytest.approx(math.exp(2) * q / (math.exp(2) * q + 1 - q), rel=1e-12)
+    assert card["released_as_another"] == pytest.approx(1 - min(one["at_least"] for one in kept), abs=1e-12)
     people = run("design", demo / "survey.csv", "-e", 2)
     assert people.returncode == 0
+    pooled = json.loads(run("design", demo / "survey.csv", "-e", 2, "--json").stdout)[0]
+    assert f"at most {pooled['released_as_another']:.4f}: Pr(X ≠ Z)" in people.stdout
+    for one in pooled["released_as_itself"]:
+        assert f"at least {one['at_least']:.4f} for {one['category']}" in people.stdout
     assert "keeps the prior" in people.stdout
     assert "paper's bound" in people.stdout
 

@@ -78,7 +78,7 @@ def test_local_minimax_leaves_the_users_it_promises_to_leave() -> None:
     assert_allclose(sv.local_minimax(prior, 1.0, gamma=1.25).distribution(near), near, rtol=1e-14)
 
 
-def test_local_minimax_is_minimax_for_its_users() -> None:
+def test_local_minimax_is_the_best_multiple_of_a_uniform_prior_for_its_users() -> None:
     # Among floors c = κq, the worst TV over users with q/γ ≤ p ≤ γq is least at the stated κ. The
     # worst users put γq on a set of mass 1/(γ+1) and q/γ elsewhere.
     epsilon, gamma = 1.0, 4.0

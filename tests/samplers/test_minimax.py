@@ -109,7 +109,9 @@ def test_ascending_is_the_stable_argsort(kind: str) -> None:
 def test_unsorted_prior_keeps_its_epsilon_where_the_recursion_breaks_it() -> None:
     q = np.array([0.5, 0.3, 0.2])
     assert oracles.ldp_epsilon(oracles.algorithm_1(q, 1.0)) == pytest.approx(1.566, abs=5e-4)
-    assert oracles.ldp_epsilon(MinimaxKernel(q, 1.0).matrix()) <= 1 + 1e-12
+    ours = MinimaxKernel(q, 1.0).matrix()
+    assert oracles.ldp_epsilon(ours) <= 1 + 1e-12
+    assert_allclose(ours, oracles.algorithm_1_any_order(q, 1.0), rtol=1e-14)
 
 
 def test_uniform_prior_gives_randomized_response() -> None:

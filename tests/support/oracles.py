@@ -148,34 +148,63 @@ def _solve(cost: Array, **problem: Any) -> float:
     return float(answer.fun)
 
 
-def best_linear_tv(prior: Array, epsilon: float) -> float:
-    """Zamanlooy et al. 2025, Lemma 1: least max_i (1 - K_ii) over private K that keep the prior."""
+def _all_kernels(prior: Array, epsilon: float) -> tuple[npt.NDArray[np.int64], int, dict[str, Any]]:
+    """The private kernels that keep the prior, as a polytope: where K_ij stands, the size, the constraints.
+
+    The variables are the entries of K, the n column minima, and one more that is left to the caller.
+    """
     n, a = len(prior), math.exp(epsilon)
-    size = n * n + n + 1  # the variables: entries of K, column minima, worst case
+    size = n * n + n + 1
     k, least = np.arange(n * n).reshape(n, n), np.arange(n * n, n * n + n)
-    below: list[tuple[Array, float]] = []
+    below: list[Array] = []
     equal: list[tuple[Array, float]] = []
     for i, j in itertools.product(range(n), repeat=2):
         floor_row, cap_row = np.zeros(size), np.zeros(size)
         floor_row[[least[j], k[i, j]]] = [1, -1]  # minimum_j <= K_ij
         cap_row[[k[i, j], least[j]]] = [1, -a]  # K_ij <= a minimum_j
-        below += [(floor_row, 0.0), (cap_row, 0.0)]
+        below += [floor_row, cap_row]
     for i in range(n):
-        worst, stochastic, kept = np.zeros(size), np.zeros(size), np.zeros(size)
-        worst[[k[i, i], size - 1]] = -1  # 1 - K_ii <= worst case
+        stochastic, kept = np.zeros(size), np.zeros(size)
         stochastic[k[i]] = 1
         kept[k[:, i]] = prior
-        below.append((worst, -1.0))
         equal += [(stochastic, 1.0), (kept, float(prior[i]))]
+    constraints = {
+        "A_ub": np.array(below),
+        "b_ub": np.zeros(len(below)),
+        "A_eq": np.array([row for row, _ in equal]),
+        "b_eq": np.array([bound for _, bound in equal]),
+        "bounds": (0, 1),
+    }
+    return k, size, constraints
+
+
+def best_linear_tv(prior: Array, epsilon: float) -> float:
+    """Zamanlooy et al. 2025, Lemma 1: least max_i (1 - K_ii) over private K that keep the prior."""
+    k, size, constraints = _all_kernels(prior, epsilon)
+    worst = np.zeros((len(prior), size))
+    for i in range(len(prior)):
+        worst[i, [k[i, i], size - 1]] = -1  # 1 - K_ii <= worst case
+    constraints["A_ub"] = np.vstack([constraints["A_ub"], worst])
+    constraints["b_ub"] = np.append(constraints["b_ub"], np.full(len(prior), -1.0))
     cost = np.zeros(size)
     cost[-1] = 1
-    return _solve(
-        cost,
-        A_ub=np.array([row for row, _ in below]),
-        b_ub=np.array([bound for _, bound in below]),
-        A_eq=np.array([row for row, _ in equal]),
-        b_eq=np.array([bound for _, bound in equal]),
-        bounds=(0, 1),
+    return _solve(cost, **constraints)
+
+
+def largest_diagonal(prior: Array, epsilon: float, i: int) -> float:
+    """Zamanlooy et al. 2025, Lemma 3 as an optimum: the largest K_ii of private K that keep q."""
+    k, size, constraints = _all_kernels(prior, epsilon)
+    cost = np.zeros(size)
+    cost[k[i, i]] = -1
+    return -_solve(cost, **constraints)
+
+
+def largest_move(kernel: Array) -> float:
+    """The largest TV(v, vK)/TV(v, 0) over differences v of two laws, at the point masses that span them."""
+    change = np.eye(len(kernel)) - kernel
+    return max(
+        float(np.abs(change[i] - change[j]).sum()) / 2
+        for i, j in itertools.combinations(range(len(kernel)), 2)
     )
 
 
@@ -202,6 +231,60 @@ def minimax_with_prior_lp(prior: Array, epsilon: float) -> float:
         A_ub=np.block([[-a * one, m], [np.ones((n, n)) - one, m]]),
         b_ub=np.concatenate([np.zeros(n), np.ones(n)]),
         bounds=[(value / a, value) for value in q] + [(None, None)],
+    )
+
+
+def users_within_a_factor(prior: Array, gamma: float) -> Array:
+    """The extreme points of {p : q/gamma <= p <= gamma q}: every category but one at one of its ends."""
+    q, n = np.asarray(prior, dtype=np.float64), len(prior)
+    found: dict[tuple[float, ...], Array] = {}
+    for free in range(n):
+        others = [i for i in range(n) if i != free]
+        for ends in itertools.product((1 / gamma, gamma), repeat=n - 1):
+            p = np.empty(n)
+            p[others] = q[others] * ends
+            p[free] = 1 - math.fsum(p[others])
+            if q[free] / gamma - 1e-12 <= p[free] <= gamma * q[free] + 1e-12:
+                found[tuple(np.round(p, 12))] = p
+    return np.array(list(found.values()))
+
+
+def best_floor_lp(users: Array, prior: Array, epsilon: float, floors: str) -> float:
+    """Least worst TV over these users of any floor, a program in the floor c and the positive parts.
+
+    `floors` says which: "any" private sampler, those that "keep" the prior, or the "multiples" of it.
+    """
+    q, a, (m, n) = np.asarray(prior, dtype=np.float64), math.exp(epsilon), users.shape
+    over = n + np.arange(m * n).reshape(m, n)  # (p - a c)+ ...
+    under = over + m * n  # ... and (c - p)+, per user and category
+    size = n + 2 * m * n + 1
+    below: list[tuple[Array, float]] = []
+    for user, i in itertools.product(range(m), range(n)):
+        above, short = np.zeros(size), np.zeros(size)
+        above[[i, over[user, i]]] = [-a, -1]
+        short[[i, under[user, i]]] = [1, -1]
+        below += [(above, -float(users[user, i])), (short, float(users[user, i]))]
+    for parts in (*over, *under):
+        total = np.zeros(size)
+        total[parts], total[-1] = 1, -1
+        below.append((total, 0.0))
+    mass = np.zeros(size)
+    mass[:n] = 1
+    below += [(mass, 1.0), (-a * mass, -1.0)]  # the box holds a law
+    bounds = [(0.0, 1.0)] * n if floors == "any" else [(value / a, value) for value in q]
+    equal: dict[str, Any] = {}
+    if floors == "multiples":
+        alike = np.zeros((n - 1, size))
+        alike[:, 0], alike[np.arange(n - 1), np.arange(1, n)] = q[1:], -q[0]
+        equal = {"A_eq": alike, "b_eq": np.zeros(n - 1)}
+    cost = np.zeros(size)
+    cost[-1] = 1
+    return _solve(
+        cost,
+        A_ub=np.array([row for row, _ in below]),
+        b_ub=np.array([bound for _, bound in below]),
+        bounds=bounds + [(0, None)] * (2 * m * n + 1),
+        **equal,
     )
 
 

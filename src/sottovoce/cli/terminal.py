@@ -57,6 +57,12 @@ def print_card(card: Card) -> None:
     facts.add_row("smallest probability", f"{card.smallest_probability:.4g} ({rarest})")
     facts.add_row("keeps the prior", kept)
     facts.add_row("one record is enough", one)
+    another = f"at most {number(card.released_as_another)}: Pr(X ≠ Z), X a draw of any user's own"
+    facts.add_row("released as another", another)
+    for k, own in enumerate(card.released_as_itself):
+        name, q = shown_text(own.category), number(own.probability)
+        least = f"at least {number(own.at_least)} for {name} (q = {q})"
+        facts.add_row("released as itself" if k == 0 else "", least)
     needed = "never: its reports only tell what was released"
     if card.reports_needed is not None:
         needed = f"{card.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"

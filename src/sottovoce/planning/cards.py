@@ -9,6 +9,7 @@ from ..divergences import DIVERGENCES
 from ..errors import SottovoceError
 from ..prior import Category
 from ..samplers.base import Sampler, label
+from ..samplers.bounds import diagonal_bound, released_as_itself
 from ..samplers.catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
 
 
@@ -29,6 +30,19 @@ class WorstCase:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """How often a draw of one category is released as itself, at least, and the most a linear sampler can.
+
+    `linear_bound` is the largest value of any linear sampler that keeps the prior.
+    """
+
+    category: Category
+    probability: float
+    at_least: float
+    linear_bound: float
+
+
+@dataclass(frozen=True)
 class Card:
     """The facts about a sampler that follow from its prior alone: public, if the prior is."""
 
@@ -42,6 +56,8 @@ class Card:
     keeps_prior: bool
     prior_digest: str
     prior_from_users: bool  # then the prior is not public: see `prior.FROM_USERS`
+    released_as_another: float  # Pr(X ≠ Z) at most, X a draw from any user's p, Z the release
+    released_as_itself: tuple[Kept, ...]  # from the rarest category to the likeliest, at most five
     reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
     worst_cases: tuple[WorstCase, ...]
 
@@ -51,8 +67,10 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
 
     >>> from sottovoce import Prior, kernel_clip
     >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
-    >>> facts.rarest_category, round(facts.worst_cases[0].this, 3)
+    >>> facts.rarest_category, round(facts.released_as_another, 3)
     ('A', 0.931)
+    >>> [(one.category, round(one.at_least, 3)) for one in facts.released_as_itself]
+    [('A', 0.069), ('B', 0.991)]
     """
     prior, epsilon = sampler.prior, sampler.epsilon
     response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
@@ -68,6 +86,8 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
         keeps_prior=sampler.keeps_prior,
         prior_digest=prior.digest,
         prior_from_users=prior.made_from_users,
+        released_as_another=sampler.worst_case(DIVERGENCES["tv"]),
+        released_as_itself=_kept(sampler),
         reports_needed=_reports_needed(sampler),
         worst_cases=tuple(
             WorstCase(
@@ -80,6 +100,18 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
             )
             for name, f in DIVERGENCES.items()
         ),
+    )
+
+
+def _kept(sampler: Sampler) -> tuple[Kept, ...]:
+    """The promise for the rarest category, the likeliest, and three between them."""
+    prior = sampler.prior
+    at_least, bound = released_as_itself(sampler), diagonal_bound(prior, sampler.epsilon)
+    order = prior.probabilities.argsort(kind="stable")
+    places = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
+    return tuple(
+        Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]), float(bound[i]))
+        for i in (int(order[place]) for place in places)
     )
 
 

@@ -1,0 +1,83 @@
+"""What can be promised about one category, and about a user at a known distance from the prior.
+
+The proofs are in docs/paper.md. `optimal_utility`, the paper's bound over all users, is in `catalogue`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _validate
+from .._validate import FloatArray
+from ..errors import ParameterError
+from ..prior import Prior
+from .base import ClipSampler, KernelSampler, Sampler
+
+
+def released_as_itself(sampler: Sampler) -> FloatArray:
+    """Per category i the least probability t_i with which a draw of i is released as i.
+
+    Let X be a draw from the user's p, and Z the release. A linear sampler takes X as the record it chose,
+    and Pr(Z = i | X = i) = t_i = K_ii. A clip sampler has t_i = min(a·c_i, 1 − Σc + c_i), a = e^ε, and X
+    and Z can be drawn together such that Pr(Z = i | X = i) ≥ t_i.
+
+    Guarantees
+        Q(p)_i ≥ t_i·p_i for every user p and every category i, with equality for the user who holds i
+        alone. The worst case in total variation is 1 − min t_i: no user's release differs from a draw of
+        their own with a larger probability.
+
+    Raises
+        ParameterError: the sampler is neither a ClipSampler nor a KernelSampler.
+
+    >>> from sottovoce import kernel_clip
+    >>> released_as_itself(kernel_clip(Prior(["War", "Drama"], [0.25, 0.75]), math.log(3))).round(4).tolist()
+    [0.5, 0.8333]
+    """
+    if isinstance(sampler, KernelSampler):
+        return np.array(sampler.kernel.diagonal)
+    if isinstance(sampler, ClipSampler):
+        c = sampler.floor
+        return np.minimum(np.minimum(math.exp(sampler.epsilon) * c, 1 - float(c.sum()) + c), 1.0)
+    raise ParameterError(f"sampler must be a ClipSampler or a KernelSampler, got {type(sampler).__name__}")
+
+
+def diagonal_bound(prior: Prior, epsilon: float) -> FloatArray:
+    """Per category i the largest K_ii of any ε-private kernel K that keeps the prior.
+
+    a·q_i/(a·q_i + 1 − q_i) where q_i ≤ ½, and 1 − (1 − q_i)/(a·(1 − q_i) + q_i) where q_i > ½, a = e^ε.
+    The paper's Lemma 3 has the first expression for every q_i; above ½ no kernel attains it, and the second
+    is smaller. Each category's bound is attained, by a kernel of its own.
+
+    Reference: Zamanlooy, Diaz, Asoodeh (2025), Lemma 3; docs/paper.md for q_i > ½.
+
+    >>> diagonal_bound(Prior(["War", "Drama"], [0.25, 0.75]), math.log(3)).round(4).tolist()
+    [0.5, 0.8333]
+    """
+    q, a = _checked(prior).probabilities, math.exp(_validate.privacy(epsilon))
+    rest = 1 - q
+    return np.where(q <= 0.5, a * q / (a * q + rest), 1 - rest / (a * rest + q))
+
+
+def distance_factor(prior: Prior, epsilon: float) -> float:
+    """The paper's sampler moves a user by at most this times the user's distance to the prior.
+
+    TV(p, pK) ≤ TV(p, q)/(1 + (e^ε − 1)·q_min) for every p, K the kernel of `minimax_kernel`. The paper has
+    the factor 2. Equality holds for every p between q and the point mass on the rarest category, and no
+    ε-private kernel that keeps q has a smaller factor.
+
+    Reference: docs/paper.md.
+
+    >>> round(distance_factor(Prior(["A", "B"], [0.01, 0.99]), 2.0), 3)
+    0.94
+    """
+    return 1 / (1 + math.expm1(_validate.privacy(epsilon)) * _checked(prior).smallest)
+
+
+def _checked(prior: Prior) -> Prior:
+    if not isinstance(prior, Prior):
+        raise ParameterError(
+            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
+        )
+    return prior

@@ -1,0 +1,73 @@
+"""The pictures that stand beside the paper's show the numbers they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pytest
+
+import sottovoce as sv
+from experiments import movielens, recursion, synthetic
+from experiments.results import PAPERS
+
+
+def test_the_kl_panel_of_figure_2_against_the_recursion_and_a_bisection() -> None:
+    at = (0, 45, 99)
+    everyone = synthetic.users()[list(at)]
+    rounds: dict[str, list[list[float]]] = {name: [] for name in PAPERS}
+    for i in range(10):
+        q = np.random.RandomState(42 + i).uniform(size=100)
+        q /= q.sum()
+        kernel = oracles.algorithm_1_any_order(q, 8.0)
+        rounds["minimax_kernel"].append([float((p * np.log(p / (p @ kernel))).sum()) for p in everyone])
+        low, high = q * np.exp(-4.0), q * np.exp(4.0)
+        values = []
+        for p in everyone:
+            small, large = 1e-9, 1e9  # C of the paper's equation for the mollifier; p has no zeros
+            for _ in range(300):
+                middle = np.sqrt(small * large)
+                total = np.clip(p / middle, low, high).sum()
+                small, large = (middle, large) if total > 1 else (small, middle)
+            values.append(float((p * np.log(p / np.clip(p / large, low, high))).sum()))
+        rounds["relative_mollifier"].append(values)
+    rows = synthetic.measure()
+    for name in PAPERS:
+        mine = [row for row in rows if row["sampler"] == name and row["divergence"] == "kl"]
+        found = np.array(rounds[name])
+        assert [mine[i]["mean"] for i in at] == pytest.approx(found.mean(axis=0).tolist(), abs=1e-9)
+        error = found.std(axis=0) / np.sqrt(10)
+        assert [mine[i]["standard_error"] for i in at] == pytest.approx(error.tolist(), abs=1e-9)
+
+
+@pytest.mark.parametrize("number", recursion.PRIORS)
+def test_the_picture_of_the_recursion_shows_the_kernel(number: int, tmp_path: Path) -> None:
+    q = np.array(recursion.PRIORS[number])
+    assert np.all(np.diff(q) >= 0)
+    shown = recursion.step(q, recursion.EPSILON)
+    np.testing.assert_allclose(shown, oracles.algorithm_1(q, recursion.EPSILON), rtol=1e-12)
+    texts = [text.get_text() for axes in recursion.draw(number).axes for text in axes.texts]
+    assert [text for text in texts if text.startswith("0.")] == [f"{value:.3f}" for value in shown.flat]
+    assert len(recursion.run(tmp_path)) == 4
+
+
+def test_figures_4_and_12_show_the_maxima() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"epsilon": epsilon, "group": group, "sampler": name, "max_tv": float(rng.random())}
+        for epsilon in movielens.EPSILONS
+        for group in movielens.GROUPS
+        for name in sv.SAMPLERS
+    ]
+    for epsilons in ((5.0,), movielens.EPSILONS):
+        figure = movielens.draw_bars(rows, epsilons, PAPERS)
+        assert [axes.get_title() for axes in figure.axes] == [f"ε = {epsilon:g}" for epsilon in epsilons]
+        for axes, epsilon in zip(figure.axes, epsilons, strict=True):
+            expected = [
+                row["max_tv"]
+                for name in PAPERS
+                for row in rows
+                if row["epsilon"] == epsilon and row["sampler"] == name
+            ]
+            assert [bar.get_height() for bar in axes.patches] == pytest.approx(expected)
