@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import core, estimation, release, tables
+from . import core, estimation, release, spark, tables
 from .measure import table
 
 OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -33,6 +33,7 @@ def main() -> int:
         **core.SECTIONS,
         **release.SECTIONS,
         **tables.SECTIONS,
+        **spark.SECTIONS,
         **estimation.SECTIONS,
     }.items():
         print(f"{title} …", flush=True)
