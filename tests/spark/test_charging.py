@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import sottovoce as sv
 from sottovoce import spark
 from sottovoce.spark import charging, releasing
+from sottovoce.tables.spark_session import write_for_owner
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 PEOPLE = 2_000
@@ -52,7 +53,7 @@ def reports(folder: Path) -> dict[str, str]:
 
 def remembered(ledger: sv.Ledger, mechanisms: dict[str, sv.Mechanism], epoch: str) -> dict[str, str]:
     """What the ledger says it has answered, asked with other records: an answer is not drawn again."""
-    found = {}
+    found: dict[str, str] = {}
     for k, group in enumerate(("old", "new")):
         names = [f"u{i}" for i in range(k, PEOPLE, 2)]
         rows = [[1, 0, 0]] * len(names)
@@ -103,7 +104,6 @@ def test_a_task_that_fails_and_is_repeated_does_not_draw_again(
     that is what the ledger is for, and shows that this test would notice."""
     attempts = tmp_path / "attempts"
     attempts.mkdir()
-    write: Callable[[Any, str], None] = releasing.write_for_owner
 
     def write_twice(written: Any, output: str) -> None:
         def fail_once(parts: Iterator[Any]) -> Iterator[Any]:
@@ -121,7 +121,7 @@ def test_a_task_that_fails_and_is_repeated_does_not_draw_again(
                 raise RuntimeError("the machine is gone")
             yield from parts
 
-        write(written.mapInArrow(fail_once, written.schema), output)
+        write_for_owner(written.mapInArrow(fail_once, written.schema), output)
 
     monkeypatch.setattr(releasing, "write_for_owner", write_twice)
     charged: dict[str, Any] = {"ledger": ledger, "epoch": "11"} if with_ledger else {}
@@ -210,7 +210,7 @@ def test_one_without_budget_refuses_all_groups_or_is_left_out(
 def test_who_was_not_charged_is_not_drawn(
     session: Any, mechanisms: dict[str, sv.Mechanism], ledger: sv.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table changes between the charge and the draw: a stranger is refused, before anything is drawn."""
+    """The table changes between the charge and the draw: the stranger is not drawn, nothing is returned."""
     from sottovoce.spark.people import PEOPLE as SCHEMA_OF_PEOPLE
 
     rows = [("old", 0, [1.0], name, [0]) for name in ("ann", "bob")]
