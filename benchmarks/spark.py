@@ -50,7 +50,7 @@ def releases() -> list[Line]:
 
             def release() -> None:
                 rmtree(out, ignore_errors=True)
-                assert spark.release(frame, mechanism, str(out), user="who", item="genre") == USERS
+                spark.release(frame, mechanism, str(out), user="who", item="genre")
 
             def write(cells: Any) -> None:
                 cells.write.format("noop").mode("overwrite").save()
