@@ -17,6 +17,7 @@ from scipy import sparse
 
 import sottovoce as sv
 
+from . import clips
 from .measure import Line, at_most, fresh, seconds
 
 USERS, N, EPSILON = 1_000_000, 100, 2.0
@@ -208,4 +209,5 @@ SECTIONS = {
     "Releasing many": rates,
     "Releasing one": single,
     "Certifying a million categories": large,
+    **clips.SECTIONS,
 }

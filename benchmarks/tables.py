@@ -16,7 +16,7 @@ from experiments import avazu, avazu_like
 
 from .measure import Line, at_least, at_most, fresh
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import oracles
 
 ATTRIBUTE, EPSILONS = "C18", (8.0, 12.0, 16.0)

@@ -51,6 +51,27 @@ def test_import_loads_numpy_and_scipy_only() -> None:
     assert not heavy & set(done.stdout.split())
 
 
+def test_import_leaves_the_large_rooms_until_they_are_asked_for() -> None:
+    code = "import sys, sottovoce as sv; print(*sys.modules); sv.certify, sv.Ledger; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = (set(line.split()) for line in done.stdout.splitlines())
+    later = {"sottovoce.release.mechanism", "sottovoce.release.ledger", "sqlite3"}
+    assert not later & before
+    assert later <= after
+
+
+def test_the_help_of_the_command_needs_no_dataframes() -> None:
+    code = (
+        "import sys; from sottovoce.__main__ import main\n"
+        "sys.argv = ['sottovoce', '--help']\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "release" in done.stdout
+    assert not {"polars", "pyarrow", "pandas", "matplotlib", "pyspark"} & set(done.stderr.split())
+
+
 def test_rooms_import_in_one_direction() -> None:
     """The contracts of pyproject.toml, as `make lint` holds them: layers, and libraries where they belong."""
     done = subprocess.run(

@@ -9,6 +9,8 @@ from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a comman
 
 if TYPE_CHECKING:
     from .collecting.estimation import Estimate, estimate, how_many
+    from .collecting.population import whole_population
+    from .collecting.verdict import Verdict, verdict
     from .divergences import (
         CHI2,
         DIVERGENCES,
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
     )
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
     from .planning.comparison import Comparison, ComparisonRow, compare
-    from .planning.tuning import PublicUsers, tuned
+    from .planning.fitted import fitted
+    from .planning.limit import Limit, limit
+    from .planning.public_users import PublicUsers
+    from .planning.tuning import tuned
     from .prior import Prior
     from .release.audit import AuditReport, audit
     from .release.certify import certify
@@ -54,11 +59,13 @@ if TYPE_CHECKING:
         local_minimax,
         minimax_kernel,
         optimal_utility,
+        power_caps,
         prior_minimax,
         randomized_response,
         relative_mollifier,
         rr_with_prior,
     )
+    from .samplers.trimming import trimmed
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
     from .tables.tally import Tally
@@ -87,6 +94,7 @@ __all__ = [
     "KernelSampler",
     "Ledger",
     "LedgerError",
+    "Limit",
     "Mechanism",
     "MechanismFileError",
     "NotLinearError",
@@ -102,6 +110,7 @@ __all__ = [
     "Tally",
     "UserDataError",
     "Users",
+    "Verdict",
     "alpha",
     "audit",
     "blend",
@@ -110,10 +119,12 @@ __all__ = [
     "compare",
     "count_table",
     "estimate",
+    "fitted",
     "global_minimax",
     "hockey_stick",
     "how_many",
     "kernel_clip",
+    "limit",
     "load",
     "load_groups",
     "local_minimax",
@@ -123,17 +134,23 @@ __all__ = [
     "plot_comparison",
     "plot_estimate",
     "plot_tradeoff",
+    "power_caps",
     "prior_minimax",
     "randomized_response",
     "read_users",
     "relative_mollifier",
     "rr_with_prior",
+    "trimmed",
     "tuned",
+    "verdict",
+    "whole_population",
 ]
 
 # Where each name lives; a room is loaded when one of its names is first asked for.
 _ROOMS = {
     "collecting.estimation": "Estimate estimate how_many",
+    "collecting.population": "whole_population",
+    "collecting.verdict": "Verdict verdict",
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
     "errors": (
         "BudgetError CertificateError EstimateError LedgerError MechanismFileError NotLinearError "
@@ -141,7 +158,10 @@ _ROOMS = {
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
     "planning.comparison": "Comparison ComparisonRow compare",
-    "planning.tuning": "PublicUsers tuned",
+    "planning.fitted": "fitted",
+    "planning.limit": "Limit limit",
+    "planning.public_users": "PublicUsers",
+    "planning.tuning": "tuned",
     "prior": "Prior",
     "release.audit": "AuditReport audit",
     "release.certify": "certify",
@@ -151,9 +171,10 @@ _ROOMS = {
     "release.policy": "Policy",
     "samplers.base": "ClipSampler KernelSampler Sampler",
     "samplers.catalogue": (
-        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility "
+        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility power_caps "
         "prior_minimax randomized_response relative_mollifier rr_with_prior"
     ),
+    "samplers.trimming": "trimmed",
     "tables.frames": "count_table",
     "tables.read": "build_prior read_users",
     "tables.tally": "Tally",

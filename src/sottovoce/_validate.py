@@ -8,9 +8,6 @@ that could be a coordinate of somebody's data.
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,10 +33,8 @@ FLOAT32_TOLERANCE = 1e-5
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
 
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-
-NEVER_GROUPS = ("user", "item", "weight", "count")
-"""Names of columns that are never groups, wherever groups are made, saved, loaded or released."""
+CHUNK = 1 << 16
+"""Entries of users that are worked on at a time, so that what is made on the way stays in the cache."""
 
 NEGLIGIBLE = 1e-250
 """A private probability below this counts as zero, so that no ratio c/p can overflow."""
@@ -113,52 +108,18 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
     return str(value)
 
 
-def is_text(value: object) -> bool:
-    """Whether a value is text that can be written to a file: half a surrogate pair is not."""
-    return isinstance(value, str) and not _HALF_PAIR.search(value)
-
-
-def group_column(by: object, *others: str | None) -> str:
-    """Return the name of a group column, which must not be a column of items, users or amounts.
-
-    A user's group is published in clear beside the release. `others` are the columns a table is read with.
-    """
-    if not isinstance(by, str) or not by.strip():
-        raise ParameterError("by must be the name of a column")
-    if by in others or unicodedata.normalize("NFKC", by).strip().casefold() in NEVER_GROUPS:
-        raise ParameterError(
-            f"column {_short(by)} cannot be a group: the group of a user is published in clear, and items, "
-            f"users and amounts never are"
-        )
-    return by
-
-
-def places(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice: str) -> list[int]:
-    """Where each of a user's records stands among the categories; of unknown ones how many, never which."""
-    if isinstance(records, str | bytes | Mapping):
-        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
-    try:
-        found = [index.get(record, -1) for record in records]
-    except TypeError:
-        found = None
-    if found is None:
-        raise UserDataError(f"records must be categories of the {whose}: some are not even names")
-    if not found:
-        raise UserDataError("records must not be empty")
-    unknown = found.count(-1)
-    if unknown:
-        raise UserDataError(
-            f"records must be categories of the {whose}: {unknown} of {len(found)} are not; {advice}"
-        )
-    return found
-
-
 def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     """Return private users as normalised sparse rows, one per user, or refuse without quoting them.
 
-    `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are
-    never changed.
+    `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are never changed;
+    sparse rows in canonical form are read where they are, and their indices are shared, not copied.
     """
+    shared = shared_rows(p, np.float64)
+    if shared is not None:
+        _same_categories(shared, categories)
+        normalised = _normalised(shared)
+        if normalised is not None:
+            return normalised
     rows = _as_rows(p, np.float64)
     _same_categories(rows, categories)
     single = getattr(p, "dtype", None) in (np.float32, np.float16)
@@ -183,7 +144,16 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
 
 
 def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
-    """Return private users' counts as sparse rows of 64-bit integers, or refuse without quoting them."""
+    """Return private users' counts as sorted sparse rows of positive 64-bit integers, or refuse.
+
+    No message quotes them. Rows that are such already are returned as they are, sharing the caller's memory:
+    neither the library nor the caller may write to them while they are in use.
+    """
+    shared = shared_rows(p, np.int64)
+    if shared is not None:
+        _same_categories(shared, categories)
+        if _are_small_counts(shared):
+            return shared
     rows: sparse.csr_array[Any] = _as_rows(p, np.int64)
     _same_categories(rows, categories)
     _refuse(rows, rows.data < 0, "negative counts")
@@ -194,7 +164,49 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
         raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no records")
     if np.any(totals >= LARGEST_COUNT):
         raise UserDataError("p must hold counts whose sum is below 2^53")
+    rows.eliminate_zeros()
+    rows.sort_indices()
     return rows
+
+
+def shared_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[Any] | None:
+    """`p` without a copy if it is sparse rows of that kind, sorted and without duplicates; else None."""
+    from scipy import sparse
+
+    given: Any = p
+    if not sparse.issparse(p) or given.format != "csr" or given.ndim != 2 or given.dtype != kind:
+        return None
+    # Built anew, so that what the caller's object says about its own order is not believed.
+    rows: sparse.csr_array[Any] = sparse.csr_array(
+        (given.data, given.indices, given.indptr), shape=given.shape
+    )
+    return rows if rows.has_canonical_format else None
+
+
+def _normalised(rows: sparse.csr_array[np.float64]) -> sparse.csr_array[np.float64] | None:
+    """The rows divided by their sums, in chunks, if there is nothing to refuse or to drop; else None."""
+    from scipy import sparse
+
+    data = rows.data
+    if not len(data) or not (data.min() >= NEGLIGIBLE and data.max() <= 2):  # also where one is not a number
+        return None
+    totals = _row_sums(rows)
+    if not np.all(np.abs(totals - 1) <= SUM_TOLERANCE):
+        return None
+    out = np.empty_like(data)
+    step = max(1, CHUNK * rows.shape[0] // len(data))
+    for begin in range(0, rows.shape[0], step):
+        starts = rows.indptr[begin : begin + step + 1]
+        part = slice(int(starts[0]), int(starts[-1]))
+        np.divide(data[part], np.repeat(totals[begin : begin + step], np.diff(starts)), out=out[part])
+    return sparse.csr_array((out, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _are_small_counts(rows: sparse.csr_array[Any]) -> bool:
+    """Whether no row is empty, no count is below one, and no sum can reach LARGEST_COUNT."""
+    lengths, data = np.diff(rows.indptr), rows.data
+    positive = len(data) > 0 and lengths.min() > 0 and data.min() > 0
+    return bool(positive and int(data.max()) * int(lengths.max()) < LARGEST_COUNT)
 
 
 def _same_categories(rows: sparse.csr_array[Any], categories: int) -> None:

@@ -30,9 +30,11 @@ class FDivergence:
         at_zero: f(0) = lim f(t) as t → 0, the price of releasing what the user does not have.
         at_infinity: lim f(t)/t as t → ∞, the price of never releasing what the user has.
             Either limit may be ``math.inf``.
+        slope: f(t) − t·f'(t), the derivative of x·f(p/x) by x at t = p/x; only `limit` needs it. Where f has
+            a kink, that of any tangent.
 
     Raises
-        ParameterError: f(1) ≠ 0, f visibly not convex, or a limit that contradicts f.
+        ParameterError: f(1) ≠ 0, f visibly not convex, or a limit or slope that contradicts f.
 
     >>> le_cam = FDivergence("le-cam", lambda t: (1 - t) ** 2 / (2 * t + 2), 0.5, 0.5)
     >>> float(le_cam([1.0, 0.0], [0.5, 0.5]))
@@ -43,6 +45,7 @@ class FDivergence:
     f: Callable[[FloatArray], FloatArray] = field(compare=False)
     at_zero: float
     at_infinity: float
+    slope: Callable[[FloatArray], FloatArray] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         grid = np.concatenate([np.geomspace(1e-6, 1, 121), np.geomspace(1, 1e6, 121)[1:]])
@@ -63,6 +66,8 @@ class FDivergence:
             self._refuse(f"have at_zero = lim f(t) as t → 0, got {self.at_zero}")
         if not _limit(self.at_infinity, slopes[-1], ends[1] / 1e100):
             self._refuse(f"have at_infinity = lim f(t)/t as t → ∞, got {self.at_infinity}")
+        if self.slope is not None and not _tangents(grid, values, np.asarray(self.slope(grid))):
+            self._refuse("have slope = f(t) − t·f'(t)")
 
     def _refuse(self, condition: str) -> None:
         raise ParameterError(f"f of divergence {self.name!r} must {condition}")
@@ -114,6 +119,18 @@ def _limit(stated: float, least: float, seen: float) -> bool:
     return abs(stated - seen) <= 2e-3 * (1 + abs(stated))
 
 
+def _tangents(t: FloatArray, values: FloatArray, slope: FloatArray) -> bool:
+    """Whether the tangents with f'(t) = (f(t) − slope)/t stay below f at the neighbours of t."""
+    if slope.shape != t.shape or not np.all(np.isfinite(slope)):
+        return False
+    derivative = (values - slope) / t
+    step = np.diff(t)
+    rounding = 1e-9 * (1 + np.abs(values) + np.abs(derivative) * t)
+    after = values[1:] >= values[:-1] + derivative[:-1] * step - rounding[1:]
+    before = values[:-1] >= values[1:] - derivative[1:] * step - rounding[1:]
+    return bool(after.all() and before.all())
+
+
 def _half_distance(t: FloatArray) -> FloatArray:
     return np.abs(t - 1) / 2
 
@@ -147,22 +164,38 @@ def _power(order: float, t: FloatArray) -> FloatArray:
     return np.asarray((t**order - 1 - order * (t - 1)) / (order * (order - 1)))
 
 
-TV = FDivergence("tv", _half_distance, 0.5, 0.5)
+def _half_distance_slope(t: FloatArray) -> FloatArray:
+    return np.sign(1 - t) / 2
+
+
+def _jensen_shannon_slope(t: FloatArray) -> FloatArray:
+    return np.asarray(-np.log((t + 1) / 2) / 2)
+
+
+def _above_slope(gamma: float, t: FloatArray) -> FloatArray:
+    return np.where(t > gamma, -gamma, 0.0)
+
+
+def _power_slope(order: float, factor: float, t: FloatArray) -> FloatArray:
+    return np.asarray(factor * (-np.log(t) if order == 0 else (1 - t**order) / order))
+
+
+TV = FDivergence("tv", _half_distance, 0.5, 0.5, _half_distance_slope)
 """Total variation, ½Σ|p − x|: the least probability that the release differs from a draw of p."""
 
-KL = FDivergence("kl", _kl, 1.0, math.inf)
+KL = FDivergence("kl", _kl, 1.0, math.inf, partial(_power_slope, 1.0, 1.0))
 """Kullback–Leibler, Σ p log(p/x), in nats."""
 
-CHI2 = FDivergence("chi2", _square, 1.0, math.inf)
+CHI2 = FDivergence("chi2", _square, 1.0, math.inf, partial(_power_slope, 2.0, 2.0))
 """Pearson's χ², Σ (p − x)²/x."""
 
-HELLINGER2 = FDivergence("hellinger2", _root_square, 1.0, 1.0)
+HELLINGER2 = FDivergence("hellinger2", _root_square, 1.0, 1.0, partial(_power_slope, 0.5, 0.5))
 """Squared Hellinger without the half, Σ (√p − √x)², between 0 and 2."""
 
-JS = FDivergence("js", _jensen_shannon, math.log(2) / 2, math.log(2) / 2)
+JS = FDivergence("js", _jensen_shannon, math.log(2) / 2, math.log(2) / 2, _jensen_shannon_slope)
 """Jensen–Shannon, ½KL(p‖m) + ½KL(x‖m) with m = (p+x)/2, between 0 and log 2."""
 
-REVERSE_KL = FDivergence("reverse_kl", _reverse_kl, math.inf, 1.0)
+REVERSE_KL = FDivergence("reverse_kl", _reverse_kl, math.inf, 1.0, partial(_power_slope, 0.0, 1.0))
 """KL(x‖p) = Σ x log(x/p): infinite as soon as the user lacks a category that can be released."""
 
 DIVERGENCES: dict[str, FDivergence] = {d.name: d for d in (TV, KL, CHI2, HELLINGER2, JS, REVERSE_KL)}
@@ -176,7 +209,7 @@ def hockey_stick(gamma: float) -> FDivergence:
     0.5
     """
     g = _validate.at_least(1, gamma=gamma)
-    return FDivergence(f"hockey_stick({g:g})", partial(_above, g), 0.0, 1.0)
+    return FDivergence(f"hockey_stick({g:g})", partial(_above, g), 0.0, 1.0, partial(_above_slope, g))
 
 
 def alpha(order: float) -> FDivergence:
@@ -199,7 +232,8 @@ def alpha(order: float) -> FDivergence:
 
     at_zero = 1 / a if a > 0 else math.inf
     at_infinity = 1 / (1 - a) if a < 1 else math.inf
-    return FDivergence(f"alpha({a:g})", partial(_power, a), at_zero, at_infinity)
+    slope = partial(_power_slope, a, 1.0)
+    return FDivergence(f"alpha({a:g})", partial(_power, a), at_zero, at_infinity, slope)
 
 
 def checked(f: FDivergence) -> FDivergence:

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _validate
+from . import _naming, _validate
+from ._exact_sum import exact_sum
 from ._validate import FloatArray, IntArray
 from .errors import PriorError
 
@@ -72,7 +73,7 @@ class Prior:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
-        total = math.fsum(q)  # exact, so that the result does not depend on the order
+        total = exact_sum(q)  # exact, so that the result does not depend on the order
         if not abs(total - 1) <= _validate.SUM_TOLERANCE:
             raise PriorError(
                 f"probabilities must sum to 1, they sum to {total:.12g}; "
@@ -118,7 +119,7 @@ class Prior:
         weights += extra
         _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
         try:
-            total = math.fsum(weights)
+            total = exact_sum(weights)
         except OverflowError:
             total = math.inf
         if total == math.inf:
@@ -192,7 +193,7 @@ class Prior:
             UserDataError: a record is in no category (how many, never which), or there is none.
         """
         advice = "drop them, or add the category to the prior"
-        return np.asarray(_validate.places(records, self.index, "prior", advice), dtype=np.intp)
+        return np.asarray(_naming.places(records, self.index, "prior", advice), dtype=np.intp)
 
     def frequencies(self, records: Iterable[Category]) -> FloatArray:
         """One user's p: the share of their records in each category.
@@ -237,34 +238,32 @@ class Prior:
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:
     """Category names as a tuple of plain str or int (or the range given), all distinct."""
-    if isinstance(categories, range):
-        if len(categories) == 0:
-            raise PriorError("categories must not be empty")
+    if isinstance(categories, range) and len(categories) > 0:
         return categories
     if isinstance(categories, str | bytes):
         raise PriorError(f"categories must be a sequence of names, got {categories!r}")
     try:
-        listed = categories.tolist() if isinstance(categories, np.ndarray) else list(categories)
+        listed = tuple(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     except TypeError:
         raise PriorError(f"categories must be a sequence of names, got {categories!r}") from None
-    listed = [name.item() if isinstance(name, np.generic) else name for name in listed]
     if not listed:
         raise PriorError("categories must not be empty")
-    kinds = {type(name) for name in listed}
-    if kinds != {str} and kinds != {int}:
+    kinds = set(map(type, listed))
+    if kinds not in ({str}, {int}):
+        listed = tuple([name.item() if isinstance(name, np.generic) else name for name in listed])
+        kinds = set(map(type, listed))
+    if kinds not in ({str}, {int}):
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise PriorError(f"categories must be all strings or all integers, got {found}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
-    if kinds == {str} and not _validate.is_text("".join(map(str, listed))):
-        raise PriorError(
-            "categories must be text that can be written to a file: half a surrogate pair is not"
-        )
+    if kinds == {str} and not _naming.is_text("".join(listed)):
+        raise PriorError("categories must be text that a file can hold: half a surrogate pair is not")
     if len(set(listed)) != len(listed):
         first = {name: i for i, name in reversed([*enumerate(listed)])}
         twice = next(name for i, name in enumerate(listed) if first[name] != i)
         raise PriorError(f"categories must be distinct: {twice!r} appears more than once")
-    return tuple(listed)
+    return listed
 
 
 def _weights(values: Any, what: str) -> FloatArray:

@@ -43,6 +43,9 @@ def test_estimate_equals_the_library_and_finds_the_population(made: Path) -> Non
     reports = pl.read_csv(made / "m.csv")
     mechanisms = sv.load_groups(made / "m.json")
     groups = {one["group"]: one for one in json.loads(done.stdout)}
+    together = groups.pop("all groups together")
+    assert together["reports"] == 4000
+    assert together["verdict"]["enough"] is (together["verdict"]["needed"] <= 4000)
     assert set(groups) == {"old", "young"}
     for group, one in groups.items():
         mine = reports.filter(pl.col("age") == group)["item"].to_list()
@@ -63,6 +66,9 @@ def test_a_table_a_picture_and_files(made: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for text in ("old", "young", "90% band", "shrunk", "prior"):
         assert text in done.stdout
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("all groups together: 4,000 reports; ± 0.01 in every category needs ")
+    assert "The users differ from the public prior" in first  # the old are like the young
     assert "One malicious report can move a value by" in done.stderr
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
     table = pl.read_csv(tmp_path / "e.csv")

@@ -153,8 +153,14 @@ def test_audit_command(made: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "no violation found" in done.stdout
     assert "holds" in done.stdout
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "times as often as one with" in told
+    assert "ε allows 4.48 times" in told  # e^1.5
     report = json.loads(run("audit", made / "m.json", *sure, "--json").stdout)[0]
     assert report["passed"] is True
+    many, one = report["findings"]
+    assert (many["path"], one["path"]) == ("release_many", "release")
+    assert many["draws"] + one["draws"] == report["draws"] <= 20_000
     assert report["lower_bound"] <= report["epsilon"] == 1.5
     (made / "bad.json").write_text((made / "m.json").read_text().replace('"a"', '"z"', 1))
     check_refused(run("audit", made / "bad.json"), "was changed")

@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 import sottovoce as sv
-from sottovoce.collecting.estimation import maximum_likelihood, project
 from sottovoce.collecting.model import CertifiedKernel, model_of
+from sottovoce.collecting.nearer import maximum_likelihood, project
 
 LINEAR = {"minimax_kernel": sv.minimax_kernel, "randomized_response": sv.randomized_response}
 PRIORS = {
@@ -68,8 +68,10 @@ def test_unbiased_and_covering(name: str, kind: str, epsilon: float) -> None:
     for i, counts in enumerate(rng.multinomial(reports, released / released.sum(), size=collections)):
         found = sv.estimate(made, counts)
         errors[i] = found.values - population
+        within = np.abs(errors[i]) <= found.half_widths()
+        inside += within
         low, high = found.interval()
-        inside += (low <= population) & (population <= high)
+        assert np.all((low <= population) & (population <= high) | ~within)  # what is cut off is impossible
         low, high = found.interval(simultaneous=True)
         together += bool(np.all((low <= population) & (population <= high)))
     deviation = errors.std(axis=0, ddof=1) / math.sqrt(collections)
@@ -249,8 +251,7 @@ def test_how_many_reports(name: str, simultaneous: bool) -> None:
     halves = []
     for reports in (needed, needed - max(2, needed // 1000)):
         found = sv.estimate(made, reports * made.distribution(q))
-        low, high = found.interval(simultaneous=simultaneous)
-        halves.append((high - low).max() / 2)
+        halves.append(found.half_widths(simultaneous=simultaneous).max())
     assert halves[0] <= 0.01 * (1 + 1e-4) < halves[1] * (1 + 1e-4)  # m − 1 in place of m
     quarter = sv.how_many(made, 0.01) / 4
     assert sv.how_many(made, 0.02) == pytest.approx(

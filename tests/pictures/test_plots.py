@@ -42,7 +42,7 @@ def test_estimate_draws_values_intervals_prior_and_truth(tmp_path: Path) -> None
     truth = [0.5, 0.1, 0.2, 0.2]
     axes = sv.plot_estimate(found, truth=truth)
     points = next(line for line in axes.lines if line.get_marker() == "o")
-    np.testing.assert_allclose(np.asarray(points.get_ydata()), found.values)
+    np.testing.assert_allclose(np.asarray(points.get_ydata()), found.shares)
     bars = [of_kind(patch, Rectangle).get_height() for patch in axes.patches]
     np.testing.assert_allclose(bars, PRIOR.probabilities)
     low, high = found.interval()

@@ -1,4 +1,4 @@
-"""Tuning looks at public users only, and finds the best weight on them."""
+"""Tuning, which `fitted` replaces, looks at public users only, finds the best weight on them, and warns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from scipy import sparse
 
 import sottovoce as sv
 
+pytestmark = pytest.mark.filterwarnings("ignore:tuned is going to be removed:DeprecationWarning")
 PRIOR = sv.Prior.from_counts({"a": 60, "b": 25, "c": 10, "d": 4, "e": 1})
 
 
@@ -62,3 +63,9 @@ def test_unknown_objective_and_bad_sizes() -> None:
         sv.tuned(PRIOR, 1.0, crowd, objective="best")
     with pytest.raises(sv.ParameterError, match="users and records must be whole numbers ≥ 1, got 0 and 5"):
         sv.PublicUsers.simulated(PRIOR, users=0, records=5)
+
+
+def test_it_says_what_to_use_instead() -> None:
+    crowd = sv.PublicUsers(np.eye(5), source="invented")
+    with pytest.warns(DeprecationWarning, match=r"use fitted\(prior, epsilon, public_users\)"):
+        sv.tuned(PRIOR, 1.0, crowd)

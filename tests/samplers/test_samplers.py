@@ -20,6 +20,7 @@ KEEPS_PRIOR = (
     "kernel_clip",
     "prior_minimax",
     "blend",
+    "power_caps",
     "relative_mollifier",
     "local_minimax",
 )

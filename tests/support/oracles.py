@@ -205,6 +205,44 @@ def minimax_with_prior_lp(prior: Array, epsilon: float) -> float:
     )
 
 
+def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior: bool) -> float:
+    """Least mean + tail * max of the TV to the box, written out as one program over the floor.
+
+    Variables: the floor c; per user and category (p - a c)+ and (c - p)+; per user its TV; the largest.
+    """
+    p, q, a = np.asarray(users, dtype=np.float64), np.asarray(prior, dtype=np.float64), math.exp(epsilon)
+    m, n = p.shape
+    size = n + 2 * m * n + m + 1
+    over, under = n + np.arange(m * n).reshape(m, n), n + m * n + np.arange(m * n).reshape(m, n)
+    own, largest = n + 2 * m * n + np.arange(m), size - 1
+    below: list[tuple[Array, float]] = []
+    for u in range(m):
+        for i in range(n):
+            boosted, suppressed = np.zeros(size), np.zeros(size)
+            boosted[[i, over[u, i]]] = [-a, -1]  # p - a c <= over
+            suppressed[[i, under[u, i]]] = [1, -1]  # c - p <= under
+            below += [(boosted, -p[u, i]), (suppressed, p[u, i])]
+        first, second, worst = np.zeros(size), np.zeros(size), np.zeros(size)
+        first[over[u]], first[own[u]] = 1, -1
+        second[under[u]], second[own[u]] = 1, -1
+        worst[[own[u], largest]] = [1, -1]
+        below += [(first, 0.0), (second, 0.0), (worst, 0.0)]
+    floors: list[tuple[float, float | None]] = [(value / a, value) for value in q]
+    if not keep_prior:
+        some, enough = np.zeros(size), np.zeros(size)
+        some[:n], enough[:n] = 1, -a
+        below += [(some, 1.0), (enough, -1.0)]
+        floors = [(0.0, None)] * n
+    cost = np.zeros(size)
+    cost[own], cost[largest] = 1 / m, tail
+    return _solve(
+        cost,
+        A_ub=np.array([row for row, _ in below]),
+        b_ub=np.array([bound for _, bound in below]),
+        bounds=[*floors, *[(0.0, None)] * (size - n)],
+    )
+
+
 def minimax_without_prior(n: int, epsilon: float) -> float:
     """Park et al. 2024: the best worst-case TV when no prior has to be kept."""
     return (n - 1) / (math.exp(epsilon) + n - 1)
@@ -319,6 +357,45 @@ def projection_convex(p: Array, floor: Array, epsilon: float, divergence_name: s
     return primal
 
 
+def limit_by_search(users: Array, prior: Array, epsilon: float, name: str, tail: float) -> float:
+    """Least mean + tail * max of a divergence for two categories, by a fine grid of floors, refined.
+
+    With two categories the box is an interval of x_1, whose best point is the nearest one to p_1.
+    """
+    a = math.exp(epsilon)
+    q = np.asarray(prior, dtype=np.float64)
+
+    def term(p: float, x: Array) -> Array:
+        return _AT_ZERO[name] * x if p == 0 else np.vectorize(_SUMMAND[name])(p, x)
+
+    low, high = q / a, q.copy()
+    best = math.inf
+    for _ in range(4):
+        first, second = np.meshgrid(np.linspace(low[0], high[0], 101), np.linspace(low[1], high[1], 101))
+        values = []
+        for p in users:
+            x = np.clip(p[0], np.maximum(first, 1 - a * second), np.minimum(a * first, 1 - second))
+            values.append(term(p[0], x) + term(p[1], 1 - x))
+        total = np.mean(values, axis=0) + tail * np.max(values, axis=0)
+        best = min(best, float(total.min()))
+        place = np.unravel_index(int(total.argmin()), total.shape)
+        where, step = np.array([first[place], second[place]]), 6 * (high - low) / 100
+        low, high = np.maximum(where - step, q / a), np.minimum(where + step, q)
+    return best
+
+
+def power_caps(prior: Array, epsilon: float, scale: float, exponent: float) -> Array:
+    """Caps s q^b between the prior and e^epsilon times it, at most one, over e^epsilon, in 50 digits."""
+    with mp.workdps(50):
+        a = mp.exp(mp.mpf(float(epsilon)))
+        floor = []
+        for value in prior:
+            q = mp.mpf(float(value))
+            cap = mp.mpf(float(scale)) * q ** mp.mpf(float(exponent))
+            floor.append(float(min(max(cap, q), min(mp.mpf(1), a * q)) / a))
+        return np.array(floor)
+
+
 def clip_by_bisection_mpmath(p: Array, prior: Array, floor: Array, epsilon: float) -> Array:
     """Park et al. 2024, Proposition 3.4: p/r cut to [c, a c], with r by bisection to 200 bits."""
     n = len(p)
@@ -353,6 +430,47 @@ def clip_by_bisection_mpmath(p: Array, prior: Array, floor: Array, epsilon: floa
 
 
 # --- searching ---------------------------------------------------------------------------------
+
+
+def drawn_units(
+    counts: dict[int, int], low: list[int], high: list[int], prior: list[int], total: int
+) -> list[int]:
+    """A clip mechanism's law in whole units, from the definition, in fractions.
+
+    x_i = clip(m·k_i; low_i, high_i) over the user's categories with Σx = N, the others at their floors. If
+    that cannot be, the user's are at their caps and the others get clip(m·q_i; low_i, high_i). Then every x
+    is rounded down, and the units that are missing go one each to the first fractions.
+    """
+    held = sorted(counts)
+    capped = sum(low) + sum(high[i] - low[i] for i in held) < total
+    free = [i for i in range(len(low)) if i not in counts] if capped else held
+    units = [high[i] if i in counts else low[i] for i in range(len(low))]
+    weight = dict(enumerate(prior)) if capped else counts
+    target = total - sum(units[i] for i in range(len(low)) if i not in set(free))
+
+    def clip(m: Fraction) -> list[Fraction]:
+        return [min(max(m * weight[i], Fraction(low[i])), Fraction(high[i])) for i in free]
+
+    knots = sorted({Fraction(edge[i], weight[i]) for edge in (low, high) for i in free})
+    below, above = 0, len(knots) - 1  # the clip is at most the target at the first, at least at the second
+    while above - below > 1:
+        middle = (below + above) // 2
+        if sum(clip(knots[middle])) <= target:
+            below = middle
+        else:
+            above = middle
+    least, most = sum(clip(knots[below])), sum(clip(knots[above]))
+    m = knots[below]
+    if most > least:
+        m += (target - least) * (knots[above] - knots[below]) / (most - least)
+    shares = clip(m)
+    assert sum(shares) == target
+    spare = target - sum(math.floor(x) for x in shares)
+    for i, x in zip(free, shares, strict=True):
+        lifted = spare > 0 and x.denominator > 1
+        units[i] = math.floor(x) + lifted
+        spare -= lifted
+    return units
 
 
 def worst_case_dense_search(
@@ -486,3 +604,21 @@ def chance_ratio(q: list[float], users: list[list[float]], weights: list[float])
             sum((a / total * (p[i] - mean)) ** 2 for a, p in zip(weights, users, strict=True)) / public
         )
     return distance / expected
+
+
+def trimmed(c: Array, epsilon: float) -> Array:
+    """min(c, τ) with (e^ε − 1)·τ + Σ min(c, τ) = 1 by bisection; c itself where no cap is beyond reach."""
+    a = math.exp(epsilon)
+
+    values: list[float] = c.tolist()
+
+    def excess(tau: float) -> float:
+        return (a - 1) * tau + sum(min(value, tau) for value in values) - 1
+
+    low, high = 0.0, max(values)
+    if excess(high) <= 0:
+        return c
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    return np.array([min(value, high) for value in values])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from ..release.audit import AuditReport, audit
+from ..release.audit import AuditReport, Finding, audit
 from ..release.mechanism_file import load_mechanisms
 from ..release.policy import Policy
 from .app import (
@@ -22,11 +23,14 @@ from .app import (
 )
 from .terminal import console, errors, number, print_json, print_note, shown_text
 
+SHOWN = 5
+"""Categories of a found set that are named."""
+
 
 @app.command("audit")
 def audit_command(
     mechanism_file: MechanismPath,
-    draws: Annotated[int, typer.Option(help="Releases to look at, per mechanism.")] = 1_000_000,
+    draws: Annotated[int, typer.Option(help="Releases to look at, per mechanism, at most.")] = 1_000_000,
     confidence: Annotated[float, typer.Option(help="Chance that a sound mechanism passes.")] = 0.999,
     max_epsilon: MaxEpsilon = None,
     digest: Digest = None,
@@ -53,17 +57,31 @@ def audit_command(
 
             reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=show)
     if as_json:
-        print_json([{"group": g, **asdict(r), "passed": r.passed} for g, r in reports.items()])
+        print_json([{"group": group, **_plain(report)} for group, report in reports.items()])
     else:
         _print_reports(reports)
     if not all(report.passed for report in reports.values()):
         raise typer.Exit(1)
 
 
+def _plain(report: AuditReport) -> dict[str, Any]:
+    return {
+        **asdict(report),
+        "draws": report.draws,
+        "lower_bound": report.lower_bound,
+        "passed": report.passed,
+    }
+
+
 def _print_reports(reports: dict[str, AuditReport]) -> None:
     shown = Table(box=None, header_style="bold")
-    for column in ("group", "sampler", "ε", "certificate", "draws", "ε at least", "verdict"):
-        shown.add_column(column, justify="right" if column in ("ε", "draws", "ε at least") else "left")
+    shown.add_column("group")
+    shown.add_column("sampler")
+    shown.add_column("ε", justify="right")
+    shown.add_column("certificate")
+    for column in ("by release_many", "by release", "ε at least"):
+        shown.add_column(column, justify="right")
+    shown.add_column("verdict")
     for group, report in reports.items():
         verdict = "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]"
         shown.add_row(
@@ -71,12 +89,29 @@ def _print_reports(reports: dict[str, AuditReport]) -> None:
             shown_text(report.sampler),
             f"{report.epsilon:g}",
             report.certificate,
-            f"{report.draws:,}",
+            *(f"{one.draws:,} draws" for one in report.findings),
             number(report.lower_bound),
             verdict,
         )
     console.print(shown)
+    for group, report in reports.items():
+        print_note(f"{shown_text(group)}: {_told(report.worst, report.epsilon)}")
     print_note(
         "The certificate is a proof in exact integers. The bound comes from draws alone, with confidence "
         f"{next(iter(reports.values())).confidence:g}: above ε it proves a violation, below it nothing."
+    )
+
+
+def _told(found: Finding, epsilon: float) -> str:
+    """What was found, in plain words."""
+    if found.lower_bound <= 0:
+        return "no event was released measurably more often for one user than for another."
+    first, second = (shown_text(name) for name in found.users)
+    names = ", ".join(shown_text(str(name)) for name in found.event[:SHOWN])
+    more = f" and {len(found.event) - SHOWN:,} more" if len(found.event) > SHOWN else ""
+    event = f"one of {len(found.event):,} categories ({names}{more})" if len(found.event) > 1 else names
+    return (
+        f"a user with {first} releases {event} at least {math.exp(found.lower_bound):.3g} times as often "
+        f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {found.path} in "
+        f"{found.draws:,} draws: {found.ended}."
     )

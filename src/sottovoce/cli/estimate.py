@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,9 @@ from rich.table import Table
 from .. import _validate
 from ..collecting.estimation import Estimate, estimate
 from ..collecting.model import model_of
+from ..collecting.population import whole_population
 from ..collecting.reports import count_reports
+from ..collecting.verdict import Verdict, verdict
 from ..errors import EstimateError, ParameterError
 from ..prior import FROM_USERS
 from ..release.mechanism_file import load_mechanisms
@@ -26,6 +29,7 @@ from .app import (
 from .terminal import console, number, print_json, print_note, shown_text, working
 
 LISTED = 25
+EVERYBODY = "all groups together"
 
 
 @app.command("estimate")
@@ -52,6 +56,7 @@ def estimate_command(
     likeliest: Annotated[
         bool, typer.Option("--likeliest", help="Add the maximum-likelihood distribution (biased).")
     ] = False,
+    error: Annotated[float, typer.Option(help="The precision you want: ± in every category.")] = 0.01,
     share: Annotated[float, typer.Option(help="Share of malicious reports to reckon with.")] = 0.01,
     output: RowsOutput = None,
     picture: Annotated[
@@ -60,14 +65,16 @@ def estimate_command(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """What the users are like on average, from their private reports.
+    """What the users are like on average, from their private reports; first of all, whether that can be told.
 
     \b
     Examples:
       sottovoce estimate mechanism.json reports.csv --picture estimate.png
+      sottovoce estimate mechanism.json reports.csv --error 0.005
       sottovoce estimate mechanism.json reports.csv --level 0.99 --json
     """
     _validate.fraction(share=share)
+    _validate.positive(error=error)
     if output is not None:
         files.check_writable(output, mechanism_file, reports, force=force)
     _check_picture(picture, force)
@@ -80,6 +87,10 @@ def estimate_command(
     with working(f"counting {reports.name}"), files.prefix_errors(reports):
         counts = count_reports(reports, models if by else models["all"], item=item, user=user, by=by)
     found = {group: estimate(mechanisms[group], one, level=level) for group, one in counts.items()}
+    told = [(group, one, verdict(one, error=error)) for group, one in found.items()]
+    if len(found) > 1:
+        everybody = whole_population(found)
+        told.insert(0, (EVERYBODY, everybody, verdict(everybody, list(found.values()), error=error)))
     rows = [
         {**({"group": group} if by else {}), **row}
         for group, one in found.items()
@@ -96,17 +107,28 @@ def estimate_command(
     if as_json:
         print_json(
             [
-                {"group": group, **_facts(one, share), "rows": _rows(one, simultaneous, likeliest)}
-                for group, one in found.items()
+                {"group": group, "verdict": _judged(judged), **_facts(one, share)}
+                | {"rows": _rows(one, simultaneous, likeliest)}
+                for group, one, judged in told
             ]
         )
         return
-    for group, one in found.items():
-        _print(group, one, share, simultaneous, likeliest)
+    for group, one, judged in told:
+        _print(group, one, judged, share, simultaneous, likeliest)
+
+
+def _put_together(found: Estimate) -> bool:
+    """Whether it is of several groups, which have a likelihood each and none in common."""
+    return found.unbiased and found.model.kernel is None
+
+
+def _judged(found: Verdict) -> dict[str, Any]:
+    return {**asdict(found), "enough": found.enough, "learnt": found.learnt, "words": found.words()}
 
 
 def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str, Any]]:
     low, high = found.interval(simultaneous=simultaneous)
+    likeliest = likeliest and not _put_together(found)
     rows = found.to_dicts()
     for i, row in enumerate(rows):
         row["low"], row["high"] = float(low[i]), float(high[i])
@@ -131,13 +153,17 @@ def _facts(found: Estimate, share: float) -> dict[str, Any]:
     }
 
 
-def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeliest: bool) -> None:
-    """The largest values first, with their intervals."""
-    title = None if group == "all" else shown_text(group)
-    shown = Table(title=title, box=None, header_style="bold")
+def _print(
+    group: str, found: Estimate, told: Verdict, share: float, simultaneous: bool, likeliest: bool
+) -> None:
+    """The verdict, then the largest values with their intervals."""
+    title = "" if group == "all" else f"{shown_text(group)}: "
+    console.print(title + told.words(), style="bold", markup=False, highlight=False, soft_wrap=True)
+    shown = Table(box=None, header_style="bold")
     band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
+    likeliest = likeliest and not _put_together(found)
     extra = ["likeliest"] if likeliest else []
-    for column in ("category", "reports", "prior", "estimate", band, "projected", "shrunk", *extra):
+    for column in ("category", "reports", "prior", "share", band, "projected", "shrunk", *extra, ""):
         shown.add_column(column, justify="left" if column == "category" else "right", no_wrap=True)
     rows = _rows(found, simultaneous, likeliest)
     rows.sort(key=lambda row: -row["estimate"])
@@ -148,16 +174,21 @@ def _print(group: str, found: Estimate, share: float, simultaneous: bool, likeli
             shown_text(row["category"]),
             f"{row['reports']:,.0f}",
             number(row["prior"]),
-            f"{row['estimate']:.4f}",
+            f"{row['share']:.4f}",
             interval,
             f"{row['projected']:.4f}",
             f"{row['shrunk']:.4f}",
             *more,
+            row["mark"],
         )
     console.print(shown)
     if len(rows) > LISTED:
         print_note(f"and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
     print_note(found.words())
+    print_note(
+        "More, fewer: than the prior, all categories at once. Noise: the share cannot be told from 0. Shares "
+        "are cut to 0 … 1; the unbiased values are in -o and --json."
+    )
     print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
     if share != 0.01:
         print_note(

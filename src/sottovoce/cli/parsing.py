@@ -1,15 +1,17 @@
-"""Samplers and divergences as one types them: kernel-clip, blend:weight=0.3, alpha:order=2."""
+"""Samplers and divergences as one types them: kernel-clip, blend:weight=0.3,trimmed=1, alpha:order=2."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
+from typing import Any, cast
 
 from .. import divergences
 from ..divergences import DIVERGENCES, FDivergence
 from ..errors import ParameterError
 from ..samplers import catalogue
-from ..samplers.base import Sampler
+from ..samplers.base import ClipSampler, Sampler
+from ..samplers.trimming import MARK, trimmed
 
 
 def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float]]:
@@ -36,12 +38,23 @@ def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, float]]:
     """kernel-clip, blend:weight=0.3 → its constructor and options."""
     name, options = _parse(text, "sampler", list(catalogue.SAMPLERS))
     make = catalogue.SAMPLERS[name]
-    allowed = [one.name for one in signature(make).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    if options.get(MARK) == 1:  # of any clip sampler
+        options.pop(MARK)
+        make = _trimmed(make)
+    own = signature(catalogue.SAMPLERS[name]).parameters.values()
+    allowed = [one.name for one in own if one.kind is one.KEYWORD_ONLY]
     for key in options:
         if key not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
             raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
     return make, options
+
+
+def _trimmed(make: Callable[..., Sampler]) -> Callable[..., Sampler]:
+    def made(*arguments: Any, **options: Any) -> Sampler:
+        return trimmed(cast(ClipSampler, make(*arguments, **options)))
+
+    return made
 
 
 def parse_divergence(text: str) -> FDivergence:

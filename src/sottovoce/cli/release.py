@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from .. import _validate
+from .. import _naming
 from ..collecting.model import model_prior
 from ..errors import ParameterError, SottovoceError, TableError
 from ..planning.prior_check import check_public, moments
@@ -117,7 +117,7 @@ def release(
     loaded = load_mechanisms(mechanism_file, policy=rules)
     by = released_column(by, loaded, pinned=digest is not None)
     if by is not None:
-        _validate.group_column(by, user, weight, None if wide else item)
+        _naming.group_column(by, user, weight, None if wide else item)
     names = [user, item, "epsilon", "mechanism", *([by] if by else [])]
     if len(set(names)) < len(names):
         raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
@@ -168,7 +168,7 @@ def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> s
             f"user's value in that column is published in clear beside the release. If it may be, name the "
             f"column with --by, or pin the whole file with --digest"
         )
-    return loaded.by if by is None else _validate.group_column(by)
+    return loaded.by if by is None else _naming.group_column(by)
 
 
 def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], accepted: bool) -> None:

@@ -15,15 +15,13 @@ so would those that it moves. A clip mechanism is not linear; its reports tell t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _validate
 from .._validate import FloatArray
@@ -31,13 +29,12 @@ from ..errors import EstimateError, ParameterError
 from ..prior import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
-from .model import Invertible, Model, ReportColumns, model_of
+from .counting import counts_of
+from .model import Model, ReportColumns, model_of
+from .nearer import maximum_likelihood, project, shrink
 
 RARE = 2.0
 """Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
-
-LARGEST_STEPS = 5000
-"""Steps of expectation maximisation at most; it gains slowly when ε is small."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +57,7 @@ class Estimate:
     @property
     def unbiased(self) -> bool:
         """Whether the values are unbiased for the population, or only the law that was released."""
-        return self.model.kernel is not None
+        return self.model.linear
 
     @property
     def bias_bound(self) -> float:
@@ -73,10 +70,31 @@ class Estimate:
         return _errors(self.variances, self.reach, self.reports, RARE)
 
     def interval(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Normal intervals, nominally at the level: for each category alone, or for all (Bonferroni)."""
+        """Normal intervals, nominally at the level: for each category alone, or for all (Bonferroni).
+
+        The half widths around the shares, cut to what a share can be, from 0 to 1.
+        """
+        half = self.half_widths(simultaneous=simultaneous)
+        return np.maximum(self.shares - half, 0), np.minimum(self.shares + half, 1)
+
+    def half_widths(self, *, simultaneous: bool = False) -> FloatArray:
+        """The ± of every value at the level: for each category alone, or for all (Bonferroni)."""
         z = _quantile(self.level, len(self.values) if simultaneous else 1)
-        half = z * _errors(self.variances, self.reach, self.reports, z * z / 2)
-        return self.values - half, self.values + half
+        return z * _errors(self.variances, self.reach, self.reports, z * z / 2)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The values cut to what a share can be, from 0 to 1."""
+        return np.clip(self.values, 0, 1)
+
+    def marks(self) -> list[str]:
+        """What each value tells: "more" or "fewer" than the prior (as a band), or "noise" if it may be 0."""
+        low, high = self.interval(simultaneous=True)
+        noise = self.interval()[0] <= 0
+        more, fewer = low > self.model.prior, high < self.model.prior
+        marks = np.select([more, fewer, noise], ["more", "fewer", "noise"], "")
+        names: list[str] = marks.tolist()
+        return names
 
     @cached_property
     def projected(self) -> FloatArray:
@@ -85,17 +103,11 @@ class Estimate:
 
     @cached_property
     def shrunk(self) -> FloatArray:
-        """The values pulled towards the public prior by as much as their errors explain (James and Stein).
+        """The values pulled towards the public prior by as much as their errors explain; never negative.
 
-        q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²): biased towards the prior, and
-        much closer than the unbiased values when the population is near it. For n ≤ 3: the values.
+        Biased towards the prior, and much closer than the unbiased values when the population is near it.
         """
-        off = self.values - self.model.prior
-        spread = float(off @ off)
-        free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
-        noise = free * float(self.standard_errors @ self.standard_errors)
-        kept = max(0.0, 1 - noise / spread) if spread > 0 else 0.0
-        return self.model.prior + kept * off
+        return shrink(self.values, self.model.prior, self.standard_errors)
 
     @cached_property
     def likeliest(self) -> FloatArray:
@@ -104,6 +116,8 @@ class Estimate:
         At most `LARGEST_STEPS` steps: at a small ε EM is slow and stops short of the maximum, nearer the
         prior.
         """
+        if self.model.linear and self.model.kernel is None:
+            raise EstimateError("several groups together have no likelihood of their own: ask each of them")
         if self.model.kernel is None:
             raise EstimateError("a clip mechanism has no likelihood of the population: it is not linear")
         return maximum_likelihood(self.model.kernel, self.counts / self.reports, self.model.prior)
@@ -111,7 +125,8 @@ class Estimate:
     def moved_by(self, *, reports: int | None = None, share: float | None = None) -> float:
         """How far malicious reports, so many or such a share, can move the value of some category.
 
-        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j.
+        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j. A share
+        cannot move by more than 1.
         """
         if (reports is None) == (share is None):
             raise ParameterError("moved_by takes either reports= or share=, one of them")
@@ -122,7 +137,7 @@ class Estimate:
                     f"reports must be at most the {self.reports:,.0f} there are, got {count}"
                 )
             share = count / self.reports
-        return _validate.fraction(share=share) * float(self.reach.max())
+        return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One plain dict per category."""
@@ -132,11 +147,13 @@ class Estimate:
             "reports": self.counts.tolist(),
             "prior": self.model.prior.tolist(),
             "estimate": self.values.tolist(),
+            "share": self.shares.tolist(),
             "standard_error": self.standard_errors.tolist(),
             "low": low.tolist(),
             "high": high.tolist(),
             "projected": self.projected.tolist(),
             "shrunk": self.shrunk.tolist(),
+            "mark": self.marks(),
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -188,7 +205,7 @@ def estimate(
     """
     _check_level(level)
     model = model_of(mechanism)
-    counts = _counts(model, reports, columns)
+    counts = counts_of(model, reports, columns)
     total = float(counts.sum())
     if total < 2:
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
@@ -234,91 +251,30 @@ def how_many(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
+    needed = reports_needed(*at_prior(model), error, level, len(model.prior) if simultaneous else 1)
+    if needed is None:
+        raise EstimateError("no number of reports will do: the error or epsilon is too small")
+    return needed
+
+
+def at_prior(model: Model) -> tuple[FloatArray, FloatArray]:
+    """Variance of one report's contribution to each value and its reach, if users are like the prior."""
     with np.errstate(all="ignore"):
+        if model.kernel is None:
+            return model.prior * (1 - model.prior), np.ones(len(model.prior))
         second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
-        variance = np.maximum(second - model.prior**2, 0.0)
-        z = _quantile(level, len(second) if simultaneous else 1)
+        return np.maximum(second - model.prior**2, 0.0), reach
+
+
+def reports_needed(
+    variance: FloatArray, reach: FloatArray, error: float, level: float, comparisons: int = 1
+) -> int | None:
+    """The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j; None if that is beyond all counts."""
+    with np.errstate(all="ignore"):
+        z = _quantile(level, comparisons)
         step = (error / z) ** 2 if z > 0 else math.inf
         needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
-    if not needed < _validate.LARGEST_COUNT:
-        raise EstimateError("no number of reports will do: the error or epsilon is too small")
-    return max(2, math.ceil(needed))
-
-
-def project(values: FloatArray) -> FloatArray:
-    """The distribution nearest to the values in Euclidean distance: max(v − t, 0) for the right t."""
-    descending = np.sort(values)[::-1]
-    excess = np.cumsum(descending) - 1
-    rank = np.arange(1, len(values) + 1)
-    last = int(np.flatnonzero(descending * rank > excess)[-1])
-    nearest: FloatArray = np.maximum(values - excess[last] / (last + 1), 0.0)
-    return nearest
-
-
-def maximum_likelihood(
-    kernel: Invertible, y: FloatArray, start: FloatArray, *, tolerance: float = 1e-12
-) -> FloatArray:
-    """The p that makes shares y likeliest, by expectation maximisation: p_i ← p_i·Σ_z K_iz y_z/(pK)_z.
-
-    The log-likelihood per report is within max_i Σ_z K_iz y_z/(pK)_z − 1 of the best; stops when that is
-    below the tolerance, or after `LARGEST_STEPS`.
-    """
-    p = start.copy()
-    for _ in range(LARGEST_STEPS):
-        x = kernel.apply(p)
-        gain = kernel.back(np.divide(y, x, out=np.zeros_like(y), where=y > 0))
-        p *= gain
-        if gain.max() - 1 < tolerance:
-            break
-    p /= p.sum()
-    return p
-
-
-def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray:
-    """How often each category was reported, from any form the reports come in."""
-    if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
-        from .reports import count_reports
-
-        return count_reports(reports, model, **columns)["all"]
-    if columns:
-        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
-    if isinstance(reports, np.ma.MaskedArray):
-        raise EstimateError("counts must not be a masked array: fill or drop what is masked")
-    if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
-        return _checked(reports, len(model.categories))
-    index = {name: i for i, name in enumerate(model.categories)}
-    if isinstance(reports, Mapping):
-        names, amounts = list(reports), _checked(np.array(list(reports.values())), len(reports))
-    else:
-        try:
-            names = list(reports)
-        except TypeError:
-            raise EstimateError("reports must be a list of categories, counts, or a table") from None
-        amounts = np.ones(len(names))
-    try:
-        places = np.array([index.get(name, -1) for name in names], dtype=np.intp)
-    except TypeError:
-        raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
-    strange = amounts[places < 0].sum()
-    names_known = places >= 0
-    if strange:
-        raise EstimateError(
-            f"reports must be categories of the mechanism: {strange:g} of {amounts.sum():g} are not; is "
-            f"it the mechanism they were released with?"
-        )
-    return np.bincount(places[names_known], amounts[names_known], minlength=len(index)).astype(np.float64)
-
-
-def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
-    """Counts, one per category; fractions are welcome: an expected count is one."""
-    if counts.shape != (size,):
-        raise EstimateError(
-            f"counts must have one number per category: {size} categories, got {counts.shape}"
-        )
-    fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
-    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
-        raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
-    return counts.astype(np.float64)
+    return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
 
 
 def _check_level(level: float) -> None:

@@ -48,6 +48,23 @@ class Model:
     kernel: Invertible | None
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
+    source: Mechanism | Sampler | None = None
+
+    @property
+    def linear(self) -> bool:
+        """Whether reports can be undone."""
+        return self.kernel is not None
+
+    def of_prior(self) -> FloatArray:
+        """The law of a report if every user is like the prior."""
+        if self.kernel is not None:
+            return self.kernel.apply(self.prior)
+        if self.source is None or self.source.keeps_prior:
+            return self.prior
+        if isinstance(self.source, Mechanism):
+            weights = list(enumerate(self.source.engine.prior_weights()))
+            return np.array([float(share) for share in self.source.engine.law(weights)])
+        return self.source.distribution(self.prior)
 
 
 class ReportColumns(TypedDict, total=False):
@@ -127,6 +144,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
         mechanism.epsilon,
         kernel,  # type: ignore[arg-type]  # the library's kernels can be undone; `Kernel` does not ask for it
         mechanism.worst_case(TV),
+        source=mechanism,
     )
 
 
@@ -155,6 +173,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         kernel,
         worst,
         mechanism.digest,
+        mechanism,
     )
 
 

@@ -31,6 +31,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "prior_minimax": {"color": "#009E73", "marker": "^", "linestyle": "--"},
     "blend": {"color": "#CC79A7", "marker": "D", "linestyle": "-"},
     "tuned": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
+    "power_caps": {"color": "#F0E442", "marker": "h", "linestyle": "-."},
+    "fitted": {"color": "#009E73", "marker": "*", "linestyle": "-"},
     "relative_mollifier": {"color": "#E69F00", "marker": "v", "linestyle": "--"},
     "local_minimax": {"color": "#56B4E9", "marker": "<", "linestyle": ":"},
     "global_minimax": {"color": "#555555", "marker": ">", "linestyle": ":"},
@@ -148,12 +150,13 @@ def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = Non
     order = np.argsort(-found.model.prior, kind="stable")[:most]
     place = np.arange(len(order))
     low, high = found.interval()
-    bars = np.stack([found.values - low, high - found.values])[:, order]
+    shares = found.shares
+    bars = np.maximum([shares - low, high - shares], 0)[:, order]
     axes.bar(place, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
     what = "estimate" if found.unbiased else "released law"
     look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
     name = f"{what}, {100 * found.level:g}% interval"
-    axes.errorbar(place, found.values[order], bars, fmt="o", label=name, **look)
+    axes.errorbar(place, shares[order], bars, fmt="o", label=name, **look)
     if truth is not None:
         values = np.asarray(truth, dtype=np.float64)[order]
         axes.plot(place, values, "_", color="black", markersize=13, label="the truth, which nobody sees")

@@ -1,1 +1,1 @@
-"""Decide before anything is released: compare, tune, read cards, question a prior."""
+"""Decide before anything is released: compare, limit, fit, read cards, question a prior."""

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .. import _validate
 from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
 from ..prior import FROM_USERS, Prior
-from ..samplers.base import Sampler, label
+from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..users import Users, UsersLike, rows_for
 from .prior_check import add_up, doubt, moments
 
@@ -108,14 +109,44 @@ def compare(
     if not chosen or not measures:
         raise ParameterError("samplers and divergences must not be empty")
     rows = []
+    once = _Once(users)
     for sampler in chosen:
-        gave = isinstance(users, Users) and gave_prior(sampler.prior, [users])
+        gave = once.gave(sampler.prior)
         for measure in measures:
-            values = np.atleast_1d(sampler.divergence(rows_for(users, sampler.prior), measure))
+            values = once.divergence(sampler, measure)
             rows.append(make_row(group, sampler, measure, len(values), summarise(values), gave))
         if progress is not None:
             progress()
     return Comparison(tuple(rows))
+
+
+class _Once:
+    """What a comparison does once for all samplers: checking the users, and holding them against a prior."""
+
+    def __init__(self, users: UsersLike | Users) -> None:
+        self._users = users
+        self._checked: dict[int, Any] = {}
+        self._priors: dict[int, tuple[Prior, bool]] = {}  # with the prior, so that its id is not used again
+
+    def gave(self, prior: Prior) -> bool:
+        """Whether the prior came from the users; refused if they were read against other categories."""
+        if id(prior) not in self._priors:
+            rows_for(self._users, prior)
+            gave = isinstance(self._users, Users) and gave_prior(prior, [self._users])
+            self._priors[id(prior)] = prior, gave
+        return self._priors[id(prior)][1]
+
+    def divergence(self, sampler: Sampler, measure: FDivergence) -> FloatArray:
+        """One number per user."""
+        given = self._users.p if isinstance(self._users, Users) else self._users
+        if type(sampler) not in (ClipSampler, KernelSampler):  # somebody else's sampler checks for itself
+            return np.atleast_1d(sampler.divergence(given, measure))
+        n = len(sampler.prior)
+        if n not in self._checked:
+            self._checked[n] = _validate.users(given, n)
+        own: Any = sampler
+        values: FloatArray = own.divergence_of(self._checked[n], measure)
+        return values
 
 
 def _compare_groups(

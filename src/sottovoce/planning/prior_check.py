@@ -55,7 +55,7 @@ def moments(users: Users) -> tuple[FloatArray, ...]:
     Σa² and, by category, Σa·p, Σa²·p and Σa²·p².
     """
     weights = [np.ones(len(users)), *([] if users.amounts is None else [users.amounts])]
-    squares = users.p.multiply(users.p).tocsr()
+    squares = users.p.multiply(users.p).tocsr() if not users.p.has_canonical_format else users.p.power(2)
     return tuple(
         np.concatenate(
             [[len(users), a.sum(), (a * a).sum()], users.p.T @ a, users.p.T @ (a * a), squares.T @ (a * a)]

@@ -1,13 +1,8 @@
-"""Choosing a blend weight, on public users only.
-
-A weight chosen by looking at private users is a function of their data, released without any noise:
-a leak. So the users have to be declared public, in words, before anything can be tuned on them.
-"""
+"""Choosing a blend weight on public users: the older way, in the place of which `fitted` stands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import warnings
 
 import numpy as np
 
@@ -17,69 +12,11 @@ from ..errors import ParameterError
 from ..prior import Prior
 from ..samplers.base import ClipSampler
 from ..samplers.catalogue import blend
-from ..users import Users, UsersLike
 from .comparison import summarise
+from .public_users import PublicUsers
 
 OBJECTIVES = ("mean", "median", "p90", "p99", "maximum")
 WEIGHTS = np.linspace(0.0, 1.0, 41)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PublicUsers:
-    """Users whose data are public (a published data set) or invented (a simulation).
-
-    Parameters
-        p: their distributions, a vector, an (m, n) array or scipy.sparse.
-        source: where they come from, in words a reviewer can check.
-
-    >>> PublicUsers([[0.5, 0.5], [1.0, 0.0]], source="a published survey")
-    PublicUsers(2 users, source='a published survey')
-    """
-
-    p: UsersLike
-    source: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.source, str) or not self.source.strip():
-            raise ParameterError(f"source must say in words where the users come from, got {self.source!r}")
-        if isinstance(self.p, Users):
-            raise ParameterError(
-                "p must not come from read_users, which reads private users; if these really are public, "
-                "pass their .p and say so in source"
-            )
-
-    @classmethod
-    def simulated(
-        cls,
-        prior: Prior,
-        *,
-        users: int = 2000,
-        records: int = 50,
-        concentration: float = 10.0,
-        rng: np.random.Generator | None = None,
-    ) -> PublicUsers:
-        """Invent users around the prior: p ~ Dirichlet(concentration·q), seen through `records` draws.
-
-        A small concentration makes users who differ much from the prior, a large one users like it.
-        Memory and time grow with users × categories.
-        """
-        if not (isinstance(users, int) and isinstance(records, int) and users >= 1 and records >= 1):
-            raise ParameterError(f"users and records must be whole numbers ≥ 1, got {users} and {records}")
-        alpha = _validate.positive(concentration=concentration) * prior.probabilities
-        generator = np.random.default_rng() if rng is None else rng
-        taste = generator.gamma(alpha, size=(users, len(prior)))
-        taste = np.maximum(taste, np.finfo(np.float64).tiny)
-        taste /= taste.sum(axis=1, keepdims=True)
-        counts = generator.multinomial(records, taste)
-        from scipy import sparse
-
-        source = f"simulated: {users} users of {records} records, concentration {concentration:g}"
-        return cls(sparse.csr_array(counts / records), source)
-
-    def __repr__(self) -> str:
-        rows: Any = self.p  # numpy says the shape of sparse rows too, but does not list them as array-like
-        shape: tuple[int, ...] = np.shape(rows)
-        return f"PublicUsers({shape[0] if len(shape) > 1 else 1} users, source={self.source!r})"
 
 
 def tuned(
@@ -90,7 +27,7 @@ def tuned(
     objective: str = "p99",
     divergence: FDivergence = TV,
 ) -> ClipSampler:
-    """The `blend` whose weight serves the public users best.
+    """The `blend` whose weight serves the public users best. Deprecated: use `fitted`.
 
     The weight is the one of 0, 0.025, …, 1 with the smallest `objective` (mean, median, p90, p99 or
     maximum over the users) of the divergence; the smaller weight on ties.
@@ -102,11 +39,14 @@ def tuned(
     Raises
         ParameterError: public_users is not a PublicUsers, or the objective is unknown.
 
-    >>> prior = Prior.from_counts({"a": 70, "b": 25, "c": 5})
-    >>> crowd = PublicUsers.simulated(prior, rng=np.random.default_rng(1))
-    >>> tuned(prior, 2.0, crowd, objective="mean").keeps_prior
-    True
+    It gives a DeprecationWarning, and will be removed.
     """
+    warnings.warn(
+        "tuned is going to be removed: use fitted(prior, epsilon, public_users), which needs no public users "
+        "either; for a blend of your own choice, blend(prior, epsilon, weight=...)",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     if not isinstance(public_users, PublicUsers):
         raise ParameterError(
             f"public_users must be a PublicUsers, got {type(public_users).__name__}: a weight chosen on "

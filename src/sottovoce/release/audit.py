@@ -1,16 +1,19 @@
-"""Does it hold? The certificate, checked again in exact arithmetic, and the shipping path from outside.
+"""Does it hold? The certificate, checked again in exact arithmetic, and the shipping paths from outside.
 
-The black-box test draws from the mechanism for several users, looks at one half of the draws to choose the
-two users and the category whose frequencies differ most, and from the *other* half computes a Clopper–Pearson
-lower bound on ε. A bound above ε proves a violation; a bound below proves nothing, it fails to disprove: it
-looks at users with one category (all of them up to 64, else a dozen) and one with several, and at single
-categories as events. The proof is the certificate.
+The black-box test draws for several users, chooses two of them and a set of categories that the one releases
+more often than the other (`audit_events`), and computes from *fresh* draws of these two a Clopper–Pearson
+lower bound on ε (`audit_looks`). A bound above ε proves a violation; a bound below proves nothing, it fails
+to disprove: it looks at users with one category (all of them up to 64, else a dozen) and two with several.
+The proof is the certificate.
+
+Both ways of releasing are tested: `release_many`, on rows of all users mixed, and `release`, which is slower
+and gets a tenth of the draws.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,16 +21,45 @@ import numpy as np
 
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
+from .audit_events import Event, IntegerArray, Seen, choose_event
+from .audit_looks import log_ratio_limits, schedule
 from .mechanism import Mechanism, recheck
 
-ENTRIES = 1 << 20
-"""Entries of one batch of users, so that memory does not grow with the domain."""
+ROWS = 1 << 19
+"""Users of one batch."""
 
 ALL_ROWS = 64
 """Up to this many categories a user of each is looked at."""
 
+SINGLE = 10
+"""One draw in so many goes through `release`."""
+
+LEAST = 300
+"""Draws per user, at least."""
+
+SETTLED = 0.02
+"""A bound is settled when the limits of its event are within this part of ε of each other."""
+
 Draw = Callable[[Any], Any]
 """Takes sparse rows of counts, returns one released category per row."""
+
+DrawFor = Callable[[IntegerArray], Any]
+"""Takes the numbers of users, returns one released category for each."""
+
+VIOLATION, SETTLED_BOUND, ALL_DRAWN = "a violation is proved", "the bound is settled", "all draws are made"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the draws of one path show: the event of the largest bound."""
+
+    path: str  # "release_many", "release" or "function"
+    draws: int
+    lower_bound: float
+    users: tuple[str, str]  # the first releases a category of the event more often than the second
+    event: tuple[Category, ...]
+    looks: int
+    ended: str  # why no more was drawn
 
 
 @dataclass(frozen=True)
@@ -37,11 +69,23 @@ class AuditReport:
     sampler: str
     epsilon: float
     certificate: str  # "holds", or why not; "not checked" for a bare function
-    draws: int
-    lower_bound: float
     confidence: float
-    category: Category
-    users: tuple[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Finding:
+        """The finding with the largest bound."""
+        return max(self.findings, key=lambda one: one.lower_bound)
+
+    @property
+    def lower_bound(self) -> float:
+        """ε is at least this, with the stated confidence for all paths together."""
+        return self.worst.lower_bound
+
+    @property
+    def draws(self) -> int:
+        """The draws of all paths."""
+        return sum(one.draws for one in self.findings)
 
     @property
     def passed(self) -> bool:
@@ -58,9 +102,17 @@ def audit(
 ) -> AuditReport:
     """Check a mechanism's certificate again and test its releases as a black box.
 
+    Guarantees
+        A sound mechanism, whose draws are independent, exceeds its ε with probability at most
+        1 − confidence. The two paths share 1 − confidence alike; within a path it is divided over up to four
+        looks, which the number of draws and of users fixes before anything is drawn. Each look bounds an
+        event that was chosen before its draws were made. So all bounds hold together, and stopping early
+        costs nothing: a path ends as soon as a violation is proved, or as the limits of its event lie within
+        2 % of ε of each other, so that more draws could hardly raise the bound of that event.
+
     Parameters
-        draws: how many releases to look at, spread over a handful of extreme users.
-        confidence: a sound mechanism exceeds its ε with probability at most 1 − confidence.
+        draws: how many releases to look at, at most: nine in ten by `release_many`, one in ten by `release`.
+        confidence: the probability, at least, with which a sound mechanism passes.
         progress: called with the number of draws made so far.
 
     >>> from sottovoce import Prior, certify, kernel_clip
@@ -73,17 +125,128 @@ def audit(
         certificate = "holds"
     except CertificateError as problem:
         certificate = str(problem)
-    return black_box(
-        mechanism.release_many,
-        mechanism.categories,
-        _extremes(mechanism),
-        epsilon=float(mechanism.epsilon),
-        draws=draws,
-        confidence=confidence,
-        progress=progress,
-        certificate=certificate,
-        sampler=mechanism.sampler,
+    names = mechanism.categories
+    users = _users(_extremes(mechanism), names)
+    error = _check(draws, confidence, len(users)) / 2
+    records = [[names[place] for place in held for _ in range(held[place])] for held in users.values()]
+
+    def one_by_one(who: IntegerArray) -> list[Category]:
+        return [mechanism.release(records[user]) for user in who.tolist()]
+
+    epsilon = float(mechanism.epsilon)
+    batches = _by_rows(mechanism.release_many, users, len(names))
+    many = _search("release_many", batches, users, names, epsilon, draws - draws // SINGLE, error, progress)
+    told = None if progress is None else lambda done: progress(many.draws + done)
+    one = _search("release", one_by_one, users, names, epsilon, draws // SINGLE, error, told)
+    return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, one))
+
+
+def black_box(
+    draw: Draw,
+    categories: Sequence[Category],
+    places: list[int],
+    *,
+    epsilon: float,
+    draws: int,
+    confidence: float = 0.999,
+    progress: Callable[[int], None] | None = None,
+) -> AuditReport:
+    """A lower bound on the ε of any function from counts to categories, from its draws alone."""
+    users = _users(places, categories)
+    error = _check(draws, confidence, len(users))
+    by_rows = _by_rows(draw, users, len(categories))
+    found = _search("function", by_rows, users, categories, epsilon, draws, error, progress)
+    return AuditReport("function", epsilon, "not checked", confidence, (found,))
+
+
+def _check(draws: int, confidence: float, users: int) -> float:
+    """The error probability, if the arguments are sound."""
+    if draws < LEAST * users:
+        raise ParameterError(f"draws must be at least {LEAST * users}, got {draws}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
+    return 1 - confidence
+
+
+def _search(
+    path: str,
+    draw: DrawFor,
+    users: dict[str, dict[int, int]],
+    categories: Sequence[Category],
+    epsilon: float,
+    draws: int,
+    error: float,
+    progress: Callable[[int], None] | None,
+) -> Finding:
+    """Look for the event with the largest bound; see `audit_looks` for what may be concluded."""
+    names = list(users)
+    positions = _Positions(draw, categories, progress)
+    seen = [Seen() for _ in names]
+    best, found, made = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64)), 0
+    ended = ALL_DRAWN
+    for look in schedule(draws, len(names), error):
+        for user, drawn in positions.of(range(len(names)), look.explore).items():
+            seen[user] = seen[user].plus(drawn)
+        event = choose_event(seen)
+        fresh = positions.of((event.first, event.second), look.confirm)
+        hits = [event.count(fresh[user]) for user in (event.first, event.second)]
+        low, high = log_ratio_limits(hits[0], hits[1], look.confirm, look.error)
+        made += 1
+        if low > best:
+            best, found = low, event
+        if low > epsilon:
+            ended = VIOLATION
+            break
+        if high - low <= SETTLED * epsilon:
+            ended = SETTLED_BOUND
+            break
+        for user, drawn in fresh.items():  # bounded once; from now on they help to choose
+            seen[user] = seen[user].plus(drawn)
+    return Finding(
+        path=path,
+        draws=positions.done,
+        lower_bound=max(best, 0.0),
+        users=(names[found.first], names[found.second]),
+        event=tuple(categories[place] for place in found.places.tolist()),
+        looks=made,
+        ended=ended,
     )
+
+
+class _Positions:
+    """Draws for some users, as positions of categories, and counts how many were made."""
+
+    def __init__(
+        self, draw: DrawFor, categories: Sequence[Category], progress: Callable[[int], None] | None
+    ) -> None:
+        self._draw, self._progress, self.done = draw, progress, 0
+        self._index = {name: place for place, name in enumerate(categories)}
+
+    def of(self, users: Sequence[int], times: int) -> dict[int, IntegerArray]:
+        """Each user drawn so many times; the users take turns, as in a batch of many people."""
+        turns = np.array(users, dtype=np.int64)
+        step = max(1, ROWS // len(turns))
+        parts = []
+        for begin in range(0, times, step):
+            who = np.tile(turns, min(step, times - begin))
+            drawn = np.asarray(self._draw(who)).tolist()
+            parts.append(np.fromiter(map(self._index.__getitem__, drawn), dtype=np.int64, count=len(who)))
+            self.done += len(who)
+            if self._progress is not None:
+                self._progress(self.done)
+        places = np.concatenate(parts)
+        return {user: places[turn :: len(turns)] for turn, user in enumerate(users)}
+
+
+def _by_rows(draw: Draw, users: dict[str, dict[int, int]], n: int) -> DrawFor:
+    """A function of rows of counts, asked by the numbers of users."""
+    from scipy import sparse
+
+    columns = [place for held in users.values() for place in held]
+    counts = np.array([held[place] for held in users.values() for place in held], dtype=np.int64)
+    starts = np.cumsum([0, *map(len, users.values())])
+    rows = sparse.csr_array((counts, columns, starts), shape=(len(users), n))
+    return lambda who: draw(rows[who])
 
 
 def _extremes(mechanism: Mechanism) -> list[int]:
@@ -96,105 +259,10 @@ def _extremes(mechanism: Mechanism) -> list[int]:
     return list(dict.fromkeys([*(order[i] for i in (0, 1, n // 2, n - 2, n - 1)), *others]))
 
 
-def black_box(
-    draw: Draw,
-    categories: Any,
-    places: list[int],
-    *,
-    epsilon: float,
-    draws: int,
-    confidence: float = 0.999,
-    progress: Callable[[int], None] | None = None,
-    certificate: str = "not checked",
-    sampler: str = "function",
-) -> AuditReport:
-    """A lower bound on the ε of any function from counts to categories, from its draws alone."""
-    users = _users(places, len(categories))
-    each = draws // (2 * len(users))
-    if each < 100:
-        raise ParameterError(f"draws must be at least {200 * len(users)}, got {draws}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
-    index = {name: i for i, name in enumerate(categories)}
-    done = 0
-    halves = []
-    for _ in range(2):
-        counts = {}
-        for name, user in users.items():
-            tally = np.zeros(len(categories), dtype=np.int64)
-            step = max(1, ENTRIES // len(user))
-            for begin in range(0, each, step):
-                size = min(step, each - begin)
-                drawn = draw(_repeated(user, size, len(categories)))
-                names, times = np.unique(np.asarray(drawn), return_counts=True)
-                for one, many in zip(names.tolist(), times.tolist(), strict=True):
-                    tally[index[one]] += many
-                done += size
-                if progress is not None:
-                    progress(done)
-            counts[name] = tally
-        halves.append(counts)
-    first, second, place = _choose(halves[0], each)
-    alpha = (1 - confidence) / 2
-    low = _least(int(halves[1][first][place]), each, alpha)
-    high = _most(int(halves[1][second][place]), each, alpha)
-    bound = math.log(low / high) if low > 0 else 0.0
-    return AuditReport(
-        sampler=sampler,
-        epsilon=epsilon,
-        certificate=certificate,
-        draws=done,
-        lower_bound=max(bound, 0.0),
-        confidence=confidence,
-        category=categories[place],
-        users=(first, second),
-    )
-
-
-def _users(places: list[int], n: int) -> dict[str, list[int]]:
-    """Users who hold one category only, and one who holds up to 64 of them alike."""
-    out = {f"only category {place}": [place] for place in places}
-    out["several categories alike"] = sorted({*places, *range(min(n, ALL_ROWS))})
+def _users(places: list[int], categories: Sequence[Category]) -> dict[str, dict[int, int]]:
+    """How many records of which category: users with one category, one with several alike, one with more."""
+    out = {f"only {categories[place]!r}": {place: 1} for place in places}
+    out[f"{min(len(places), 16)} categories alike"] = dict.fromkeys(sorted(places[:16]), 1)
+    uneven = sorted(places[-8:])
+    out[f"{len(uneven)} categories, unevenly"] = {place: i + 1 for i, place in enumerate(uneven)}
     return out
-
-
-def _repeated(user: list[int], times: int, n: int) -> Any:
-    """The same user many times, as sparse rows of counts."""
-    from scipy import sparse
-
-    columns = np.tile(np.array(user, dtype=np.int64), times)
-    starts = np.arange(times + 1) * len(user)
-    return sparse.csr_array((np.ones(len(columns), dtype=np.int64), columns, starts), shape=(times, n))
-
-
-def _choose(counts: dict[str, Any], each: int) -> tuple[str, str, int]:
-    """The pair of users and the category whose pessimistic ratio is largest on this half."""
-    best, chosen = -math.inf, None
-    for first, a in counts.items():
-        for second, b in counts.items():
-            if first == second:
-                continue
-            # Two standard deviations against the ratio keep rare events from winning by luck.
-            low = np.maximum(a - 2 * np.sqrt(a), 0.5) / each
-            high = (b + 2 * np.sqrt(b) + 3) / each
-            ratio = low / high
-            place = int(ratio.argmax())
-            if ratio[place] > best:
-                best, chosen = float(ratio[place]), (first, second, place)
-    if chosen is None:
-        raise ParameterError("an audit needs at least two different users")
-    return chosen
-
-
-def _least(successes: int, trials: int, alpha: float) -> float:
-    """Clopper–Pearson lower limit of a probability."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(successes, trials - successes + 1, alpha)) if successes else 0.0
-
-
-def _most(successes: int, trials: int, alpha: float) -> float:
-    """Clopper–Pearson upper limit of a probability."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(successes + 1, trials - successes, 1 - alpha)) if successes < trials else 1.0

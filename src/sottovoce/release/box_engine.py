@@ -18,8 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
+from .batch import decided
+from .descent import MOST, Descent
 from .document import Fields, whole_texts
 from .exact import Box, certified_box, check_prior_weights, exact_clip, whole_numbers
+from .filter import Filter
 from .spread import Spread
 from .weights import Weights
 
@@ -54,6 +57,9 @@ class Engine(Protocol):
 
     def prepare(self) -> None:
         """Build every table now, so that no user has to wait for it."""
+
+    def prepare_many(self) -> None:
+        """Build now what only a batch needs; `prepare` leaves it out, because a device never needs it."""
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """The released category's position."""
@@ -112,6 +118,20 @@ class BoxEngine:
     def _spread(self) -> Spread | None:
         """The tables for capped users; whether there are any depends on public numbers alone."""
         return Spread(self.box, self.prior) if len(self.prior) > WALKED else None
+
+    @cached_property
+    def _filter(self) -> Filter:
+        """The coarse tables for batches."""
+        return Filter(self.box)
+
+    @cached_property
+    def _descent(self) -> Descent | None:
+        """The tables for capped users in batches."""
+        return Descent(self.box, self.prior) if len(self.prior) <= MOST else None
+
+    def prepare_many(self) -> None:
+        """Build the tables that only a batch needs."""
+        _ = self._filter, self._descent
 
     def prepare(self) -> None:
         """Build every table now: neither the first user nor the first capped one should wait for them."""
@@ -177,13 +197,13 @@ class BoxEngine:
         return bisect_right(before, u - shift) - 1
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """One row after another: a clip is a small optimisation per user."""
-        starts, columns, data = rows.indptr.tolist(), rows.indices.tolist(), rows.data.tolist()
-        drawn = words[0].tolist()
-        out = np.empty(len(drawn), dtype=np.int64)
-        for i, u in enumerate(drawn):
-            part = slice(starts[i], starts[i + 1])
-            out[i] = self.position(list(zip(columns[part], data[part], strict=True)), [u])
+        """The same for all rows at once where that is proved, and row by row for the few words in doubt."""
+        (drawn,) = words
+        out, sure = decided(rows, drawn, self._filter, self._descent)
+        for i in np.flatnonzero(~sure).tolist():
+            part = slice(rows.indptr[i], rows.indptr[i + 1])
+            weights = list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
+            out[i] = self.position(weights, [int(drawn[i])])
         return out
 
     def law(self, weights: Weights) -> list[Fraction]:

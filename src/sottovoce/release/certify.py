@@ -7,6 +7,7 @@ certificate of the mechanism, which looks at integers alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..samplers.base import ClipSampler, KernelSampler, Sampler
 from ..samplers.minimax import MinimaxKernel
 from ..samplers.response import ResponseKernel
 from .box_engine import BoxEngine, Engine
-from .exact import BITS, Box, certified_box, check_kernel, exp_below, integer_kernel, times_below
+from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
 from .linear_engines import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
 
@@ -54,24 +55,34 @@ def certify(sampler: Sampler, *, accept_prior_from_users: bool = False) -> Mecha
 
 def certify_with(sampler: Sampler, bits: int) -> Mechanism:
     """`certify` with N = 2^bits; fewer bits are for tests that enumerate every draw."""
-    epsilon = Fraction(sampler.epsilon)
-    ratio, total = exp_below(epsilon), 1 << bits
+    ratio, total = exp_below(Fraction(sampler.epsilon)), 1 << bits
     prior = prior_weights(sampler.prior, total)
-    engine: Engine
     if isinstance(sampler, ClipSampler):
-        box = _box(sampler, prior, ratio, total)
-        engine = BoxEngine(box, tuple(prior))
-    elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
-        engine = _response(sampler.kernel, prior, ratio, bits)
-    elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, MinimaxKernel):
-        engine = _kernel(prior, ratio, bits, sampler.prior)
-    else:
+        return _mechanism(sampler, BoxEngine(_box(sampler, prior, ratio, total), tuple(prior)), ratio, bits)
+    kernel = sampler.kernel if isinstance(sampler, KernelSampler) else None
+    if isinstance(kernel, ResponseKernel):
+        return _mechanism(sampler, _response(kernel, prior, ratio, bits), ratio, bits)
+    if not isinstance(kernel, MinimaxKernel):
         raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
+    for engine in _kernels(prior, ratio, bits):
+        try:
+            return _mechanism(sampler, engine, ratio, bits)
+        except CertificateError:
+            continue
+    rarest = sampler.prior.categories[int(np.argmin(sampler.prior.probabilities))]
+    raise CertificateError(
+        f"the kernel cannot be certified in units of 2^-{bits}: epsilon is too small or too large for "
+        f"{len(prior)} categories, or {rarest!r} is too rare; merge rare categories"
+    )
+
+
+def _mechanism(sampler: Sampler, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
+    """The mechanism of an engine, if its certificate holds: it is checked here, and only here."""
     return Mechanism(
         sampler=sampler.name,
         options={key: repr(float(value)) for key, value in sampler.options.items()},
         categories=_categories(sampler.prior),
-        epsilon=epsilon,
+        epsilon=Fraction(sampler.epsilon),
         ratio=ratio,
         engine=engine,
         keeps_prior=engine.keeps_prior(),
@@ -133,19 +144,10 @@ def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: i
     return ResponseEngine(kept, own, other, len(kernel), tuple(prior), bits)
 
 
-def _kernel(prior: list[int], ratio: Fraction, bits: int, named: Prior) -> KernelEngine:
-    """The integer kernel with the smallest slack that certifies: 2^-44 of A, then 64 times as much, …"""
-    total = 1 << bits
+def _kernels(prior: list[int], ratio: Fraction, bits: int) -> Iterator[KernelEngine]:
+    """The integer kernel with a slack of 2^-44 of A, then 64 times as much, …: the first that certifies."""
     order = sorted(range(len(prior)), key=prior.__getitem__)
     ascending = [prior[i] for i in order]
     for power in range(44, 1, -6):
-        kernel = integer_kernel(ascending, ratio, total, slack=Fraction(1, 1 << power))
-        try:
-            check_kernel(kernel, ratio)
-        except CertificateError:
-            continue
-        return KernelEngine(kernel, tuple(order), bits)
-    raise CertificateError(
-        f"the kernel cannot be certified in units of 2^-{bits}: epsilon is too small or too large for "
-        f"{len(prior)} categories, or {named.categories[order[0]]!r} is too rare; merge rare categories"
-    )
+        kernel = integer_kernel(ascending, ratio, 1 << bits, slack=Fraction(1, 1 << power))
+        yield KernelEngine(kernel, tuple(order), bits)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validate
+from .. import _naming
 from .._validate import IntArray
 from ..errors import ParameterError
 from ..prior import Category
@@ -76,7 +76,7 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, gr
     """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
     if not isinstance(mechanism, Mechanism):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
-    if not _validate.is_text(group):
+    if not _naming.is_text(group):
         raise ParameterError("group must be text")
     rows = mechanism.prepare(p)
     names = one_form(users)

@@ -26,7 +26,7 @@ COMMON = frozenset({
 MARK = "prior_from_users"
 """What a document has besides if its prior was made from the users it serves; then it is true."""
 
-_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+_WHOLES = re.compile(r"[0-9]{1,20}(?:,[0-9]{1,20})*", re.ASCII)
 _RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
 
 
@@ -67,7 +67,7 @@ class Fields:
         return self._wholes([self.plain[name]])[0]
 
     def _wholes(self, values: list[Any]) -> tuple[int, ...]:
-        if not all(isinstance(value, str) and _WHOLE.fullmatch(value) for value in values):
+        if not _are_wholes(values):
             raise MechanismFileError(
                 f"{self.source} has a weight that is not a whole number of at most 20 digits"
             )
@@ -82,6 +82,14 @@ class Fields:
         if not isinstance(values, list) or not all(type(v) is int and 0 <= v < self.size for v in values):
             raise MechanismFileError(f"{self.source} names a category that is not there")
         return tuple(values)
+
+
+def _are_wholes(values: list[Any]) -> bool:
+    """Whether all are texts of 1 to 20 digits: looked at as one text, which is many times as fast."""
+    if set(map(type, values)) != {str}:
+        return False
+    text = ",".join(values)
+    return text.count(",") == len(values) - 1 and _WHOLES.fullmatch(text) is not None
 
 
 def read_fraction(value: object, source: str) -> Fraction:

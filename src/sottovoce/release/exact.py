@@ -38,7 +38,7 @@ def exp_below(epsilon: Fraction) -> Fraction:
 def whole_numbers(*groups: Iterable[object]) -> None:
     """Refuse anything that is not a plain whole number: a float would pass comparisons unnoticed."""
     for group in groups:
-        if any(type(value) is not int for value in group):
+        if not set(map(type, group)) <= {int}:
             raise CertificateError("weights must be whole numbers")
 
 

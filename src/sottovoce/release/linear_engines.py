@@ -58,6 +58,9 @@ class KernelEngine:
         """The running sums."""
         _ = self._views
 
+    def prepare_many(self) -> None:
+        """Nothing more than for one release."""
+
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
         """order, rank, floors before a rank, own, prior before a rank."""
@@ -178,6 +181,9 @@ class ResponseEngine:
     def prepare(self) -> None:
         """The kept categories as arrays."""
         _ = self._arrays, self._slot
+
+    def prepare_many(self) -> None:
+        """Nothing more than for one release."""
 
     @cached_property
     def _slot(self) -> dict[int, int]:

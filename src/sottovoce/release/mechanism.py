@@ -7,13 +7,12 @@ made from a sampler or read from a file.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +27,7 @@ from .box_engine import BoxEngine, Engine, only_fields
 from .document import FORMAT, MARK, VERSION, digest_of, fraction_text
 from .exact import BITS, exp_below
 from .linear_engines import KernelEngine, ResponseEngine
+from .side_by_side import processors, side_by_side
 
 ENGINES = (BoxEngine, KernelEngine, ResponseEngine)
 """Everything that may draw; each checks its own certificate."""
@@ -125,21 +125,29 @@ class Mechanism:
         return weights.row_of(weights.from_records(records, self.index), len(self.categories))
 
     def draw(self, rows: Any) -> Any:
-        """Release one category per prepared row."""
-        starts = range(0, rows.shape[0], BATCH)
+        """Release one category per prepared row.
 
-        def one_batch(begin: int) -> Any:
-            batch = rows[begin : begin + BATCH] if len(starts) > 1 else rows
-            return self.engine.positions(
-                batch, randomness.word_arrays(self.engine.words, batch.shape[0], self.bits)
-            )
+        Batches run side by side. Their words are drawn one batch after another, in the order of the rows, so
+        that the same words give the same answer however many threads there are.
+        """
+        users = rows.shape[0]
+        positions = np.empty(users, dtype=np.int64)
+        begins, turn = iter(range(0, users, BATCH)), Lock()
+        self.engine.prepare_many()
 
-        if self.linear and len(starts) > 1:  # numpy and the system's generator run side by side
-            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                positions = list(pool.map(one_batch, starts))
-        else:
-            positions = [one_batch(begin) for begin in starts]
-        return self._names[np.concatenate(positions)]
+        def batches(_: int) -> None:
+            while True:
+                with turn:
+                    begin = next(begins, None)
+                    if begin is None:
+                        return
+                    size = min(BATCH, users - begin)
+                    words = randomness.word_arrays(self.engine.words, size, self.bits)
+                batch = rows[begin : begin + size] if size < users else rows
+                positions[begin : begin + size] = self.engine.positions(batch, words)
+
+        side_by_side(batches, range(min(-(-users // BATCH), processors())))
+        return self._names[positions]
 
     def law(self, p: UsersLike | None = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the categories."""

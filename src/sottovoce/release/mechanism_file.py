@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .. import _validate
+from .. import _naming
 from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
 from ..prior import LARGEST_INTEGER, Category
@@ -56,7 +56,7 @@ def save_mechanisms(
     if not all(map(_is_label, mechanisms)):
         raise ParameterError("names of groups must be printable text of at most 100 characters")
     groups = {name: {**one.document(), "digest": one.digest} for name, one in mechanisms.items()}
-    plain = {"format": GROUPS, "version": VERSION, "by": _validate.group_column(by), "groups": groups}
+    plain = {"format": GROUPS, "version": VERSION, "by": _naming.group_column(by), "groups": groups}
     digest = digest_of(plain)
     text = json.dumps({**plain, "digest": digest}, ensure_ascii=False, indent=0) + "\n"
     write_whole(text, path, replace=replace)
@@ -92,7 +92,7 @@ def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> Mechan
     if rules.digest is not None and rules.digest != found:
         raise MechanismFileError(f"{source} is not the expected file: its digest is {found[:16]}…")
     try:
-        by = _validate.group_column(by)
+        by = _naming.group_column(by)
     except ParameterError as problem:
         raise MechanismFileError(f"{source} is refused: {problem}") from None
     each = replace(rules, digest=None)  # the whole file was the expected one
@@ -166,8 +166,11 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         prior_digest=plain["prior_digest"],
         prior_from_users=marked,
     )
-    if mechanism.digest != found:  # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it
+    # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type.
+    exact = type(plain["version"]) is int and type(plain["bits"]) is int
+    if not exact or mechanism.document() != plain:
         raise MechanismFileError(f"{source} is not written in the canonical way")
+    mechanism.__dict__["digest"] = found  # the same document: it need not be written out again
     return mechanism
 
 
@@ -182,7 +185,7 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
         raise MechanismFileError(f"{source} must name its categories by strings or by integers")
     if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
         raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
-    if type(values[0]) is str and not _validate.is_text("".join(values)):
+    if type(values[0]) is str and not _naming.is_text("".join(values)):
         raise MechanismFileError(f"{source} names a category by something that is not text")
     if len(set(values)) != len(values):
         raise MechanismFileError(f"{source} names a category twice")

@@ -41,7 +41,7 @@ from .exact import Box
 IntegerArray = npt.NDArray[np.int64]
 
 BLOCK = 4096
-"""Categories per block: a release looks at every block once, and at every category of one block."""
+"""Categories per block at most: a release looks at every block once, and at every category of one block."""
 
 _SCALE = 64
 _DIGITS = 57
@@ -68,7 +68,7 @@ class _Sums(NamedTuple):
 
     def at(self, i: int, multiplier: int) -> int:
         """⌊units + m·slope⌋ after i steps."""
-        return int(self.units[i]) + (int(self.slope[i]) * multiplier >> _SCALE)
+        return self.units.item(i) + (self.slope.item(i) * multiplier >> _SCALE)
 
 
 class Spread:
@@ -76,6 +76,7 @@ class Spread:
 
     def __init__(self, box: Box, prior: Sequence[int]) -> None:
         self.box, self.prior, n = box, prior, len(prior)
+        self.block = min(BLOCK, 4 << (n.bit_length() // 2))  # then both looks take about as long
         self.low, self.high, self.weight = (np.array(v, dtype=np.int64) for v in (box.low, box.high, prior))
         knots = [key_of((unit << _SCALE) // w) for unit, w in zip(box.low, prior, strict=True)]
         knots += [key_of((unit << _SCALE) // w) for unit, w in zip(box.high, prior, strict=True)]
@@ -93,14 +94,14 @@ class Spread:
         self.keys, units, slope = keys[:kept].copy(), units[:kept], slope[:kept]
         self.sums = _Sums(_running(units, sum(box.low)), _running(slope))
 
-        block_of = places[:kept] // BLOCK
+        block_of = places[:kept] // self.block
         by_block = _sorted(block_of)
-        blocks = _count(-(-n // BLOCK))
-        self.starts, self.ends = blocks * kept, np.minimum(blocks * BLOCK + BLOCK, n)
+        blocks = _count(-(-n // self.block))
+        self.starts, self.ends = blocks * kept, np.minimum((blocks + 1) * self.block, n)
         self.ranks = block_of[by_block] * kept + by_block
         self.within = _Sums(_running(units[by_block]), _running(slope[by_block]))
         first = np.searchsorted(self.ranks, self.starts)
-        floors = np.add.reduceat(self.low, blocks * BLOCK)
+        floors = np.add.reduceat(self.low, blocks * self.block)
         self.idle = _Sums(floors - self.within.units[first], -self.within.slope[first])
 
     def _limit(self, keys: IntegerArray, units: IntegerArray, slope: IntegerArray) -> int:
@@ -138,7 +139,7 @@ class Spread:
         block = bisect_right(range(1, len(self.ends) + 1), u, key=lambda i: blocks.at(i, multiplier))
         if block == len(self.ends):
             return None
-        begin, end = block * BLOCK, int(self.ends[block])
+        begin, end = block * self.block, int(self.ends[block])
         mine = own[np.searchsorted(own, begin) : np.searchsorted(own, end)]
         inner_units, inner_slope = self._clip(_count(end - begin) + begin, passed)
         inner_units[mine - begin], inner_slope[mine - begin] = self.high[mine], 0
@@ -194,11 +195,11 @@ class Spread:
 
         def line(i: int) -> tuple[int, int]:
             j = bisect_left(mine, i)
-            return int(self.sums.units[i]) - units[j], int(self.sums.slope[i]) - slope[j]
+            return self.sums.units.item(i) - units[j], self.sums.slope.item(i) - slope[j]
 
         def clip_of_others(i: int) -> int:
             constant, steep = line(i)
-            return constant + (steep * multiplier_of(int(self.keys[i])) >> _SCALE)
+            return constant + (steep * multiplier_of(self.keys.item(i)) >> _SCALE)
 
         i = bisect_left(range(len(self.keys)), target, key=clip_of_others)
         constant, steep = line(i)
@@ -223,5 +224,6 @@ def _running(values: IntegerArray, start: int = 0) -> IntegerArray:
     sums = np.empty(len(values) + 1, dtype=np.int64)
     sums[0] = start
     np.cumsum(values, out=sums[1:])
-    sums[1:] += start
+    if start:
+        sums[1:] += start
     return sums

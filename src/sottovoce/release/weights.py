@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .. import _validate
+from .. import _naming, _validate
 from ..errors import UserDataError
 from ..prior import Category
 from ..users import UsersLike
+from .side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 LAW_BITS = 61
 """Rounding may lift a sum just above 2^61, which still leaves every product below 2^124."""
 
+PIECE = 1 << 14
+"""Rows of doubles that are checked and converted in one piece: few enough that they stay in the cache."""
+
 Weights: TypeAlias = list[tuple[int, int]]
 """(position, weight ≥ 1) of the categories a user has, by position."""
 
 
 def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> Weights:
     """Count one user's records. Unknown ones are refused: how many, never which."""
-    places = _validate.places(records, index, "mechanism", "drop them before releasing")
+    places = _naming.places(records, index, "mechanism", "drop them before releasing")
     return sorted(Counter(places).items())
 
 
@@ -44,14 +48,53 @@ def from_law(p: UsersLike, categories: int) -> Weights:
 def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """Many users: counts stay counts, distributions in floats become whole numbers."""
     if _is_counts(p):
-        rows = _validate.count_rows(p, categories)
-    else:
-        floats = _validate.users(p, categories)
-        floats.data = np.ldexp(floats.data, LAW_BITS)
-        rows = floats.astype(np.int64)
+        return _validate.count_rows(p, categories)
+    rows = _from_laws(p, categories)
     rows.eliminate_zeros()
     rows.sort_indices()
     return rows
+
+
+def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
+    """⌊p·2^61⌋ of rows in doubles, piece by piece on the threads.
+
+    Each piece is checked as `_validate.users` checks it. If there is anything to say about a piece, or
+    anything to leave out of it, that function does it all over again and says it.
+    """
+    from scipy import sparse
+
+    held = _validate.shared_rows(p, np.float64)
+    if held is None or held.shape[1] != categories or held.nnz == 0:
+        return _law_rows(_validate.users(p, categories))
+    units = np.empty(held.nnz, dtype=np.int64)
+    odd: list[int] = []
+
+    def convert(begin: int) -> None:
+        starts = held.indptr[begin : begin + PIECE + 1]
+        lengths = np.diff(starts)
+        shares = held.data[starts[0] : starts[-1]]
+        if not (lengths.min() > 0 and shares.min() >= _validate.NEGLIGIBLE and shares.max() <= 2):
+            odd.append(begin)  # not a number is neither
+            return
+        totals = np.add.reduceat(shares, starts[:-1] - starts[0])
+        if not np.abs(totals - 1).max() <= _validate.SUM_TOLERANCE:
+            odd.append(begin)
+            return
+        shares = shares / np.repeat(totals, lengths)
+        units[starts[0] : starts[-1]] = np.ldexp(shares, LAW_BITS, out=shares)
+
+    side_by_side(convert, range(0, held.shape[0], PIECE))
+    if odd:
+        return _law_rows(_validate.users(p, categories))
+    return sparse.csr_array((units, held.indices[: held.nnz].copy(), held.indptr.copy()), shape=held.shape)
+
+
+def _law_rows(laws: sparse.csr_array[np.float64]) -> sparse.csr_array[Any]:
+    """⌊p·2^61⌋ of checked rows, whose indices may be the caller's: they are copied."""
+    from scipy import sparse
+
+    units = np.ldexp(laws.data, LAW_BITS).astype(np.int64)
+    return sparse.csr_array((units, laws.indices.copy(), laws.indptr.copy()), shape=laws.shape)
 
 
 def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:

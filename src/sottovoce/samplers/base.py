@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..users import UsersLike
 from . import clip
 from .blocks import BLOCK_ENTRIES, Block
 from .measure import divergence_on_support
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 KEPT = 1e-12
 """The prior counts as kept when Q(q) is within this relative distance of q: rounding, no more."""
@@ -166,10 +169,13 @@ class ClipSampler:
 
     def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
         """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
-        rows = _validate.users(p, len(self.prior))
-        if checked(f) == TV:
-            return _like(p, clip.total_variation(rows, self.floor, self._a, self._total))
-        return _like(p, divergence_on_support(rows, f, self._on_support, len(self.prior)))
+        return _like(p, self.divergence_of(_validate.users(p, len(self.prior)), checked(f)))
+
+    def divergence_of(self, rows: sparse.csr_array[np.float64], f: FDivergence) -> FloatArray:
+        """The same for rows that `_validate.users` has checked."""
+        if f == TV:
+            return clip.total_variation(rows, self.floor, self._a, self._total)
+        return divergence_on_support(rows, f, self._on_support, len(self.prior))
 
     def worst_case(self, f: FDivergence) -> float:
         """g(min_i t_i), t_i = min(a·c_i, 1 − Σc + c_i), at a point mass (the minimum is convex in p)."""
@@ -237,8 +243,11 @@ class KernelSampler:
 
     def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
         """D_f(p‖pK), evaluated on the user's own categories."""
-        rows = _validate.users(p, len(self.prior))
-        return _like(p, divergence_on_support(rows, checked(f), self.kernel.on_support, self._released))
+        return _like(p, self.divergence_of(_validate.users(p, len(self.prior)), checked(f)))
+
+    def divergence_of(self, rows: sparse.csr_array[np.float64], f: FDivergence) -> FloatArray:
+        """The same for rows that `_validate.users` has checked."""
+        return divergence_on_support(rows, f, self.kernel.on_support, self._released)
 
     def worst_case(self, f: FDivergence) -> float:
         """g(min_i K_ii), attained at a point mass (Zamanlooy et al. 2025, Lemma 1)."""

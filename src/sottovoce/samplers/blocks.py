@@ -26,6 +26,10 @@ BLOCK_ENTRIES = 1 << 17
 """Entries in one block: about a megabyte an array, so that a block stays in the processor's cache."""
 
 
+CHUNK_ENTRIES = 1 << 16
+"""Entries in one chunk: a formula's arrays of this size stay in the processor's cache."""
+
+
 @dataclass(frozen=True, eq=False)
 class Block(Generic[Number]):
     """Some users with about equally many categories; zeros of `p` are padding."""
@@ -65,3 +69,24 @@ def _block(
         columns=np.where(inside, rows.indices[entry], 0),
         p=np.where(inside, rows.data[entry], rows.data.dtype.type(0)),
     )
+
+
+def chunks(
+    rows: sparse.csr_array[Number],
+) -> Iterator[tuple[slice, npt.NDArray[np.integer], npt.NDArray[Number], npt.NDArray[np.integer]]]:
+    """Cut sparse users, none empty, into runs: which rows, their columns and numbers, where each starts."""
+    ends, begin = rows.indptr[1:], 0
+    while begin < rows.shape[0]:
+        first = int(rows.indptr[begin])
+        upto = ends.dtype.type(
+            min(first + CHUNK_ENTRIES, int(ends[-1]))
+        )  # of their type: else all are copied
+        end = max(begin + 1, int(np.searchsorted(ends, upto, side="right")))
+        last = int(rows.indptr[end])
+        yield (
+            slice(begin, end),
+            rows.indices[first:last],
+            rows.data[first:last],
+            rows.indptr[begin:end] - first,
+        )
+        begin = end

@@ -129,7 +129,7 @@ def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
 
     Guarantees
         ε-locally private and keeps the prior, for every weight. The weight must not be chosen by
-        looking at private users: use `tuned`, which accepts only users declared public.
+        looking at private users: `fitted` chooses for you, on invented users or on users declared public.
 
     >>> blend(Prior.uniform(["a", "b"]), 1.0, weight=1.5)
     Traceback (most recent call last):
@@ -139,6 +139,50 @@ def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
     w = _validate.fraction(weight=weight)
     floor = floors.blend(_checked(prior).probabilities, epsilon, w)
     return ClipSampler("blend", prior, epsilon, floor, {"weight": w})
+
+
+def power_caps(
+    prior: Prior, epsilon: float, *, scale: float | None = None, exponent: float = 0.5
+) -> ClipSampler:
+    """No category above cap = s·q^β: two parameters between the relative mollifier and `prior_minimax`.
+
+    cap_i = clip(s·q_i^β; q_i, min(1, a·q_i)), c = cap/a, a = e^ε. The exponent β = 1 boosts every category
+    by the same factor (with s = √a it is the relative mollifier, while √a·q_max ≤ 1); β = 0 gives every
+    category the same cap, the shape of `prior_minimax`.
+
+    Guarantees
+        ε-locally private and keeps the prior, for every scale and exponent. They must not be chosen by
+        looking at private users: `fitted` chooses them for you.
+
+    Parameters
+        scale: s, between min q^(1−β) and a·max q^(1−β); below and above everybody gets the prior, which is
+            refused. By default √a·exp(−(1−β)·H), H the prior's entropy: as in the relative mollifier, a
+            record of the prior is boosted by √a, in the geometric mean.
+        exponent: β, between 0 and 1.
+
+    Raises
+        ParameterError: scale or exponent out of range.
+
+    >>> prior = Prior(["A", "B"], [0.2, 0.8])
+    >>> power_caps(prior, 1.0, scale=0.9, exponent=0.5).floor.round(4).tolist()
+    [0.1481, 0.2961]
+    """
+    epsilon = _validate.privacy(epsilon)
+    q, b = _checked(prior).probabilities, _validate.fraction(exponent=exponent)
+    least, most = floors.power_range(q, epsilon, b)
+    if scale is None:
+        s = math.exp(epsilon / 2 + (1 - b) * float(q @ np.log(q)))
+    else:
+        s = _validate.positive(scale=scale)
+    s = min(max(s, least), most) if scale is None else s
+    if not least <= s <= most:
+        raise ParameterError(
+            f"scale must lie between {least:.6g} and {most:.6g} for this prior, epsilon and exponent, "
+            f"got {s:.6g}: outside it everybody would get the prior"
+        )
+    floor = floors.power_caps(q, epsilon, s, b)
+    given = {} if scale is None else {"scale": s}
+    return ClipSampler("power_caps", prior, epsilon, floor, {**given, "exponent": b})
 
 
 def global_minimax(prior: Prior, epsilon: float) -> ClipSampler:
@@ -214,6 +258,7 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "kernel_clip": kernel_clip,
     "prior_minimax": prior_minimax,
     "blend": blend,
+    "power_caps": power_caps,
     "relative_mollifier": relative_mollifier,
     "local_minimax": local_minimax,
     "global_minimax": global_minimax,

@@ -9,6 +9,7 @@ sampler is such a rule. The prior is kept only if q itself lies in the box: q/a 
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 
@@ -80,3 +81,40 @@ def blend(q: FloatArray, epsilon: float, weight: float) -> FloatArray:
     """
     suppressed = (1 - weight) * (-epsilon / 2) + weight * np.log(kernel(q, epsilon) / q)
     return q * np.exp(suppressed)
+
+
+def power_caps(q: FloatArray, epsilon: float, scale: float, exponent: float) -> FloatArray:
+    """c = cap/a, cap = clip(s·q^β; q, min(1, a·q)): between an even boost (β = 1) and an even cap (β = 0).
+
+    q ≤ cap ≤ a·q, so the prior is kept. With an exponent in sixteenths only products, quotients and square
+    roots of doubles are used, and e^ε to its last bit: the floor is then the same, bit for bit, on every
+    machine.
+    """
+    a = exactly_rounded_exp(epsilon)
+    return np.asarray(np.clip(scale * power(q, exponent), q, np.minimum(1.0, a * q)) / a)
+
+
+def power_range(q: FloatArray, epsilon: float, exponent: float) -> tuple[float, float]:
+    """The scales between which some cap is neither q nor a·q: from min q^(1−β) to a·max q^(1−β)."""
+    ratio = q / power(q, exponent)
+    return float(ratio.min()), exactly_rounded_exp(epsilon) * float(ratio.max())
+
+
+def power(q: FloatArray, exponent: float) -> FloatArray:
+    """q^β for 0 ≤ β ≤ 1; in sixteenths by square roots, which every machine rounds alike."""
+    sixteenths = int(16 * exponent)
+    if sixteenths != 16 * exponent or sixteenths == 16:
+        return q if exponent == 1 else np.asarray(q**exponent)
+    out, root = np.ones_like(q), q
+    for bit in (8, 4, 2, 1):
+        root = np.sqrt(root)
+        if sixteenths & bit:
+            out = out * root
+    return out
+
+
+def exactly_rounded_exp(x: float) -> float:
+    """e^x as the nearest double: libraries of mathematics differ in the last bit, `decimal` does not."""
+    with localcontext() as context:
+        context.prec = 50
+        return float(Decimal(x).exp())

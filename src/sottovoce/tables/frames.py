@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from .. import _validate
+from .. import _naming
 from ..errors import ParameterError, SottovoceError, TableError
 from . import files, reading, unpack
 from .header import ROWS, Head, missing_column
@@ -43,7 +43,7 @@ class Columns:
             raise ParameterError("item must name a column, or the columns of a wide table")
         if self.by is not None:
             items = (self.item,) if isinstance(self.item, str) else self.item
-            _validate.group_column(self.by, self.user, self.weight, self.top_by, *items)
+            _naming.group_column(self.by, self.user, self.weight, self.top_by, *items)
 
     @property
     def long(self) -> bool:

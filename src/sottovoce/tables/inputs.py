@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validate
+from .. import _naming
 from .._atomic import write_whole
 from ..errors import ParameterError, PriorError, TableError
 from ..prior import Prior
@@ -203,13 +203,13 @@ def _check_probabilities(counted: Tally, column: str) -> None:
 def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
     grouped_by, marked, groups = (loaded.get(key) for key in ("by", "made_from_users", "groups"))
-    if not isinstance(groups, dict) or not groups or not all(map(_validate.is_text, groups)):
+    if not isinstance(groups, dict) or not groups or not all(map(_naming.is_text, groups)):
         raise TableError("this is not a prior file of version 1")
     named = set(groups) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
     if loaded.get("version") != 1 or type(marked) is not bool or not named:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
-        _validate.group_column(grouped_by)
+        _naming.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
@@ -234,13 +234,13 @@ def _from_object(loaded: dict[str, Any], by: str | None, smoothing: float) -> di
     if not loaded:
         raise TableError("the object is empty")
     if by is not None:
-        _validate.group_column(by)
+        _naming.group_column(by)
     grouped = all(isinstance(amounts, dict) for amounts in loaded.values())
     if by is not None and not grouped:
         raise TableError("with --by the object must be {group: {category: amount}}")
     if by is None and grouped:
         raise TableError("the object holds groups: say --by with the name of the group column")
-    if not all(map(_validate.is_text, loaded)):
+    if not all(map(_naming.is_text, loaded)):
         raise TableError("the object has names that are no text")
     if by is None:
         return {"all": Prior.from_counts(loaded, smoothing=smoothing)}

@@ -1,0 +1,127 @@
+"""What reports are good for: how many are needed, and whether they tell more than the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+
+import sottovoce as sv
+
+Q = np.array([0.4, 0.25, 0.15, 0.1, 0.06, 0.03, 0.01])
+
+
+def made(name: str, epsilon: float = 2.0) -> sv.Sampler:
+    return sv.SAMPLERS[name](sv.Prior(list("abcdefg"), Q), epsilon)
+
+
+@pytest.mark.parametrize("name", ["minimax_kernel", "kernel_clip", "global_minimax"])
+@pytest.mark.parametrize("reports", [40, 2000])
+def test_users_like_the_prior_are_seldom_called_different(name: str, reports: int) -> None:
+    """At level 0.95 one collection in twenty, also with so few reports that some categories expect none."""
+    sampler = made(name)
+    counts = np.random.default_rng(1).multinomial(reports, sampler.distribution(Q), size=2000)
+    chances = np.array([sv.verdict(sv.estimate(sampler, one)).chance for one in counts])
+    # 2,000 collections: 5 % is known to ± 2 % (four standard deviations); the gamma law is an approximation.
+    assert 0.02 < np.mean(chances < 0.05) < 0.08
+    assert 0.4 < np.mean(chances < 0.5) < 0.6
+
+
+@pytest.mark.parametrize("name", ["minimax_kernel", "kernel_clip"])
+def test_other_users_are_told_from_the_prior(name: str) -> None:
+    sampler = made(name)
+    law = sampler.distribution(Q[::-1].copy())
+    counts = np.random.default_rng(2).multinomial(2000, law)
+    judged = sv.verdict(sv.estimate(sampler, counts))
+    assert judged.learnt
+    assert judged.chance < 1e-12
+    assert judged.standing_out >= 4
+    assert "The users differ from the public prior" in judged.words()
+
+
+def test_the_certified_mechanism_gives_the_same_verdict() -> None:
+    for name in ("minimax_kernel", "kernel_clip", "global_minimax"):
+        sampler = made(name)
+        counts = np.array([400, 300, 200, 150, 70, 30, 20])
+        first, second = (sv.verdict(sv.estimate(one, counts)) for one in (sampler, sv.certify(sampler)))
+        assert first.chance == pytest.approx(second.chance, rel=1e-6)
+        assert first.standing_out == second.standing_out
+
+
+def test_the_number_that_is_needed_is_how_many() -> None:
+    sampler = made("minimax_kernel")
+    few, many = (sv.estimate(sampler, (m * sampler.distribution(Q)).round()) for m in (1000, 10**6))
+    needed = sv.how_many(sampler, 0.01)
+    assert sv.verdict(few).needed == sv.verdict(many).needed == needed
+    assert not sv.verdict(few).enough
+    assert sv.verdict(many).enough
+    assert f"needs {needed:,}" in sv.verdict(few).words()
+    assert "nothing was learnt beyond the prior" in sv.verdict(few).words()
+    assert sv.verdict(few, error=1e-12).needed is None
+    assert "no number of them gives" in sv.verdict(few, error=1e-12).words()
+    with pytest.raises(sv.ParameterError, match="error"):
+        sv.verdict(few, error=0)
+
+
+def test_shares_are_shares() -> None:
+    sampler = made("minimax_kernel", 0.5)
+    rng = np.random.default_rng(3)
+    cut = 0
+    for counts in rng.multinomial(60, sampler.distribution(Q), size=200):
+        found = sv.estimate(sampler, counts)
+        low, high = found.interval()
+        assert 0 <= low.min() <= high.max() <= 1
+        assert np.all(low <= found.shares)
+        assert np.all(found.shares <= high)
+        assert found.shrunk.min() >= 0
+        assert found.shrunk.sum() == pytest.approx(1)
+        cut += found.values.min() < 0
+        assert found.moved_by(share=1.0) == 1.0  # a share cannot move by more
+    assert cut > 100  # otherwise nothing was shown
+
+
+def test_marks_say_what_can_be_told() -> None:
+    sampler = made("minimax_kernel", 4.0)
+    law = sampler.distribution(np.array([0.1, 0.56, 0.15, 0.1, 0.06, 0.03, 0.0]))
+    found = sv.estimate(sampler, 20_000 * law)
+    assert found.marks() == ["fewer", "more", "", "", "", "", "fewer"]
+    assert sv.estimate(sampler, 300 * law).marks()[-1] == "noise"
+
+
+def test_the_whole_population_is_the_mean_over_all_reports() -> None:
+    """Against every report's own contribution, its row of the inverse of the paper's recursion."""
+    priors = {"old": (list("abcd"), [0.4, 0.3, 0.2, 0.1]), "young": (list("cde"), [0.2, 0.3, 0.5])}
+    counts = {"old": np.array([50, 40, 25, 15]), "young": np.array([30, 25, 60])}
+    names = list("abcde")
+    parts, rows = {}, []
+    for group, (categories, q) in priors.items():
+        parts[group] = sv.estimate(sv.minimax_kernel(sv.Prior(categories, q), 2.0), counts[group])
+        inverse = np.linalg.inv(oracles.algorithm_1_any_order(np.array(q), 2.0))
+        wide = np.zeros((len(q), len(names)))
+        wide[:, [names.index(name) for name in categories]] = inverse
+        rows.append(np.repeat(wide, counts[group], axis=0))
+    found = sv.whole_population(parts)
+    everyone = np.concatenate(rows)
+    assert list(found.categories) == names
+    assert found.reports == 245
+    assert found.unbiased
+    np.testing.assert_allclose(found.values, everyone.mean(axis=0), atol=1e-12)
+    within = sum(len(one) * one.var(axis=0) for one in rows) / len(everyone)  # sizes as they are
+    np.testing.assert_allclose(found.variances, within, atol=1e-10)
+    reach = np.max([one.max(axis=0) - one.min(axis=0) for one in rows], axis=0)
+    np.testing.assert_allclose(found.reach, reach, atol=1e-10)
+    judged = sv.verdict(found, list(parts.values()))
+    assert judged.reports == 245
+    assert judged.needed is not None
+    with pytest.raises(sv.EstimateError, match="likelihood"):
+        _ = found.likeliest
+    with pytest.raises(sv.EstimateError, match="must be some"):
+        sv.whole_population({})
+
+
+def test_a_group_that_is_not_linear_makes_the_whole_biased() -> None:
+    counts = np.array([30, 20, 20, 10, 10, 5, 5])
+    parts = {name: sv.estimate(made(name), counts) for name in ("minimax_kernel", "kernel_clip")}
+    found = sv.whole_population(parts)
+    assert not found.unbiased
+    assert found.bias_bound == pytest.approx(parts["kernel_clip"].bias_bound / 2)
