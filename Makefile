@@ -64,7 +64,7 @@ test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
 	$(BIN)/python -m pytest tests/explore -m browser -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
-	$(BIN)/python -m pytest tests/tables/test_spark.py
+	$(BIN)/python -m pytest tests/tables/test_spark.py tests/spark
 
 # The oldest and the newest Python found, and the oldest with the lowest numpy, scipy and polars; each has its own place.
 # MATRIX_TESTS=tests/release runs a part. The lowest versions are not those of locks/dev.txt, which test_supply asks for.

@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import commands, core, cost, estimation, release, tables
+from . import commands, core, cost, estimation, release, spark, tables
 from .measure import Line, table
 
+(COST,) = cost.SECTIONS
 PICTURES = {
-    next(
-        iter(cost.SECTIONS)
-    ): "![Seconds against the number of categories: linear program, Algorithm 1, ours](images/cost.png)"
+    COST: "![Seconds against the number of categories: linear program, Algorithm 1, ours](images/cost.png)"
 }
 OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -50,6 +49,7 @@ def main() -> int:
         **release.SECTIONS,
         **tables.SECTIONS,
         **commands.SECTIONS,
+        **spark.SECTIONS,
         **estimation.SECTIONS,
     }.items():
         if words and not any(word in title.casefold() for word in words):

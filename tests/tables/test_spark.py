@@ -23,7 +23,8 @@ from rows import columns, table
 import sottovoce as sv
 from experiments import avazu_like
 from sottovoce import spark
-from sottovoce.tables import spark_engine
+from sottovoce.tables import spark_cells
+from sottovoce.tables.frames import Columns
 from sottovoce.tables.spark_session import session as start
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
@@ -81,15 +82,18 @@ def test_a_million_rows_agree_to_a_trillionth(session: Any, log: Path) -> None:
 
 
 def test_more_than_one_process_works(session: Any) -> None:
-    def who(batch: Any) -> Any:
+    def who(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
-        return pyarrow.table({"process": [os.getpid()] * batch.num_rows})
+        for batch in batches:
+            yield pyarrow.table({"process": [os.getpid()] * batch.num_rows})
 
-    frame = session.createDataFrame([(f"u{i}",) for i in range(200)], "key_user string")
-    processes = {row[0] for row in spark_engine.in_batches(frame, who, "process long").collect()}
-    assert len(processes) >= 2
-    assert os.getpid() not in processes
+    frame = session.createDataFrame([(f"u{i}", "a") for i in range(200)], "who string, genre string")
+    cells = spark_cells.cells_by_person(frame, Columns("genre", "who"))
+    found = [row[0] for row in spark_cells.in_batches(cells, who, "process long").collect()]
+    assert len(found) == 200
+    assert len(set(found)) >= 2
+    assert os.getpid() not in found
 
 
 def test_weights_groups_wide_tables_and_priors_from_spark(session: Any) -> None:
@@ -136,7 +140,7 @@ def test_release_writes_one_report_per_user(session: Any, tmp_path: Path) -> Non
     for category, share in zip("abc", mechanism.law(records=["b"]), strict=True):
         sigma = (float(share) * (1 - float(share)) / people) ** 0.5
         assert abs(drawn[category] / people - float(share)) < 6 * sigma
-    with pytest.raises(sv.TableError, match="is the output there already"):
+    with pytest.raises(sv.TableError, match="it is there already"):
         spark.release(frame, mechanism, str(out), user="who", item="genre")
     assert len(list(out.glob("*.parquet"))) >= 2
 

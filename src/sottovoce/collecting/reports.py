@@ -7,7 +7,8 @@ user who reports twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,42 @@ def count_reports(
     columns = column_names(table)
     described = "mechanism" in columns and all(one.digest is not None for one in known.values())
     user = "user" if user is None and "user" in columns else user
-    weight = "count" if user is None and "count" in columns and item != "count" else None  # reports added up
-    counted = count_table(table, item=item, user=user, by=by, weight=weight)
-    filled = tally.filled_groups(counted)
+    counted = count_table(table, item=item, user=user, by=by, weight=weight_of(columns, item, user))
+    digests = count_table(table, item="mechanism", by=by) if described else None
+    several = None if user is None else _several(counted)
+    return checked_counts(
+        ReportCounts(counted, digests, several), known, as_text=isinstance(table, str | Path)
+    )
+
+
+@dataclass(frozen=True)
+class ReportCounts:
+    """Reports counted where they live: by group and item, by group and mechanism, and who reports twice."""
+
+    items: Tally
+    digests: Tally | None  # None where reports or mechanisms do not describe themselves
+    several: tuple[int, int] | None  # users with more than one report in a group, of so many; None: no users
+
+
+def weight_of(columns: Sequence[str], item: str, user: str | None) -> str | None:
+    """The column of reports that were added up already, if there is one."""
+    return "count" if user is None and "count" in columns and item != "count" else None
+
+
+def checked_counts(
+    found: ReportCounts, known: Mapping[str, Model], *, as_text: bool
+) -> dict[str, FloatArray]:
+    """How often each category was reported, by group; what does not fit is refused."""
+    filled = tally.filled_groups(found.items)
     tally.check_groups(filled, known, "error")
-    if described:
-        _check_digests(count_table(table, item="mechanism", by=by), known)
-    if user is not None:
-        _check_once(counted)
-    as_text = isinstance(table, str | Path)
-    return {name: _of_group(counted, name, known[name], as_text) for name in filled}
+    if found.digests is not None:
+        _check_digests(found.digests, known)
+    if found.several is not None and found.several[0]:
+        several, people = found.several
+        raise EstimateError(
+            f"{several} of {people} users have more than one report: keep one each, or they count twice"
+        )
+    return {name: _of_group(found.items, name, known[name], as_text) for name in filled}
 
 
 def _check_digests(counted: Tally, known: Mapping[str, Model]) -> None:
@@ -68,23 +95,20 @@ def _check_digests(counted: Tally, known: Mapping[str, Model]) -> None:
         )
 
 
-def _check_once(counted: Tally) -> None:
-    """Refuse a user who reports twice within a group."""
+def _several(counted: Tally) -> tuple[int, int]:
+    """How many users report more than once within a group, and how many users there are in all groups."""
     who = np.stack([counted.group, counted.user])
     _, position = np.unique(who, axis=1, return_inverse=True)
     reports = np.bincount(position.ravel(), counted.rows)
-    several = int(np.count_nonzero(reports > 1))
-    if several:
-        raise EstimateError(
-            f"{several} of {len(reports)} users have more than one report: keep one each, or they count twice"
-        )
+    return int(np.count_nonzero(reports > 1)), len(reports)
 
 
 def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
     cells = counted.cells(counted.groups.index(name))
     index = {str(one) if as_text else one: i for i, one in enumerate(model.categories)}
     met, where = np.unique(counted.item[cells], return_inverse=True)
-    place = np.array([index.get(counted.items[i], -1) for i in met], dtype=np.intp)[where]
+    names = (str(counted.items[i]) if as_text else counted.items[i] for i in met)
+    place = np.array([index.get(name, -1) for name in names], dtype=np.intp)[where]
     rows = counted.amount[cells]
     strange = rows[place < 0].sum()
     if strange:

@@ -152,14 +152,19 @@ def counted_frame(frame: Any, columns: Columns, named: bool = True) -> nw.LazyFr
     Nothing is computed yet. `named` says that a person named the category columns of a wide table, and not
     the first line of a file, which may be data.
     """
+    keys, sums = columns.keys(), columns.sums()
+    added = [nw.col(name).sum() for name in [*sums, *(f"fine_{key}" for key in sums)]]
+    grouped = record_frame(frame, columns, named).group_by(*(f"key_{key}" for key in keys))
+    return grouped.agg(nw.len().alias("rows"), *added)
+
+
+def record_frame(frame: Any, columns: Columns, named: bool = True) -> nw.LazyFrame[Any]:
+    """The needed columns alone, a row per record, under the names of `counted_frame`, which counts them."""
     table = _lazy(frame)
     require(list(table.collect_schema()), columns.needed(), lambda: _head(table))
     keys, sums = columns.keys(), columns.sums()
     table = _renamed(table, keys, sums) if columns.long else _unpivoted(table, columns, named)
-    if sums:
-        table = table.with_columns(*(_is_amount(key).alias(f"fine_{key}") for key in sums))
-    added = [nw.col(name).sum() for name in [*sums, *(f"fine_{key}" for key in sums)]]
-    return table.group_by(*(f"key_{key}" for key in keys)).agg(nw.len().alias("rows"), *added)
+    return table.with_columns(*(_is_amount(key).alias(f"fine_{key}") for key in sums)) if sums else table
 
 
 def _is_amount(name: str) -> nw.Expr:

@@ -1,37 +1,50 @@
-"""How Spark counts a table and hands it on: batches that hold all counts of their users.
+"""What Spark's workers do with a batch of counts, and what the driver makes of all of them.
 
-Spark counts the rows and brings all counts of a user to one place; there Arrow batches go into the very
-functions that run in one process. What is wrong is counted by the workers, and raised here.
+The batches go into the very functions that run in one process. What is wrong is counted by the workers, and
+raised by the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .._validate import FloatArray
 from ..errors import TableError
 from ..users import Users
 from . import tally
 from .cells import check_sum
-from .frames import Columns, counted_frame, to_tally
+from .frames import Columns, to_tally
 from .options import REFUSE_ALL, ReadingOptions
-from .spark_session import translate_errors
 
-CELLS = 1 << 18
-"""Counts per batch of complete users: some tens of megabytes in a worker, whatever the table's size."""
+SUMS, LEFT_OUT, SEVERAL, TABLE, GROUP = (-1, -2), -3, -4, -5, -6
+"""What a partition reports beside each sampler's values (0, 1, …): the users' moments, and counters."""
 
-SUMS, LEFT_OUT, SEVERAL = (-1, -2), -3, -4
-"""What a batch reports beside each sampler's values (0, 1, …): the users' moments, and counters."""
-
+KEYS = ("group", "user", "item")
 FOUND = "group string, what int, values array<double>"
 _SUMMARY = f"{FOUND}, users long, mean double, median double, p90 double, p99 double, maximum double"
-Found = list[tuple[str, int, Any]]
+Summaries = Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+@dataclass
+class Sums:
+    """What adds up over the batches of a partition, by group and kind."""
+
+    held: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
+
+    def add(self, group: str, what: int, values: Sequence[float] | FloatArray) -> None:
+        """Add numbers to those of the same group and kind."""
+        before = self.held.get((group, what))
+        self.held[group, what] = np.asarray(values, float) if before is None else before + values
+
+    def to_arrow(self) -> Any:
+        """The sums as rows that cross the network."""
+        return found_table([(group, what, values) for (group, what), values in self.held.items()])
 
 
 @dataclass(frozen=True)
@@ -48,14 +61,19 @@ class Reading:
             for one in self.known.values():
                 tally.other_category(one, self.options.other)
 
-    def users(self, cells: Any) -> tuple[dict[str, Users], Found]:
-        """The users of a batch by group, in a worker, and what the driver has to know of them all."""
+    def users(self, cells: Any, sums: Sums) -> dict[str, Users]:
+        """The users of a batch by group, in a worker; what the driver has to know of them goes into `sums`.
+
+        A batch that is wrong has no users: the driver refuses the table.
+        """
         options = self.options
+        if not _count_cells(cells, sums):
+            return {}
         counted = to_tally(cells, self.columns, as_text=self.as_text)
         if np.bincount(counted.user, counted.rows).max() < options.minimum_rows:
-            return {}, []
+            return {}
         counted = tally.with_minimum_rows(counted, options.minimum_rows)
-        several = [float(tally.in_several_groups(counted)), float(tally.people(counted))]
+        sums.add("", SEVERAL, [tally.in_several_groups(counted), tally.people(counted)])
         users = {
             name: tally.users_of(
                 counted,
@@ -67,10 +85,27 @@ class Reading:
             for name in tally.filled_groups(counted)
             if name in self.known
         }
-        found: Found = [("", SEVERAL, several)]
         for name, one in users.items():
-            found.append((name, LEFT_OUT, [float(one.dropped), float(one.refused), float(len(one))]))
-        return users, found
+            sums.add(name, LEFT_OUT, [one.dropped, one.refused, len(one)])
+        return users
+
+
+def _count_cells(cells: Any, sums: Sums) -> bool:
+    """Count rows, what is wrong with them, and the rows of each group; whether nothing is wrong."""
+    rows = cells["rows"]
+    total = pc.sum(rows).as_py()
+    fine = pc.sum(cells["fine_amount"]).as_py() if "fine_amount" in cells.column_names else total
+    added = pc.sum(cells["amount"]).as_py() if "amount" in cells.column_names else total
+    keys = [cells[f"key_{key}"] if f"key_{key}" in cells.column_names else None for key in KEYS]
+    absent = [
+        0 if key is None or not key.null_count else pc.sum(rows.filter(key.is_null())).as_py() for key in keys
+    ]
+    amount = np.nan if added is None else float(added)
+    sums.add("", TABLE, [total, fine, amount, *absent])
+    if keys[0] is not None:
+        for name in keys[0].unique().to_pylist():
+            sums.add(str(name), GROUP, [1.0])
+    return fine == total and bool(np.isfinite(amount)) and not any(absent)
 
 
 def columns_named(item: str | Sequence[str], user: str, weight: str | None, by: str | None) -> Columns:
@@ -78,8 +113,8 @@ def columns_named(item: str | Sequence[str], user: str, weight: str | None, by: 
     return Columns(item if isinstance(item, str) else tuple(item), user, weight, by)
 
 
-def to_arrow(found: Found) -> Any:
-    """What a batch reports, as the rows that cross the network."""
+def found_table(found: Sequence[tuple[str, int, Any]]) -> Any:
+    """What a worker reports, as rows that cross the network."""
     return pa.table(
         {
             "group": pa.array([name for name, _, _ in found], pa.string()),
@@ -89,73 +124,19 @@ def to_arrow(found: Found) -> Any:
     )
 
 
-@contextmanager
-def counted_cells(frame: Any, reading: Reading) -> Iterator[tuple[Any, int]]:
-    """The counts, held by Spark while they are needed, checked as in one process; and how many rows."""
-    cells = translate_errors(lambda: counted_frame(frame, reading.columns).to_native().persist())
-    try:
-        rows = translate_errors(lambda: _check_cells(cells, reading))
-        yield cells, rows
-    finally:
-        cells.unpersist()
-
-
-def _check_cells(cells: Any, reading: Reading) -> int:
-    from pyspark.sql import functions as F
-
-    shown = {"group": reading.columns.by, "user": reading.columns.user, "item": reading.columns.item}
-    keys = {key: shown[key] for key in ("group", "user", "item") if f"key_{key}" in cells.columns}
-    for key, name in keys.items():
-        kind = cells.schema[f"key_{key}"].dataType.typeName()
-        if kind in ("float", "double", "decimal"):
-            raise TableError(f"column {name!r} must hold text or whole numbers, it holds {kind}")
-    absent = [F.sum(F.when(F.col(f"key_{key}").isNull(), F.col("rows")).otherwise(0)) for key in keys]
-    fine = F.sum("fine_amount" if "fine_amount" in cells.columns else "rows")
-    added = F.sum("amount" if "amount" in cells.columns else "rows")
-    total, right, amounts, *missing = cells.agg(F.sum("rows"), fine, added, *absent).first()
-    if not total:
-        raise TableError("the table is empty: it has no rows")
-    if right != total:
-        what = f"column {reading.columns.weight!r}" if reading.columns.weight else "the category columns"
-        wrong = total - right
-        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-    check_sum("the weight", float(amounts))
-    for (_, name), gone in zip(keys.items(), missing, strict=True):
-        if gone:
-            raise TableError(f"column {name!r} has {gone} missing values")
-    if "group" in keys:
-        there = [str(row[0]) for row in cells.select("key_group").distinct().collect()]
-        tally.check_groups(there, reading.known, reading.options.unknown_groups)
-    return int(total)
-
-
-def in_batches(cells: Any, work: Callable[[Any], Any], schema: str) -> Any:
-    """`work` on batches that hold all counts of their users."""
-    from pyspark.sql import functions as F
-
-    least = 2 * cells.sparkSession.sparkContext.defaultParallelism
-    number = max(least, cells.count() // CELLS + 1)
-    parted = cells.withColumn("batch", F.pmod(F.hash("key_user"), F.lit(number))).repartition(number, "batch")
-    return parted.groupBy("batch").applyInArrow(lambda batch: work(batch.drop_columns(["batch"])), schema)
-
-
-def summaries(
-    found: Any, summarise: Callable[[FloatArray], dict[str, float]]
-) -> dict[tuple[str, int], dict[str, Any]]:
+def summaries(found: Any, summarise: Callable[[FloatArray], dict[str, float]]) -> Summaries:
     """One summary per group and sampler: the function that summarises in one process, run by a worker."""
 
     def summary(parts: Any) -> Any:
         what = parts["what"][0].as_py()
+        values: FloatArray = np.asarray(np.from_dlpack(parts["values"].combine_chunks().flatten()), float)
         row: dict[str, Any] = dict.fromkeys(("mean", "median", "p90", "p99", "maximum"))
         if what >= 0:
-            values = parts["values"].combine_chunks().flatten().to_numpy()
             row = {"values": None, "users": len(values), **summarise(values)}
         else:
-            sums = np.sum(parts["values"].to_pylist(), axis=0)
-            row = {"values": sums.tolist(), "users": 0, **row}
-        return pa.Table.from_pylist(
-            [{"group": parts["group"][0].as_py(), "what": what, **row}], _arrow_summary()
-        )
+            row = {"values": values.reshape(len(parts), -1).sum(axis=0).tolist(), "users": 0, **row}
+        group = parts["group"][0].as_py()
+        return pa.Table.from_pylist([{"group": group, "what": what, **row}], _arrow_summary())
 
     rows = found.groupBy("group", "what").applyInArrow(summary, _SUMMARY).toArrow().to_pylist()
     return {(row["group"], row["what"]): row for row in rows}
@@ -167,15 +148,48 @@ def _arrow_summary() -> Any:
     return pa.schema([*head, ("users", pa.int64()), *numbers])
 
 
-def check_left_out(found: Mapping[tuple[str, int], Mapping[str, Any]], reading: Reading, rows: int) -> int:
+def check_found(found: Summaries, reading: Reading) -> int:
     """Raise what would have been raised in one process; return how many users there are."""
+    rows = _check_table(found, reading)
     counters = [row["values"] for (_, what), row in found.items() if what == LEFT_OUT]
     dropped, refused, people = (int(sum(one[i] for one in counters)) for i in range(3))
-    several = [row["values"] for (_, what), row in found.items() if what == SEVERAL]
     options = reading.options
-    for in_several, everybody in several:
-        tally.check_one_group(int(in_several), int(everybody), reading.columns.by, options.several_groups)
+    if ("", SEVERAL) in found:
+        in_several, everybody = map(int, found["", SEVERAL]["values"])
+        tally.check_one_group(in_several, everybody, reading.columns.by, options.several_groups)
     tally.check_left_out(dropped, refused, people, rows, unknown=options.unknown, empty=options.empty)
     if not people:
         raise TableError("no user has a usable record")
     return people
+
+
+def _check_table(found: Summaries, reading: Reading) -> int:
+    """Refuse missing names, bad amounts and unknown groups; return how many rows the table has."""
+    if ("", TABLE) not in found:
+        raise TableError("the table is empty: it has no rows")
+    columns = reading.columns
+    total, fine, amount, *absent = found["", TABLE]["values"]
+    if fine != total:
+        what = f"column {columns.weight!r}" if columns.weight else "the category columns"
+        wrong = f"{int(total - fine)} of {int(total)} rows do not"
+        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
+    check_sum("the weight", amount)
+    for name, gone in zip((columns.by, columns.user, columns.item), absent, strict=True):
+        if gone:
+            raise TableError(f"column {name!r} has {int(gone)} missing values")
+    groups = [name for name, what in found if what == GROUP]
+    if groups:
+        tally.check_groups(groups, reading.known, reading.options.unknown_groups)
+    return int(total)
+
+
+def at_least(parts: Iterable[Any], least: int) -> Iterator[Any]:
+    """Arrow batches joined to tables of at least so many rows, but for the last."""
+    held: list[Any] = []
+    for part in parts:
+        held.append(part)
+        if sum(one.num_rows for one in held) >= least:
+            yield pa.Table.from_batches(held)
+            held = []
+    if any(one.num_rows for one in held):
+        yield pa.Table.from_batches(held)

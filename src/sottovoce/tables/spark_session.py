@@ -61,6 +61,18 @@ def read_file(started: Any, path: str) -> Any:
     return frame.toDF(*(name.strip() for name in frame.columns))
 
 
+def check_new(started: Any, output: str) -> None:
+    """Refuse an output that is there already, before anything is counted or anybody charged."""
+
+    def there() -> bool:
+        context = started.sparkContext
+        path = context._jvm.org.apache.hadoop.fs.Path(output)
+        return bool(path.getFileSystem(context._jsc.hadoopConfiguration()).exists(path))
+
+    if translate_errors(there, "is the output's file system there?"):
+        raise TableError(f"{output} cannot be written: it is there already; choose another name")
+
+
 def write_for_owner(written: Any, output: str) -> None:
     """Write a new folder that only its owner can read, as far as the file system has owners.
 

@@ -1,0 +1,97 @@
+"""`compare` on Spark: divergences measured by the workers, summarised group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..divergences import TV, FDivergence, checked
+from ..errors import ParameterError
+from ..planning.comparison import Comparison, make_row, summarise
+from ..planning.prior_check import doubt, moments
+from ..samplers.base import Sampler
+from ..tables.options import ReadingKeywords, ReadingOptions
+from ..tables.spark_cells import cells_by_person, in_batches
+from ..tables.spark_engine import (
+    FOUND,
+    SUMS,
+    Reading,
+    Sums,
+    check_found,
+    columns_named,
+    found_table,
+    summaries,
+)
+from ..tables.spark_session import translate_errors
+
+
+def compare(
+    frame: Any,
+    samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
+    divergences: FDivergence | Sequence[FDivergence] = TV,
+    *,
+    user: str,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: str | None = None,
+    as_text: bool = False,
+    **options: Unpack[ReadingKeywords],
+) -> Comparison:
+    """`sottovoce.compare` for the users of a Spark DataFrame; `options` are those of `read_users`.
+
+    With `as_text` items and users that are numbers count as text, as they do in a file.
+
+    Guarantees
+        The same numbers as in one process, up to the order of adding up; percentiles are exact. The table is
+        read and shuffled once; what crosses the network after that is one number per user, sampler and
+        divergence.
+    """
+    grouped = _by_group(samplers, by)
+    measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
+    if not measures:
+        raise ParameterError("divergences must not be empty")
+    priors = {name: chosen[0].prior for name, chosen in grouped.items()}
+    options.setdefault("several_groups", "allow")  # a comparison publishes no user's groups
+    reading = Reading(columns_named(item, user, weight, by), priors, ReadingOptions(**options), as_text)
+
+    def measure(batches: Iterator[Any]) -> Iterator[Any]:
+        sums = Sums()
+        for cells in batches:
+            for name, users in reading.users(cells, sums).items():
+                for what, values in zip(SUMS, moments(users), strict=True):
+                    sums.add(name, what, values)
+                pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
+                if len(users):
+                    found = [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
+                    yield found_table(found)
+        yield sums.to_arrow()
+
+    found = translate_errors(
+        lambda: summaries(in_batches(cells_by_person(frame, reading.columns), measure, FOUND), summarise)
+    )
+    check_found(found, reading)
+    parts = []
+    for name in sorted({group for group, what in found if what == 0}):
+        pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
+        sums = [np.array(found[name, what]["values"]) for what in SUMS]
+        seen = doubt(priors[name].probabilities, sums)
+        gave = seen is not None and seen.certain
+        for k, (sampler, f) in enumerate(pairs):
+            row = found[name, k]
+            summary = {key: row[key] for key in ("mean", "median", "p90", "p99", "maximum")}
+            parts.append(make_row(name, sampler, f, row["users"], summary, gave))
+    return Comparison(tuple(parts))
+
+
+def _by_group(samplers: Any, by: str | None) -> dict[str, list[Sampler]]:
+    if isinstance(samplers, Mapping) != (by is not None):
+        raise ParameterError("samplers per group need the group column by=, and only then")
+    grouped = samplers if isinstance(samplers, Mapping) else {"all": samplers}
+    listed = {name: [one] if isinstance(one, Sampler) else list(one) for name, one in grouped.items()}
+    if not listed or not all(listed.values()):
+        raise ParameterError("samplers must not be empty")
+    if any(len({one.prior.digest for one in chosen}) > 1 for chosen in listed.values()):
+        raise ParameterError("the samplers of a group must share its prior")
+    return listed

@@ -1,0 +1,74 @@
+"""`estimate` on Spark: reports are counted there; the checks and the estimate are those of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..collecting.estimation import Estimate
+from ..collecting.estimation import estimate as estimate_counts
+from ..collecting.model import model_of
+from ..collecting.reports import ReportCounts, checked_counts, weight_of
+from ..errors import ParameterError, TableError
+from ..release.mechanism import Mechanism
+from ..samplers.base import Sampler
+from ..tables.frames import Columns, count_table, record_frame, require
+from ..tables.spark_cells import parts_of
+from ..tables.spark_session import translate_errors
+
+
+def estimate(
+    frame: Any,
+    mechanism: Mechanism | Sampler | Mapping[str, Mechanism | Sampler],
+    *,
+    item: str = "item",
+    user: str | None = None,
+    by: str | None = None,
+    level: float = 0.95,
+) -> Estimate | dict[str, Estimate]:
+    """`sottovoce.estimate` from a Spark table of reports; with a mechanism per group, one estimate per group.
+
+    `item`, `user` and `by` are the columns of the released category, of the user (default `user` if there is
+    one) and of the group. Categories that are numbers may be written as text, as `release` writes them.
+
+    Guarantees
+        The counts, the refusals and the estimates of one process: another mechanism's reports, unknown
+        categories and users with more than one report are refused. What reaches the driver is one number per
+        group and category.
+    """
+    if isinstance(mechanism, Mapping) != (by is not None):
+        raise ParameterError("a mechanism per group needs the group column by=, and only then")
+    known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    models = {name: model_of(one) for name, one in known.items()}
+    columns = list(frame.columns)
+    user = "user" if user is None and "user" in columns else user
+    weight = weight_of(columns, item, user)
+    described = "mechanism" in columns and all(one.digest is not None for one in models.values())
+    named = [by, user, item, weight, "mechanism" if described else None]
+    needed = list(dict.fromkeys(name for name in named if name is not None))
+    require(columns, needed)
+    reports = frame.select(*(f"`{name}`" for name in needed)).persist()
+    try:  # counted by item, by mechanism and by user
+        counted = count_table(reports, item=item, by=by, weight=weight)
+        digests = count_table(reports, item="mechanism", by=by) if described else None
+        several = None if user is None else translate_errors(lambda: _several(reports, item, user, by))
+    finally:
+        reports.unpersist()
+    counts = checked_counts(ReportCounts(counted, digests, several), models, as_text=True)
+    found = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
+    return found if by is not None else found["all"]
+
+
+def _several(reports: Any, item: str, user: str, by: str | None) -> tuple[int, int]:
+    """How many users have more than one report in a group, and how many users there are in all groups."""
+    from pyspark.sql import functions as F
+
+    records = record_frame(reports, Columns(item, user, by=by)).to_native()
+    keys = [name for name in ("key_group", "key_user") if name in records.columns]
+    people = records.repartition(parts_of(records.sparkSession), "key_user").groupBy(*keys).count()
+    several = F.count_if(F.col("count") > 1)
+    nobody = F.sum(F.when(F.col("key_user").isNull(), F.col("count")).otherwise(0))
+    more, everybody, missing = people.agg(several, F.count(F.lit(1)), nobody).first()
+    if missing:
+        raise TableError(f"column {user!r} has {missing} missing values")
+    return int(more), int(everybody)

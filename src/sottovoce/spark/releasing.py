@@ -1,0 +1,169 @@
+"""`release` on Spark: checked everywhere first, then drawn by the workers, or by the driver with a ledger."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..collecting.model import model_prior
+from ..errors import ParameterError, PriorError
+from ..planning.comparison import summarise
+from ..planning.prior_check import check_public, moments
+from ..prior import FROM_USERS
+from ..release.ledger import Ledger
+from ..release.mechanism import Mechanism
+from ..tables.options import ReadingKeywords, ReadingOptions
+from ..tables.spark_cells import cells_by_person, in_batches
+from ..tables.spark_engine import (
+    SUMS,
+    Reading,
+    Summaries,
+    Sums,
+    at_least,
+    check_found,
+    columns_named,
+    summaries,
+)
+from ..tables.spark_session import check_new, translate_errors, write_for_owner
+from .charging import charge_and_draw, spent
+from .people import DRAWN, PEOPLE, by_group, drawn_table, found_rows, people_rows
+
+BATCH = 100_000
+"""Users that are drawn at once."""
+
+
+def release(
+    frame: Any,
+    mechanism: Mechanism | Mapping[str, Mechanism],
+    output: str,
+    *,
+    user: str,
+    item: str | Sequence[str],
+    weight: str | None = None,
+    by: str | None = None,
+    ledger: Ledger | None = None,
+    epoch: str | None = None,
+    exhausted: str = "error",
+    prior_is_public: bool = False,
+    accept_prior_from_users: bool = False,
+    as_text: bool = False,
+    **options: Unpack[ReadingKeywords],
+) -> int:
+    """Release one category per user into a new Parquet folder; returns how many.
+
+    `options` are those of `read_users`, and `as_text` is as for `compare`. With `by`, the group of every user
+    is published in clear, and a user in several groups is refused unless several_groups="allow". A prior that
+    cannot be told from these users' average is refused unless `prior_is_public` says that it is public all
+    the same; a mechanism that says so itself is refused unless `accept_prior_from_users`.
+
+    Without a `ledger` the workers draw. With one, the driver does: it charges all users of all groups in one
+    commit, draws and remembers batch by batch, and Spark only writes what was drawn. `epoch` and `exhausted`
+    are those of `Ledger.charge`.
+
+    Guarantees
+        The certified mechanism and the operating system's randomness, as in one process; all data are checked
+        before anybody is charged or anything drawn. The releases are written at once, and no DataFrame of
+        them is returned: it would be computed again, and draw again, each time somebody looked at it.
+
+        With a ledger: released ⊆ charged, and one draw for one charge. No task draws, so a task that is
+        repeated, speculative or lost writes the same answers again. A refusal has charged nobody. If the
+        driver fails after the charge, the next run repeats what was drawn, draws what was not, and costs
+        nothing more. Several drivers may use one ledger file at a time. The driver holds the names of all
+        users in memory, but the data of one batch only.
+
+        Without a ledger: nothing stops a second release. A task that Spark repeats draws again; one
+        attempt is committed.
+
+    Raises
+        BudgetError: with exhausted="error", somebody has too little left. Nobody is charged.
+    """
+    if isinstance(mechanism, Mapping) != (by is not None):
+        raise ParameterError("a mechanism per group needs the group column by=, and only then")
+    known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    if any(one.prior_from_users for one in known.values()) and not accept_prior_from_users:
+        raise PriorError(f"{FROM_USERS} For an experiment say accept_prior_from_users=True")
+    answer = item if isinstance(item, str) else "item"
+    names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
+    if len(set(names)) < len(names):
+        raise ParameterError("user, item and by must differ, and not be named epsilon or mechanism")
+    if ledger is None and (epoch is not None or exhausted != "error"):
+        raise ParameterError("epoch and exhausted need a ledger")
+    if ledger is not None:
+        epoch = ledger.epoch_meant(epoch)  # before the table is read
+    reading = Reading(columns_named(item, user, weight, by), known, ReadingOptions(**options), as_text)
+    check_new(frame.sparkSession, output)
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        sums = Sums()
+        for cells in batches:
+            for name, users in reading.users(cells, sums).items():
+                for what, values in zip(SUMS, moments(users), strict=True):
+                    sums.add(name, what, values)
+                if len(users):
+                    yield people_rows(name, users)
+        yield found_rows(sums)
+
+    def draw(parts: Iterator[Any]) -> Iterator[Any]:
+        for table in at_least(parts, BATCH):
+            for name, ids, p in by_group(table, known):
+                yield from drawn_table(name, ids, known[name].release_many(p)).to_batches()
+
+    everybody = translate_errors(
+        lambda: in_batches(cells_by_person(frame, reading.columns), read, PEOPLE).persist()
+    )
+    try:  # used by the checks, by the draws, and with a ledger by the charges
+        found = translate_errors(
+            lambda: summaries(everybody.filter("what < 0").select("group", "what", "values"), summarise)
+        )
+        count = check_found(found, reading)
+        _check_public(found, known, prior_is_public)
+        people = everybody.filter("what = 0").drop("what")
+        if ledger is None:
+            write_for_owner(_described(people.mapInArrow(draw, DRAWN), known, names), output)
+            return count
+        drawn, receipt = charge_and_draw(
+            people, known, ledger, epoch, exhausted=exhausted, grouped=by is not None, batch=BATCH
+        )
+        with spent(receipt):
+            write_for_owner(_described(drawn, known, names), output)
+        return receipt.charged + receipt.repeated
+    finally:
+        everybody.unpersist()
+
+
+def _described(drawn: Any, known: Mapping[str, Mechanism], names: Sequence[str]) -> Any:
+    """The columns of reports: who, perhaps the group, what was released, and with which mechanism."""
+    from pyspark.sql import functions as F
+
+    def of_group(values: Mapping[str, str]) -> Any:
+        if len(values) == 1:
+            return F.lit(next(iter(values.values())))
+        pairs = [F.lit(word) for pair in values.items() for word in pair]
+        return F.create_map(*pairs)[F.col("group")]
+
+    epsilons = of_group({name: str(one.epsilon) for name, one in known.items()})
+    digests = of_group({name: one.digest for name, one in known.items()})
+    group = [F.col("group")] if len(names) == 5 else []
+    columns = [F.col("user"), *group, F.col("answer"), epsilons, digests]
+    return drawn.select(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
+
+
+def _check_public(found: Summaries, known: Mapping[str, Mechanism], accepted: bool) -> None:
+    """Refuse a prior that seems to be made from these users, as the command does."""
+    everyone = sorted({name for name, what in found if what == SUMS[0]})
+    groups = [name for name in everyone if not known[name].prior_from_users]
+    if len(groups) < len(everyone):
+        warnings.warn(FROM_USERS, stacklevel=3)
+    together = {
+        name: tuple(np.array(found[name, what]["values"]) for what in SUMS)
+        for name in groups
+        if found[name, SUMS[0]]["values"][0]
+    }
+    if not accepted:
+        priors = {name: model_prior(known[name]) for name in groups}
+        doubtful = check_public(priors, together, "prior_is_public=True")
+        if doubtful:
+            warnings.warn(doubtful, stacklevel=3)
