@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from datetime import date
 from pathlib import Path
@@ -21,47 +22,58 @@ PICTURES = {
 OUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
-def section(title: str, lines: list[Line]) -> list[str]:
-    """A section of the page: its picture, if it has one, and its table."""
+HEAD = """# Benchmarks
+
+Written by `make bench`; `python -m benchmarks WORD …` measures sections with a word in their title anew.
+Times are the best of several runs and are compared with another time of the same run.
+Memory, the import, one release on a device and certifying are held against fixed limits.
+Absolute times say little on another machine.
+"""
+MEASURED = {
+    **core.SECTIONS,
+    **cost.SECTIONS,
+    **release.SECTIONS,
+    **tables.SECTIONS,
+    **commands.SECTIONS,
+    **spark.SECTIONS,
+    **estimation.SECTIONS,
+}
+
+
+def section(title: str, lines: list[Line]) -> str:
+    """A section of the page: when and where it was measured, its picture, if it has one, and its table."""
+    where = (
+        f"{date.today().isoformat()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}, numpy {numpy.__version__}, scipy {scipy.__version__}."
+    )
     picture = [PICTURES[title], ""] if title in PICTURES else []
-    return ["", f"## {title}", "", *picture, table(lines)]
+    return "\n".join([f"## {title}", "", where, "", *picture, table(lines)]) + "\n"
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """The sections that a page has, by their titles."""
+    parts = re.split(r"(?m)^(?=## )", page)[1:]
+    return {part.splitlines()[0][3:]: part.rstrip() + "\n" for part in parts}
 
 
 def main() -> int:
-    """Run every section, write the page, and fail when a required ratio is missed.
+    """Measure every section, or those whose titles have one of the words given; write the page.
 
-    With words as arguments, only the sections whose titles have one of them; then no page is written.
+    The exit code is 1 when a required ratio is missed.
     """
     words = [word.casefold() for word in sys.argv[1:]]
-    parts = [
-        "# Benchmarks",
-        "",
-        f"Written by `make bench` on {date.today().isoformat()}: {os.cpu_count()} cores, "
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, "
-        f"numpy {numpy.__version__}, scipy {scipy.__version__}. Times are the best of several runs and are "
-        f"compared with another time of the same run; memory, the import, one release on a device and "
-        f"certifying are held against fixed limits. Absolute times say little on another machine.",
-    ]
+    written = sections_of(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
     holds = True
-    for title, measure in {
-        **core.SECTIONS,
-        **cost.SECTIONS,
-        **release.SECTIONS,
-        **tables.SECTIONS,
-        **commands.SECTIONS,
-        **spark.SECTIONS,
-        **estimation.SECTIONS,
-    }.items():
+    for title, measure in MEASURED.items():
         if words and not any(word in title.casefold() for word in words):
             continue
         print(f"{title} …", flush=True)
         lines = measure()
         holds &= all(line.holds for line in lines)
-        parts += section(title, lines)
+        written[title] = section(title, lines)
         print(table(lines), flush=True)
-    if words:
-        return 0 if holds else 1
-    OUT.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    page = [HEAD, *(written[title] for title in MEASURED if title in written)]
+    OUT.write_text("\n".join(page), encoding="utf-8")
     print(f"written to {OUT.relative_to(Path.cwd()) if OUT.is_relative_to(Path.cwd()) else OUT}")
     return 0 if holds else 1
 

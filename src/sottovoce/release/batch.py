@@ -16,8 +16,8 @@ from .filter import Filter, IntegerArray, Truths
 if TYPE_CHECKING:
     from scipy import sparse
 
-ENTRIES = 1 << 16
-"""Entries of one pack: half a megabyte an array, so that a few arrays stay in the processor's cache."""
+ENTRIES = 1 << 17
+"""Entries of one pack: a megabyte an array; with fewer, threads wait for each other between operations."""
 
 WINDOW = 1 << 15
 """Users that are sorted by the number of their categories: few enough that their rows stay in the cache."""
