@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from ..errors import TableError
 from .tally import Tally
 
 KEYS = ("group", "user", "item")
+LONG = 1 << 20
+"""Entries from which a column's names are looked up on two threads."""
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -37,45 +40,56 @@ def tally_of(
     rows = _array(cells["rows"]).astype(np.intp)
     if len(rows) == 0:
         raise TableError("the table is empty: it has no rows")
-    values = {"amount": rows.astype(np.float64)}
-    for key, name in sums.items():
-        values[key] = _amounts(cells, key, f"column {name!r}" if long else "the category columns", rows)
+    values = {
+        key: _amounts(cells, key, f"column {name!r}" if long else "the category columns", rows)
+        for key, name in sums.items()
+    }
     coded = {key: _codes(cells[f"key_{key}"], name, rows, as_text) for key, name in keys.items()}
+    given = [coded[key] for key in KEYS if key in coded]
+    order, sorted_codes = _order([codes for _, codes in given], [len(names) for names, _ in given])
     nothing = np.zeros(len(rows), dtype=np.intp)
-    group, user, item = (coded[key][1] if key in coded else nothing for key in KEYS)
-    sizes = [len(coded[key][0]) if key in coded else 1 for key in KEYS]
-    order = _order([group, user, item], sizes)
+    found = dict(zip([key for key in KEYS if key in coded], sorted_codes, strict=True))
+    counts = rows[order]
+    amount = values["amount"][order] if "amount" in sums else counts.astype(np.float64)
     return Tally(
         groups=tuple(map(str, coded["group"][0])) if "group" in coded else ("all",),
         users=coded["user"][0] if "user" in coded else None,
         items=tuple(coded["item"][0].tolist()),
-        group=group[order],
-        user=user[order],
-        item=item[order],
-        rows=rows[order],
-        amount=values["amount"][order],
-        score=values.get("score", values["amount"])[order],
+        group=found.get("group", nothing),
+        user=found.get("user", nothing),
+        item=found["item"],
+        rows=counts,
+        amount=amount,
+        score=values["score"][order] if "score" in values else amount,
         by=keys.get("group"),
         long=long,
     )
 
 
-def _order(codes: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
-    """The order of the cells by their codes, the first code first; no two cells have the same codes.
+def _order(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, list[IntArray]]:
+    """The order of the cells by their codes, the first code first, and the codes in that order.
 
-    Codes and the cell's own number are packed into one whole number where 63 bits are enough: sorting numbers
-    is several times as fast as sorting by several keys.
+    No two cells have the same codes. Codes and the cell's own number are packed into one whole number where
+    63 bits are enough: sorting numbers, and taking them apart again, is several times as fast as sorting by
+    several keys and fetching each code from where it stood.
     """
     number = np.arange(len(codes[0]))
     bits = len(number).bit_length()
     if math.prod(sizes) << bits > 1 << 63:
-        return np.lexsort(tuple(reversed(codes)))
+        order = np.lexsort(tuple(reversed(codes)))
+        return order, [code[order] for code in codes]
     packed = codes[0]
     for code, size in zip(codes[1:], sizes[1:], strict=True):
         packed = packed * size + code
     packed = (packed << bits) | number
     packed.sort()
-    return packed & ((1 << bits) - 1)
+    order = packed & ((1 << bits) - 1)
+    packed >>= bits
+    ordered: list[IntArray] = []
+    for size in reversed(sizes[1:]):
+        packed, code = np.divmod(packed, size)
+        ordered.insert(0, code)
+    return order, [packed, *ordered]
 
 
 def _array(column: Any) -> Any:
@@ -111,14 +125,28 @@ def _codes(column: Any, name: str, rows: IntArray, as_text: bool) -> tuple[Any, 
     if column.null_count:
         missing = int(rows[_array(column.is_null().cast(pa.uint8())) > 0].sum())
         raise TableError(f"column {name!r} has {missing} missing values")
-    coded = _as_names(column, name, as_text).combine_chunks().dictionary_encode()
-    values = coded.dictionary
+    values, indices = _distinct(_as_names(column, name, as_text).combine_chunks())
     order = pc.array_sort_indices(values)
     place = np.empty(len(order), dtype=np.intp)
     place[_array(order)] = np.arange(len(order))
     names = np.empty(len(order), dtype=object)
     names[:] = values.take(order).to_pylist()
-    return names, place[_array(coded.indices)]
+    return names, place[indices]
+
+
+def _distinct(column: Any) -> tuple[Any, IntArray]:
+    """The distinct values of a column, and where each entry's stands among them; a long one in two halves."""
+    if len(column) < LONG:
+        coded = column.dictionary_encode()
+        return coded.dictionary, _array(coded.indices)
+    middle = len(column) // 2
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        halves = list(pool.map(lambda part: part.dictionary_encode(), (column[:middle], column[middle:])))
+    both = pa.concat_arrays([half.dictionary for half in halves]).dictionary_encode()
+    places, first = _array(both.indices), len(halves[0].dictionary)
+    own = (places[:first], places[first:])
+    indices = [place[_array(half.indices)] for place, half in zip(own, halves, strict=True)]
+    return both.dictionary, np.concatenate(indices)
 
 
 def _as_names(column: Any, name: str, as_text: bool) -> Any:
