@@ -99,7 +99,7 @@ def _least(code: str) -> list[float]:
 
 
 def _both(what: str, ours: list[float], theirs: list[float], most: float) -> list[Line]:
-    """Processor time against its limit, and beside it the wall's: polars uses all processors, we hardly do."""
+    """Processor time against its limit, and beside it the time on the wall, without one."""
     wall = at_most(f"{what}: wall", ours[1], theirs[1], most)
     return [
         at_most(f"{what}: processor time", ours[0], theirs[0], most),
