@@ -97,18 +97,17 @@ def _check_digests(counted: Tally, known: Mapping[str, Model]) -> None:
 
 def _several(counted: Tally) -> tuple[int, int]:
     """How many users report more than once within a group, and how many users there are in all groups."""
-    who = np.stack([counted.group, counted.user])
-    _, position = np.unique(who, axis=1, return_inverse=True)
-    reports = np.bincount(position.ravel(), counted.rows)
+    first = np.ones(len(counted.rows), dtype=bool)  # of the cells of a user: a tally has them in a row
+    first[1:] = (np.diff(counted.group) != 0) | (np.diff(counted.user) != 0)
+    reports = np.add.reduceat(counted.rows, np.flatnonzero(first))
     return int(np.count_nonzero(reports > 1)), len(reports)
 
 
 def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
     cells = counted.cells(counted.groups.index(name))
     index = {str(one) if as_text else one: i for i, one in enumerate(model.categories)}
-    met, where = np.unique(counted.item[cells], return_inverse=True)
-    names = (str(counted.items[i]) if as_text else counted.items[i] for i in met)
-    place = np.array([index.get(name, -1) for name in names], dtype=np.intp)[where]
+    names = (str(name) if as_text else name for name in counted.items)
+    place = np.array([index.get(name, -1) for name in names], dtype=np.intp)[counted.item[cells]]
     rows = counted.amount[cells]
     strange = rows[place < 0].sum()
     if strange:
