@@ -442,3 +442,18 @@ except sv.TableError as problem:
     assert done.stdout.startswith("t.csv cannot be read as csv: its reader broke down, SIG"), done
     assert done.stdout.endswith(": a damaged file, or too little memory\n")
     assert "memory allocation" not in done.stderr
+
+
+def test_a_reader_is_kept_although_the_asking_process_is_large(tmp_path: Path) -> None:
+    """What counts is the reader's own memory, not what its parent held when it started it."""
+    (tmp_path / "t.csv").write_text("item\na\n")
+    code = """
+import sys, time, numpy as np, sottovoce as sv
+from sottovoce.tables import reading
+held = np.ones(100_000_000)
+sv.count_table(sys.argv[1], item="item")
+time.sleep(0.5)
+print([reader.running() for reader in reading._idle])
+"""
+    done = python(code, tmp_path / "t.csv")
+    assert done.stdout.split() == ["[True]"], done.stderr
