@@ -7,6 +7,7 @@ form, so this is the one place where missing names, odd types and bad amounts ar
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -95,7 +96,9 @@ def _order(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, l
 def _array(column: Any) -> Any:
     """A column of numbers without nulls as an array."""
     # Not arrow's to_numpy: it imports pandas, for a second, and swallows a Ctrl-C that comes meanwhile.
-    return np.from_dlpack(column.combine_chunks() if hasattr(column, "combine_chunks") else column)
+    with warnings.catch_warnings():  # numpy before 2.3 asks in a way that arrow warns of, and gets the same
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return np.from_dlpack(column.combine_chunks() if hasattr(column, "combine_chunks") else column)
 
 
 def _amounts(cells: Any, key: str, what: str, rows: IntArray) -> Any:
