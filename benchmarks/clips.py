@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -12,7 +10,7 @@ from scipy import sparse
 import sottovoce as sv
 from sottovoce.release import randomness
 
-from .measure import Line, duration, seconds
+from .measure import Line, duration, per_call, seconds
 
 USERS = 1_000_000
 LOOPED = 2_000
@@ -75,17 +73,6 @@ def rate(what: str, ours: float, theirs: float, least: float | None) -> Line:
     mine, other = (f"{USERS / each / 1e6:.2f} M/s" for each in (ours, theirs))
     required = "" if least is None else f"≥ {least:g}×"
     return Line(what, mine, other, f"{ratio:.2f}×", required, least is None or ratio >= least)
-
-
-def per_call(call: Callable[[], object], times: int) -> float:
-    """Seconds of one call, the best of five averages."""
-    best = float("inf")
-    for _ in range(5):
-        begin = time.perf_counter()
-        for _ in range(times):
-            call()
-        best = min(best, (time.perf_counter() - begin) / times)
-    return best
 
 
 def alone() -> list[Line]:

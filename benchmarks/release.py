@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from scipy import sparse
 import sottovoce as sv
 
 from . import clips
-from .measure import Line, at_most, fresh, seconds
+from .measure import Line, at_most, fresh, per_call, seconds
 
 USERS, N, EPSILON = 1_000_000, 100, 2.0
 
@@ -149,17 +147,6 @@ def peer_seconds(packages: list[str], code: str) -> float | None:
             text = detail if isinstance(detail, str) else detail.decode("utf-8", "replace")
             print("   ", text.strip().splitlines()[-1:] or problem)
             return None
-
-
-def per_call(call: Callable[[], object], times: int = 2000) -> float:
-    """Seconds of one call, the best of five averages."""
-    best = float("inf")
-    for _ in range(5):
-        begin = time.perf_counter()
-        for _ in range(times):
-            call()
-        best = min(best, (time.perf_counter() - begin) / times)
-    return best
 
 
 def single() -> list[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,22 @@ def test_somebody_elses_sampler_checks_for_itself() -> None:
     own = Own("own", PRIOR, 1.0, PRIOR.probabilities / 2)
     (row,) = sv.compare(rows, own)
     assert row.mean == 0.25
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+@pytest.mark.parametrize("column", [-1, 4, 1 << 20])
+@pytest.mark.parametrize("name", ["kernel_clip", "minimax_kernel", "randomized_response"])
+def test_a_damaged_matrix_is_refused_before_anybody_is_charged(
+    tmp_path: Path, name: str, column: int, kind: type
+) -> None:
+    prior = sv.Prior(list("abcd"), [0.4, 0.3, 0.2, 0.1])
+    mechanism = sv.certify(sv.SAMPLERS[name](prior, 1.0))
+    users = sparse.csr_array((np.array([1], dtype=kind), np.array([0]), np.array([0, 1])), shape=(1, 4))
+    users.indices[0] = column
+    with pytest.raises(sv.UserDataError, match="damaged"):
+        mechanism.release_many(users)
+    book = sv.Ledger.create(tmp_path / "book.db", budget=4)
+    with pytest.raises(sv.UserDataError, match="damaged"):
+        book.release_batch(mechanism, ["ann"], users)
+    assert book.total("ann") == 0
+    book.close()

@@ -180,7 +180,7 @@ def shared_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_arra
     rows: sparse.csr_array[Any] = sparse.csr_array(
         (given.data, given.indices, given.indptr), shape=given.shape
     )
-    return rows if rows.has_canonical_format else None
+    return rows if _inside(rows) and rows.has_canonical_format else None
 
 
 def _normalised(rows: sparse.csr_array[np.float64]) -> sparse.csr_array[np.float64] | None:
@@ -209,7 +209,14 @@ def _are_small_counts(rows: sparse.csr_array[Any]) -> bool:
     return bool(positive and int(data.max()) * int(lengths.max()) < LARGEST_COUNT)
 
 
+def _inside(rows: sparse.csr_array[Any]) -> bool:
+    """Whether every column is one of the matrix: scipy believes what it is given."""
+    return not len(rows.indices) or bool(rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1])
+
+
 def _same_categories(rows: sparse.csr_array[Any], categories: int) -> None:
+    if not _inside(rows):
+        raise UserDataError("p names columns that it does not have: it is damaged")
     if rows.shape[0] == 0:
         raise UserDataError("p must hold at least one user, it has no rows")
     if rows.shape[1] != categories:
