@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import metadata
@@ -254,3 +255,21 @@ def test_another_version_than_the_lock_is_reported(name: str, found: str | None,
     faults = supply_faults(FILES, lambda asked: found if asked == name else installed_here(asked))
     assert len(faults) == bool(fault)
     assert not fault or faults[0].startswith(fault)
+
+
+def strangers(files: Mapping[str, int]) -> list[str]:
+    """Files that do not belong here: data of another kind than text and pictures, or above 400,000 bytes."""
+    texts = "py md txt json toml yml yaml css js mjs cjs ts cff csv html typed v ml sh"
+    kinds = {"", ".png", ".svg", *(f".{kind}" for kind in texts.split())}
+    return [name for name, size in files.items() if Path(name).suffix not in kinds or size > 400_000]
+
+
+def test_the_tree_holds_no_data_of_others() -> None:
+    """Private and borrowed data stay outside; a pickle of them was committed once."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
+    assert not strangers({name: (ROOT / name).stat().st_size for name in names})
+    assert strangers({"ml.pkl": 10, "docs/a.md": 10, "docs/large.md": 400_001}) == ["ml.pkl", "docs/large.md"]
