@@ -38,7 +38,8 @@ if TYPE_CHECKING:
         UserDataError,
     )
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
-    from .planning.comparison import Comparison, ComparisonRow, compare
+    from .planning.comparing import compare
+    from .planning.comparison import Comparison, ComparisonRow
     from .planning.fitted import fitted
     from .planning.limit import Limit, limit
     from .planning.public_users import PublicUsers
@@ -161,7 +162,8 @@ _ROOMS = {
         "ParameterError PriorError RandomnessError SottovoceError TableError UserDataError"
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
-    "planning.comparison": "Comparison ComparisonRow compare",
+    "planning.comparing": "compare",
+    "planning.comparison": "Comparison ComparisonRow",
     "planning.fitted": "fitted",
     "planning.limit": "Limit limit",
     "planning.public_users": "PublicUsers",

@@ -17,7 +17,8 @@ from ._atomic import write_whole
 from ._validate import FloatArray
 from .collecting.estimation import Estimate, estimate
 from .divergences import TV
-from .planning.comparison import Comparison, compare
+from .planning.comparing import compare
+from .planning.comparison import Comparison
 from .prior import Category, Prior
 from .release.certify import certify
 from .release.mechanism import Mechanism

@@ -12,7 +12,8 @@ from rich.progress import Progress
 from .. import _validate
 from ..divergences import FDivergence
 from ..errors import ParameterError
-from ..planning.comparison import Comparison, compare
+from ..planning.comparing import compare
+from ..planning.comparison import Comparison
 from ..prior import FROM_USERS
 from ..samplers import catalogue
 from ..samplers.base import Sampler

@@ -1,31 +1,30 @@
-"""Many samplers × many users × many divergences, as one tidy table.
-
-A comparison looks at the users' true data. Its numbers are for choosing a sampler on data you may
-look at; they are not themselves private and must not be published about private users.
-"""
+"""A comparison: one row per group, ε, sampler and divergence, and the questions one asks of such a table."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
-
-import numpy as np
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from .. import _validate
-from .._validate import FloatArray
-from ..divergences import TV, FDivergence, checked
-from ..errors import ParameterError
-from ..prior import FROM_USERS, Prior
-from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
-from ..users import Users, UsersLike, rows_for
-from .prior_check import add_up, doubt, moments
+from ..prior import FROM_USERS
+
+STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
+BEST_POSSIBLE = "best possible"
+"""The sampler's name in a row of the limit: what no ε-private sampler that keeps the prior can beat."""
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """How one sampler serves one group of users in one divergence."""
+    """How one sampler serves one group of users in one divergence.
+
+    `worst_case` is None in the row of the limit, which knows these users only. `above_limit` is how far
+    mean + tail·maximum is above the proven lower bound of the limit, where the limit was asked for; it can
+    be negative for a sampler that does not keep the prior.
+    """
 
     group: str
     epsilon: float
@@ -37,19 +36,25 @@ class ComparisonRow:
     p90: float
     p99: float
     maximum: float
-    worst_case: float
+    worst_case: float | None
     keeps_prior: bool
     prior_from_users: bool = False  # then the prior is not public: see `prior.FROM_USERS`
+    above_limit: float | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A tidy table: one row per group × epsilon × sampler × divergence. Tables add up with ``+``."""
+    """A tidy table: one row per group × epsilon × sampler × divergence. Tables add up with ``+``.
+
+    `rows` are in the order in which they were asked for. `all_groups` holds the same numbers over the users
+    of all groups together, if there are several. What is printed is sorted by the mean, with the best marked.
+    """
 
     rows: tuple[ComparisonRow, ...]
+    all_groups: tuple[ComparisonRow, ...] = ()
 
     def __add__(self, other: Comparison) -> Comparison:
-        return Comparison(self.rows + other.rows)
+        return Comparison(self.rows + other.rows, self.all_groups + other.all_groups)
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
@@ -57,22 +62,89 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def best(self, statistic: str = "mean", *, keeps_prior: bool = True) -> Comparison:
+        """The best sampler of every group, ε and divergence; by default among those that keep the prior.
+
+        A group in which no sampler keeps the prior is missing from the answer.
+        """
+        _validate.one_of(STATISTICS, statistic=statistic)
+        return Comparison(
+            tuple(_best(self.rows, statistic, keeps_prior).values()),
+            tuple(_best(self.all_groups, statistic, keeps_prior).values()),
+        )
+
+    def sorted(self, statistic: str = "mean") -> Comparison:
+        """The same rows: within each group, ε and divergence the smallest first, the limit before all."""
+        _validate.one_of(STATISTICS, statistic=statistic)
+        return Comparison(_sorted(self.rows, statistic), _sorted(self.all_groups, statistic))
+
+    def marks(self, statistic: str = "mean") -> dict[ComparisonRow, str]:
+        """`best` for the best row that keeps the prior, `best without q` where another one is better.
+
+        Where only one sampler was compared, nothing is marked.
+        """
+        _validate.one_of(STATISTICS, statistic=statistic)
+        found: dict[ComparisonRow, str] = {}
+        for rows in (self.rows, self.all_groups):
+            entered = Counter(_key(row) for row in rows if row.sampler != BEST_POSSIBLE)
+            rivals = [row for row in rows if entered[_key(row)] > 1]
+            keeping = _best(rivals, statistic, True)
+            for key, row in _best(rivals, statistic, False).items():
+                if key not in keeping or _value(row, statistic) < _value(keeping[key], statistic):
+                    found[row] = "best without q"
+            found |= dict.fromkeys(keeping.values(), "best")
+        return found
+
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict per row."""
-        return [asdict(row) for row in self.rows]
+        """One plain dict per row; those of `all_groups` last."""
+        return [asdict(row) for row in self.rows + self.all_groups]
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame (needs polars)."""
         import polars
 
-        return polars.DataFrame(self.to_dicts())
+        return polars.DataFrame(self.to_dicts(), infer_schema_length=None)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame (needs pandas)."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
 
     def __str__(self) -> str:
-        names = [field.name for field in fields(ComparisonRow) if field.name != "prior_from_users"]
-        table = [names, *([_cell(getattr(row, name)) for name in names] for row in self.rows)]
+        names, lines = self._shown()
+        table = [names, *lines]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
-        return "\n".join([*lines, *([FROM_USERS] if self.prior_from_users else [])])
+        text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+        return "\n".join([*text, *([FROM_USERS] if self.prior_from_users else [])])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same table, with a bar under the mean and the maximum."""
+        names, lines = self._shown()
+        ordered = self.sorted()
+        style = "text-align:right;padding:.15em .6em;white-space:nowrap"
+        head = "".join(f'<th style="{style}">{html.escape(name)}</th>' for name in names)
+        body = []
+        for row, line in zip(ordered.rows + ordered.all_groups, lines, strict=True):
+            bold = ";font-weight:bold" if line[-1] else ""
+            cells = [
+                f'<td style="{style}{bold}{_bar(getattr(row, name)) if name in ("mean", "maximum") else ""}">'
+                f"{html.escape(cell)}</td>"
+                for name, cell in zip(names, line, strict=True)
+            ]
+            body.append(f"<tr>{''.join(cells)}</tr>")
+        warning = f"<p><strong>{html.escape(FROM_USERS)}</strong></p>" if self.prior_from_users else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{warning}"
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """The columns that say something, and the cells, sorted and marked."""
+        ordered, marks = self.sorted(), self.marks()
+        rows = ordered.rows + ordered.all_groups
+        limited = any(row.above_limit is not None for row in rows)
+        names = ["group", "epsilon", "sampler", "divergence", "users", *STATISTICS, "keeps_prior"]
+        names += ["above_limit"] * limited
+        lines = [[*(_cell(getattr(row, name)) for name in names), marks.get(row, "")] for row in rows]
+        return [*names, "best"], lines
 
     @property
     def prior_from_users(self) -> bool:
@@ -80,152 +152,49 @@ class Comparison:
         return any(row.prior_from_users for row in self.rows)
 
 
-def compare(
-    users: UsersLike | Users | Mapping[str, UsersLike | Users],
-    samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
-    divergences: FDivergence | Sequence[FDivergence] = TV,
-    *,
-    group: str = "all",
-    progress: Callable[[], object] | None = None,
-) -> Comparison:
-    """How far each sampler's release is from each user, summarised over the users.
-
-    `users` come from `read_users`, or are a vector, an (m, n) array or scipy.sparse in the samplers' order.
-    Users in groups (a dict) need the samplers of each group (a dict too). Memory is bounded by the non-zeros
-    of the users plus one block. `progress` is called after every sampler.
-
-    >>> import sottovoce as sv
-    >>> prior = sv.Prior(["A", "B"], [0.3, 0.7])
-    >>> table = sv.compare([[0.3, 0.7], [0.5, 0.5]], sv.kernel_clip(prior, 1.0), [sv.TV, sv.KL])
-    >>> [(row.divergence, row.users, row.keeps_prior) for row in table]
-    [('tv', 2, True), ('kl', 2, True)]
-    """
-    if isinstance(users, Mapping) or isinstance(samplers, Mapping):
-        return _compare_groups(users, samplers, divergences, progress)
-    chosen = _listed(samplers)
-    measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
-    if not all(isinstance(one, Sampler) for one in chosen):
-        raise ParameterError("samplers must be samplers, such as sottovoce.kernel_clip(prior, epsilon)")
-    if not chosen or not measures:
-        raise ParameterError("samplers and divergences must not be empty")
-    rows = []
-    once = _Once(users)
-    for sampler in chosen:
-        gave = once.gave(sampler.prior)
-        for measure in measures:
-            values = once.divergence(sampler, measure)
-            rows.append(make_row(group, sampler, measure, len(values), summarise(values), gave))
-        if progress is not None:
-            progress()
-    return Comparison(tuple(rows))
+def _key(row: ComparisonRow) -> tuple[str, float, str]:
+    return row.group, row.epsilon, row.divergence
 
 
-class _Once:
-    """What a comparison does once for all samplers: checking the users, and holding them against a prior."""
-
-    def __init__(self, users: UsersLike | Users) -> None:
-        self._users = users
-        self._checked: dict[int, Any] = {}
-        self._priors: dict[int, tuple[Prior, bool]] = {}  # with the prior, so that its id is not used again
-
-    def gave(self, prior: Prior) -> bool:
-        """Whether the prior came from the users; refused if they were read against other categories."""
-        if id(prior) not in self._priors:
-            rows_for(self._users, prior)
-            gave = isinstance(self._users, Users) and gave_prior(prior, [self._users])
-            self._priors[id(prior)] = prior, gave
-        return self._priors[id(prior)][1]
-
-    def divergence(self, sampler: Sampler, measure: FDivergence) -> FloatArray:
-        """One number per user."""
-        given = self._users.p if isinstance(self._users, Users) else self._users
-        if type(sampler) not in (ClipSampler, KernelSampler):  # somebody else's sampler checks for itself
-            return np.atleast_1d(sampler.divergence(given, measure))
-        n = len(sampler.prior)
-        if n not in self._checked:
-            self._checked[n] = _validate.users(given, n)
-        own: Any = sampler
-        values: FloatArray = own.divergence_of(self._checked[n], measure)
-        return values
+def _value(row: ComparisonRow, statistic: str) -> float:
+    value = getattr(row, statistic)
+    return math.inf if value is None else float(value)
 
 
-def _compare_groups(
-    users: UsersLike | Users | Mapping[str, UsersLike | Users],
-    samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
-    divergences: FDivergence | Sequence[FDivergence],
-    progress: Callable[[], object] | None,
-) -> Comparison:
-    if not isinstance(users, Mapping) or not isinstance(samplers, Mapping):
-        raise ParameterError("users in groups need samplers in groups, one dict each")
-    missing = len(set(users) - set(samplers))
-    if missing or not users:
-        raise ParameterError(f"{missing} of {len(users)} groups of users have no samplers")
-    parts = [
-        compare(one, samplers[name], divergences, group=name, progress=progress)
-        for name, one in users.items()
-    ]
-    rows = tuple(row for part in parts for row in part)
-    priors = {one.prior.digest: one.prior for name in users for one in _listed(samplers[name])}
-    read = [one for one in users.values() if isinstance(one, Users)]
-    if len(priors) == 1 and len(read) == len(users):
-        (prior,) = priors.values()  # one prior for all groups: it may be the average of all of them together
-        if gave_prior(prior, read):
-            rows = tuple(replace(row, prior_from_users=True) for row in rows)
-    return Comparison(rows)
+def _best(
+    rows: Iterable[ComparisonRow], statistic: str, keeps_prior: bool
+) -> dict[tuple[str, float, str], ComparisonRow]:
+    found: dict[tuple[str, float, str], ComparisonRow] = {}
+    for row in rows:
+        if row.sampler == BEST_POSSIBLE or (keeps_prior and not row.keeps_prior):
+            continue
+        held = found.get(_key(row))
+        if held is None or _value(row, statistic) < _value(held, statistic):
+            found[_key(row)] = row
+    return found
 
 
-def _listed(samplers: Sampler | Iterable[Sampler]) -> list[Sampler]:
-    return [samplers] if isinstance(samplers, Sampler) else list(samplers)
-
-
-def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
-    """Whether these users together are where the prior came from, as far as it can be told."""
-    if len(users[0].categories) != len(prior) or not sum(map(len, users)):
-        return False
-    found = doubt(prior.probabilities, add_up([moments(one) for one in users]))
-    return found is not None and found.certain
-
-
-def make_row(
-    group: str,
-    sampler: Sampler,
-    measure: FDivergence,
-    users: int,
-    summary: Mapping[str, float],
-    gave_prior: bool,
-) -> ComparisonRow:
-    """The row for one sampler from the summary of one number per user."""
-    return ComparisonRow(
-        group=group,
-        epsilon=sampler.epsilon,
-        sampler=label(sampler),
-        divergence=measure.name,
-        users=users,
-        **summary,
-        worst_case=sampler.worst_case(measure),
-        keeps_prior=sampler.keeps_prior,
-        prior_from_users=gave_prior or sampler.prior.made_from_users,
+def _sorted(rows: Iterable[ComparisonRow], statistic: str) -> tuple[ComparisonRow, ...]:
+    """Groups, epsilons and divergences stay in the order in which they first appear."""
+    places: dict[tuple[str, float, str], list[ComparisonRow]] = {}
+    for row in rows:
+        places.setdefault(_key(row), []).append(row)
+    ordered = (
+        sorted(block, key=lambda row: (row.sampler != BEST_POSSIBLE, _value(row, statistic)))
+        for block in places.values()
     )
+    return tuple(row for block in ordered for row in block)
 
 
-def summarise(values: FloatArray) -> dict[str, float]:
-    """Mean, median, 90th and 99th percentile and maximum of one number per user.
-
-    Percentiles interpolate linearly, except that with infinite values among the users they are order
-    statistics (the next larger value): between a number and infinity there is nothing to interpolate.
-    """
-    method: Literal["linear", "higher"] = "linear" if np.all(np.isfinite(values)) else "higher"
-    median, p90, p99 = np.quantile(values, np.array([0.5, 0.9, 0.99]), method=method)
-    return {
-        "mean": float(values.mean()),
-        "median": float(median),
-        "p90": float(p90),
-        "p99": float(p99),
-        "maximum": float(values.max()),
-    }
+def _bar(value: float) -> str:
+    """A bar as wide as the value, between 0 and 1, behind the number; faint on light and on dark."""
+    width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 100
+    return f";background:linear-gradient(90deg,rgba(0,114,178,.3) {width:.1f}%,transparent {width:.1f}%)"
 
 
 def _cell(value: object) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

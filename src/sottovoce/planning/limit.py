@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +17,14 @@ from ..prior import Prior
 from ..samplers.catalogue import SAMPLERS
 from ..users import Users, UsersLike, rows_for
 from . import cutting_planes, smoothing
-from .comparison import summarise
 from .floor_problem import FloorProblem, required_slope
+from .summary import summarise
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-FEW = 150
-"""Categories up to which cutting planes are faster than the smooth descent."""
+FEW, MANY = 24, 150
+"""Categories up to which cutting planes are as fast as the smooth descent, and up to which they end."""
 NOTHING = 1e-6
 """An absolute gap that is always small enough: a divergence below it is no distance."""
 
@@ -126,8 +126,12 @@ def limit(
         if progress is not None:
             progress(furthest)
 
-    many = divergence == TV and len(owned) > FEW
-    found = (smoothing if many else cutting_planes).solve(problem, start, enough, report)
+    smooth = divergence == TV and len(owned) > FEW
+    found = (smoothing if smooth else cutting_planes).solve(problem, start, enough, report)
+    if smooth and len(owned) <= MANY and not enough(found.objective, found.lower_bound):  # a small gap was asked for
+        further = cutting_planes.solve(problem, found.floor, enough, report)
+        bound = max(found.lower_bound, further.lower_bound)
+        found = replace(further, lower_bound=bound, steps=found.steps + further.steps)
     values = problem.values(found.floor)[inverse]
     summary = summarise(values)
     objective = summary["mean"] + (weight * summary["maximum"] if weight > 0 else 0.0)

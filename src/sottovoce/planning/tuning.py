@@ -12,8 +12,8 @@ from ..errors import ParameterError
 from ..prior import Prior
 from ..samplers.base import ClipSampler
 from ..samplers.catalogue import blend
-from .comparison import summarise
 from .public_users import PublicUsers
+from .summary import summarise
 
 OBJECTIVES = ("mean", "median", "p90", "p99", "maximum")
 WEIGHTS = np.linspace(0.0, 1.0, 41)

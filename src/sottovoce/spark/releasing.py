@@ -10,8 +10,8 @@ import numpy as np
 
 from ..collecting.model import model_prior
 from ..errors import ParameterError, PriorError
-from ..planning.comparison import summarise
 from ..planning.prior_check import check_public, moments
+from ..planning.summary import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism
