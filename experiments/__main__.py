@@ -15,7 +15,7 @@ from pathlib import Path
 from sottovoce.demo import demo_comparison, demo_data
 from sottovoce.pictures.plots import demo_picture
 
-from . import avazu, avazu_like, movielens, recursion, synthetic
+from . import avazu, avazu_like, films, movielens, recursion, synthetic
 from .documents import ROOT, update, write_block
 
 ROWS = 1_000_000
@@ -66,6 +66,10 @@ def run_movielens(folder: Path | None, results: Path) -> list[Path]:
             write_block("docs/experiments.md", "movielens", movielens.summary(rows))
             write_block("docs/experiments.md", "maxima", movielens.maxima(rows))
         written += paths
+    for prior in films.PRIORS:
+        found = films.summary(folder, prior, films.measure(folder, prior))
+        print(f"\nFilms, prior {prior}\n{found}\n")
+        write_block("docs/experiments.md", f"films-{prior}", found)
     return written
 
 

@@ -17,6 +17,7 @@ SITUATIONS = {
     "large": ("2,000 sites, ε = 8; 20 records each", 2000, 8.0, 20, 20.0),
 }
 USERS = 2000
+MAKERS = {"fitted": sv.fitted, **sv.SAMPLERS}
 
 
 def measure() -> dict[str, sv.Comparison]:
@@ -32,7 +33,7 @@ def measure() -> dict[str, sv.Comparison]:
             concentration=closeness,
             rng=np.random.default_rng(seed),
         )
-        samplers = [make(prior, epsilon) for make in sv.SAMPLERS.values()]
+        samplers = [make(prior, epsilon) for make in MAKERS.values()]
         out[key] = sv.compare(users.p, samplers, sv.TV, group=key)
     return out
 
@@ -42,7 +43,7 @@ def table() -> str:
     measured = measure()
     head = ["sampler", *(f"{key}: mean / p99 / max" for key in measured), "keeps q"]
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * len(measured)}|:---:|"]
-    for i, name in enumerate(sv.SAMPLERS):
+    for i, name in enumerate(MAKERS):
         cells = []
         for comparison in measured.values():
             row = comparison.rows[i]

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import sottovoce as sv
-from experiments import avazu, avazu_like, movielens, synthetic
+from experiments import avazu, avazu_like, films, movielens, synthetic
 from experiments.results import versus_mollifier
 
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
@@ -249,3 +249,31 @@ def test_the_real_sample_runs_end_to_end(tmp_path: Path) -> None:
     assert all(0 <= row["mean_tv"] <= row["max_tv"] + 1e-12 for row in rows)  # equal ones are rounded
     found = {row["attribute"] for row in rows}
     assert len(written) == 1 + 2 + 2 * len(found) + 2 * len(found & set(avazu.PRINTED))
+
+
+def test_films_are_counted_by_hand(tmp_path: Path) -> None:
+    for name, text in {
+        "ml-1m/ratings.dat": "1::7::5\n1::8::5\n2::7::1\n2::9::1\n3::7::2\n4::8::2\n4::7::2\n",
+        "ml-1m/movies.dat": "7::Seven (1995)::Crime\n8::Eight (1988)::Drama\n9::Nine (2009)::Drama\n",
+        "ml-100k/u.item": "1|Seven (1995)|x\n2|Nine (2009)|x\n3|Elsewhere (1990)|x\n",
+        "ml-100k/u.data": "1\t1\t5\t0\n2\t1\t4\t0\n2\t2\t4\t0\n3\t3\t1\t0\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="latin-1")
+    prior, users = films.data(tmp_path, "half")  # users 1 and 3 are public, who do not know film 9
+    assert list(prior.categories) == [7, 8]
+    assert prior.probabilities.tolist() == [2 / 3, 1 / 3]
+    assert users.toarray().tolist() == [[1.0, 0.0], [0.5, 0.5]]
+    prior, users = films.data(tmp_path, "100k")
+    assert list(prior.categories) == [7, 9]
+    assert prior.probabilities.tolist() == [2 / 3, 1 / 3]
+    assert users.toarray().tolist() == [[1.0, 0.0], [0.5, 0.5], [1.0, 0.0], [1.0, 0.0]]
+
+
+@needs_movielens
+def test_with_films_fitted_is_best_in_the_mean_or_nearly() -> None:
+    found = films.measure(Path(PLACE), "half", limit=False)
+    best = {row.epsilon: row.mean for row in found.best()}
+    ours = {row.epsilon: row.mean for row in found if row.sampler == "fitted"}
+    assert len(best) == 3
+    assert all(ours[epsilon] <= 1.05 * best[epsilon] for epsilon in best)

@@ -35,9 +35,12 @@ if TYPE_CHECKING:
         RandomnessError,
         SottovoceError,
         TableError,
+        TargetError,
         UserDataError,
     )
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
+    from .planning.choice import Choice
+    from .planning.choosing import choose
     from .planning.comparing import compare
     from .planning.comparison import Comparison, ComparisonRow
     from .planning.fitted import fitted
@@ -87,6 +90,7 @@ __all__ = [
     "AuditReport",
     "BudgetError",
     "CertificateError",
+    "Choice",
     "ClipSampler",
     "Comparison",
     "ComparisonRow",
@@ -110,6 +114,7 @@ __all__ = [
     "SottovoceError",
     "TableError",
     "Tally",
+    "TargetError",
     "UserDataError",
     "Users",
     "Verdict",
@@ -118,6 +123,7 @@ __all__ = [
     "blend",
     "build_prior",
     "certify",
+    "choose",
     "compare",
     "count_table",
     "diagonal_bound",
@@ -159,9 +165,11 @@ _ROOMS = {
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
     "errors": (
         "BudgetError CertificateError EstimateError LedgerError MechanismFileError NotLinearError "
-        "ParameterError PriorError RandomnessError SottovoceError TableError UserDataError"
+        "ParameterError PriorError RandomnessError SottovoceError TableError TargetError UserDataError"
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
+    "planning.choice": "Choice",
+    "planning.choosing": "choose",
     "planning.comparing": "compare",
     "planning.comparison": "Comparison ComparisonRow",
     "planning.fitted": "fitted",

@@ -7,6 +7,7 @@ quote from it can be printed again.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from .collecting.estimation import Estimate, estimate
 from .divergences import TV
 from .planning.comparing import compare
 from .planning.comparison import Comparison
+from .planning.fitted import fitted
 from .prior import Category, Prior
 from .release.certify import certify
 from .release.mechanism import Mechanism
+from .samplers.base import Sampler
 from .samplers.catalogue import SAMPLERS
 
 SEED = 20250503
@@ -57,6 +60,9 @@ class DemoData:
         return sparse.csr_array(counts / counts.sum(axis=1, keepdims=True))
 
 
+COMPARED: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **SAMPLERS}
+
+
 def demo_data(seed: int = SEED) -> DemoData:
     """Invent the survey and 2,000 members over 18 genres in 3 groups.
 
@@ -86,7 +92,7 @@ def _histories(rng: np.random.Generator, taste: FloatArray, people: int) -> Floa
 def demo_comparison(data: DemoData, epsilons: tuple[float, ...] = EPSILONS) -> Comparison:
     """Every sampler on every group at every epsilon, in total variation."""
     parts = [
-        compare(data.users(group), [make(prior, epsilon) for make in SAMPLERS.values()], TV, group=group)
+        compare(data.users(group), [make(prior, epsilon) for make in COMPARED.values()], TV, group=group)
         for group, prior in data.priors.items()
         for epsilon in epsilons
     ]
@@ -110,7 +116,7 @@ def demo_release(data: DemoData, epsilon: float = 2.0, *, collecting: float = 4.
 
     The second release is for the collector's estimate, at its own ε.
     """
-    mechanisms = {group: certify(SAMPLERS["kernel_clip"](q, epsilon)) for group, q in data.priors.items()}
+    mechanisms = {group: certify(fitted(q, epsilon)) for group, q in data.priors.items()}
     begin = time.perf_counter()
     answers = {group: list(one.release_many(data.users(group))) for group, one in mechanisms.items()}
     seconds = time.perf_counter() - begin

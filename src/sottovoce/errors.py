@@ -4,6 +4,7 @@
     ├── ParameterError   an option is out of range: change the option
     ├── PriorError       the public data cannot serve as a prior: fix, smooth or merge it
     ├── UserDataError    a user's data are not a distribution: fix the data (values are never shown)
+    ├── TargetError      no sampler meets the target: ask for less, or allow a larger epsilon
     ├── EstimateError    the reports cannot give what is asked: more reports, or another mechanism
     ├── NotLinearError   the operation needs a kernel and this sampler has none: pick another sampler
     ├── TableError       a file or table cannot be read as asked: fix the file or the column names
@@ -38,6 +39,10 @@ class UserDataError(SottovoceError):
 
 class NotLinearError(SottovoceError):
     """The operation needs a linear sampler."""
+
+
+class TargetError(SottovoceError):
+    """No sampler meets what is asked of it; the message says the best that can be had."""
 
 
 class EstimateError(SottovoceError):

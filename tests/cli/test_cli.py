@@ -63,7 +63,7 @@ def test_compare_from_files_equals_the_library(demo: Path) -> None:
     assert done.returncode == 0, done.stderr
     rows = {(r["group"], r["epsilon"], r["sampler"]): r for r in json.loads(done.stdout)["rows"]}
     library = demo_comparison(demo_data(), (2.0, 6.0))
-    assert len(rows) == len(library) == 3 * 2 * len(sv.SAMPLERS)
+    assert len(rows) == len(library) == 3 * 2 * (len(sv.SAMPLERS) + 1)
     for row in library:
         theirs = rows[row.group, row.epsilon, row.sampler]
         assert theirs["users"] == row.users
@@ -158,7 +158,7 @@ def test_help_names_every_command() -> None:
         (["-e", "0"], "epsilon must be greater than 0, got 0.0"),
         (["-e", "-1"], "epsilon must be greater than 0, got -1.0"),
         (["-e", "nan"], "epsilon must be finite, got nan"),
-        (["-e", "2", "-s", "magic"], "sampler must be one of minimax-kernel"),
+        (["-e", "2", "-s", "magic"], "sampler must be one of fitted"),
         (["-e", "2", "-s", "blend:weight"], "sampler options look like blend:name=number"),
         (["-e", "2", "-s", "blend:wait=1"], "sampler blend takes weight, got 'wait'"),
         (["-e", "2", "-s", "kernel-clip:weight=1"], "sampler kernel-clip takes no option"),
@@ -221,7 +221,7 @@ def test_prior_command_writes_what_compare_and_design_read(demo: Path, tmp_path:
         done = run("compare", source, demo / "members.csv", "-e", 2, *by, "-o", table)
         assert done.returncode == 0, done.stderr
     one, other = pl.read_csv(tmp_path / "prior.csv"), pl.read_csv(tmp_path / "survey.csv")
-    assert one.height == 3 * len(sv.SAMPLERS)
+    assert one.height == 3 * (len(sv.SAMPLERS) + 1)
     assert one.sort("group", "sampler").equals(other.sort("group", "sampler"))
 
 

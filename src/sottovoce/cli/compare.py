@@ -13,9 +13,8 @@ from .. import _validate
 from ..divergences import FDivergence
 from ..errors import ParameterError
 from ..planning.comparing import compare
-from ..planning.comparison import Comparison
+from ..planning.comparison import STATISTICS, Comparison
 from ..prior import FROM_USERS
-from ..samplers import catalogue
 from ..samplers.base import Sampler
 from ..tables import files
 from ..tables.inputs import private_columns, read_priors, read_user_groups
@@ -39,7 +38,7 @@ from .app import (
     Wide,
     app,
 )
-from .parsing import parse_divergence, parse_sampler
+from .parsing import SAMPLERS, parse_divergence, parse_sampler
 from .terminal import (
     NOT_PRIVATE,
     errors,
@@ -74,7 +73,7 @@ def compare_command(
     epsilon: Epsilons,
     sampler: Annotated[
         list[str] | None,
-        typer.Option("--sampler", "-s", help="Such as kernel-clip or blend:weight=0.3; default all of them."),
+        typer.Option("--sampler", "-s", help="Such as fitted or blend:weight=0.3; default all of them."),
     ] = None,
     divergence: Annotated[
         list[str] | None,
@@ -94,6 +93,16 @@ def compare_command(
     empty: Annotated[str, typer.Option(help="Users with no usable record: error, or skip them.")] = "error",
     unknown_groups: UnknownGroups = "error",
     minimum_rows: MinimumRows = 0,
+    limit: Annotated[
+        bool,
+        typer.Option("--limit", help="Add the best that any private sampler could do, and how far each is."),
+    ] = False,
+    sort: Annotated[
+        str, typer.Option(help="What matters: mean, median, p90, p99, maximum or worst-case.")
+    ] = "mean",
+    best: Annotated[
+        bool, typer.Option("--best", help="Show only the best sampler of each group and epsilon.")
+    ] = False,
     output: RowsOutput = None,
     engine: Annotated[
         str,
@@ -110,15 +119,20 @@ def compare_command(
     \b
     Examples:
       sottovoce compare survey.csv members.csv -e 1 -e 4
+      sottovoce compare survey.csv members.csv -e 2 --limit --sort maximum
+      sottovoce compare survey.csv members.csv -e 1 -e 2 -e 4 --by group --best
       sottovoce compare survey.csv members.csv -e 2 --by group \\
           -s kernel-clip -s blend:weight=0.3 -o table.csv
       sottovoce compare survey.csv members.csv -e 2 -d tv -d kl --json
     """
-    makers = [parse_sampler(text) for text in sampler or list(catalogue.SAMPLERS)]
+    makers = [parse_sampler(text) for text in sampler or list(SAMPLERS)]
     measures = [parse_divergence(text) for text in divergence or ["tv"]]
     if output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
     _validate.one_of(("local", "spark"), engine=engine)
+    statistic = _validate.one_of(STATISTICS, sort=sort.replace("-", "_"))
+    if limit and engine == "spark":
+        raise ParameterError("--limit needs the users in one process: leave out --engine spark")
     if master is not None and engine != "spark":
         raise ParameterError("--master is for --engine spark")
     with working(f"reading {prior_file.name}"):
@@ -145,17 +159,20 @@ def compare_command(
             groups, private = read_user_groups(users_file, public.priors, **columns, options=reading)
         quiet = as_json or not errors.is_terminal
         with Progress(console=errors, transient=True, disable=quiet) as progress:
-            task = progress.add_task("comparing", total=sum(len(samplers[group]) for group in groups))
-            table = compare(groups, samplers, measures, progress=lambda: progress.advance(task))
+            steps = sum(len(samplers[group]) for group in groups) + limit * len(epsilon) * len(groups)
+            task = progress.add_task("comparing", total=steps)
+            table = compare(groups, samplers, measures, limit=limit, progress=lambda: progress.advance(task))
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {private}.")
     if output is not None:
         files.write_rows(table.to_dicts(), output, replace=force)
         print_note(f"written to {output}")
     if as_json:
         note = f"{NOT_PRIVATE} {FROM_USERS}" if table.prior_from_users else NOT_PRIVATE
-        print_json({"rows": table.to_dicts(), "note": note})
+        shown = table.best(statistic) if best else table.sorted(statistic)
+        together = [asdict(row) for row in shown.all_groups]
+        print_json({"rows": shown.to_dicts(), "all_groups": together, "note": note})
     else:
-        print_comparison(table)
+        print_comparison(table, statistic, best=best)
         print_note(NOT_PRIVATE)
 
 

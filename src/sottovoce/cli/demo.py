@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..demo import GENRES, GROUPS, DemoRelease, demo_comparison, demo_data, demo_release, write_tables
 from ..planning.cards import card
-from ..samplers import catalogue
+from ..planning.fitted import fitted
 from .app import (
     app,
 )
@@ -49,7 +49,7 @@ def demo(
     picture = plots.demo_picture(data, table, output / "comparison.png")
     released = demo_release(data)
     estimated = plots.demo_estimate(released, output / "estimate.png")
-    facts = card(catalogue.kernel_clip(data.priors[released.group], 2.0), group=released.group)
+    facts = card(fitted(data.priors[released.group], 2.0), group=released.group)
     drawn = [(picture, "one member's box, and every sampler against epsilon"), (estimated, "the estimate")]
     page = demo_report(data, table, facts, released, drawn, output / "report.html")
     members = sum(map(len, data.members.values()))

@@ -36,8 +36,11 @@ def design(
     prior_file: PriorFile,
     epsilon: Epsilons,
     sampler: Annotated[
-        str, typer.Option("--sampler", "-s", help="Such as kernel-clip or blend:weight=0.3.")
-    ] = "kernel-clip",
+        str,
+        typer.Option(
+            "--sampler", "-s", help="Such as fitted, auto (chosen for you), kernel-clip, blend:weight=0.3."
+        ),
+    ] = "fitted",
     item: Item = "item",
     count: Count = None,
     by: By = None,
@@ -71,9 +74,12 @@ def design(
     with working(f"reading {prior_file.name}"):
         counting = PriorOptions(smoothing=smoothing)
         public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
-    samplers = {
-        (group, one): make(prior, one, **options) for group, prior in public.priors.items() for one in epsilon
-    }
+    with working("choosing the floor"):
+        samplers = {
+            (group, one): make(prior, one, **options)
+            for group, prior in public.priors.items()
+            for one in epsilon
+        }
     if output is not None:
         if any(prior.made_from_users for prior in public.priors.values()) and not accept_prior_from_users:
             raise PriorError(

@@ -1,4 +1,4 @@
-"""Samplers and divergences as one types them: kernel-clip, blend:weight=0.3,trimmed=1, alpha:order=2."""
+"""Samplers and divergences as one types them: fitted, blend:weight=0.3,trimmed=1, alpha:order=2."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any, cast
 from .. import divergences
 from ..divergences import DIVERGENCES, FDivergence
 from ..errors import ParameterError
+from ..planning.choosing import choose
+from ..planning.fitted import fitted
+from ..prior import Prior
 from ..samplers import catalogue
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.trimming import MARK, trimmed
@@ -34,14 +37,29 @@ def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float
     return name, options
 
 
+def auto(prior: Prior, epsilon: float) -> Sampler:
+    """What `sottovoce choose` recommends for this prior and ε, on users invented from the prior."""
+    return choose(prior, epsilon, limit=False).sampler
+
+
+def fitted_by_prior(prior: Prior, epsilon: float, *, tail: float | None = None) -> Sampler:
+    """`fitted` with nothing but the prior: users would have to be declared public."""
+    return fitted(prior, epsilon, tail=tail)
+
+
+SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted_by_prior, **catalogue.SAMPLERS}
+"""Every sampler that a command can be asked for by name, apart from auto."""
+
+
 def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, float]]:
     """kernel-clip, blend:weight=0.3 → its constructor and options."""
-    name, options = _parse(text, "sampler", list(catalogue.SAMPLERS))
-    make = catalogue.SAMPLERS[name]
+    known = {**SAMPLERS, "auto": auto}
+    name, options = _parse(text, "sampler", list(known))
+    make = known[name]
     if options.get(MARK) == 1:  # of any clip sampler
         options.pop(MARK)
         make = _trimmed(make)
-    own = signature(catalogue.SAMPLERS[name]).parameters.values()
+    own = signature(known[name]).parameters.values()
     allowed = [one.name for one in own if one.kind is one.KEYWORD_ONLY]
     for key in options:
         if key not in allowed:

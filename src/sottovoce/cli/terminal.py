@@ -15,7 +15,7 @@ from rich.table import Table
 from .._atomic import inf_to_null
 from ..demo import averages
 from ..planning.cards import Card
-from ..planning.comparison import Comparison
+from ..planning.comparison import STATISTICS, Comparison
 from ..prior import FROM_USERS
 
 console = Console()
@@ -82,30 +82,46 @@ def print_card(card: Card) -> None:
     console.print()
 
 
-def print_comparison(table: Comparison) -> None:
-    """One line per row; on a narrow terminal fewer statistics, so that no number is cut."""
+def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool = False) -> None:
+    """One line per row, sorted and marked; on a narrow terminal fewer statistics: no number is cut."""
     wide = console.width >= 110
-    columns = (
-        ("mean", "median", "p90", "p99", "maximum", "worst_case") if wide else ("mean", "p99", "maximum")
-    )
+    marks = table.marks(statistic)
+    ordered = (table.best(statistic) if best else table).sorted(statistic)
+    rows = ordered.rows + ordered.all_groups
+    columns = STATISTICS if wide else tuple(dict.fromkeys(("mean", statistic, "maximum")))
     grouped = any(row.group != "all" for row in table)
+    limited = any(row.above_limit is not None for row in rows)
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    for column in [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns, "keeps q"]:
-        side = column in ("group", "sampler", "f")
+    head = [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns]
+    head += [*(["above limit"] if limited else []), "keeps q", *(["best"] if marks else [])]
+    for column in head:
+        side = column in ("group", "sampler", "f", "best")
         shown.add_column(column.replace("_", " "), justify="left" if side else "right", no_wrap=not side)
-    for row in table:
+    block: tuple[object, ...] = ()
+    for row in rows:
+        if marks and not best and block not in ((), (row.group, row.epsilon, row.divergence)):
+            shown.add_row()
+        block = row.group, row.epsilon, row.divergence
         shown.add_row(
             *([shown_text(row.group)] if grouped else []),
             f"{row.epsilon:g}",
             shown_text(row.sampler),
             shown_text(row.divergence),
             f"{row.users:,}",
-            *(number(getattr(row, column)) for column in columns),
+            *(_number_or_dash(getattr(row, column)) for column in columns),
+            *([_number_or_dash(row.above_limit)] if limited else []),
             "yes" if row.keeps_prior else "no",
+            *([marks.get(row, "")] if marks else []),
+            style="bold" if marks.get(row) == "best" and not best else None,
         )
     console.print(shown)
     if table.prior_from_users:
         print_note(FROM_USERS)
+    if limited:
+        print_note(
+            "best possible: no private sampler that keeps the prior has a smaller mean + 0.3·maximum on "
+            "these users; above limit: how much larger that sum is."
+        )
     if not wide:
         print_note("More columns in a wider window, or with --json.")
 
@@ -121,6 +137,10 @@ def print_averages(table: Comparison) -> None:
     for name, cells, keeps in averages(table):
         shown.add_row(name, *cells, "yes" if keeps else "no")
     console.print(shown)
+
+
+def _number_or_dash(value: float | None) -> str:
+    return "-" if value is None else number(value)
 
 
 def number(value: float) -> str:

@@ -11,18 +11,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ..collecting.estimation import Estimate
-from ..demo import DemoData, DemoRelease
+from ..demo import COMPARED, DemoData, DemoRelease
 from ..divergences import TV, FDivergence
 from ..errors import ParameterError
-from ..planning.comparison import Comparison
+from ..planning.comparison import BEST_POSSIBLE, STATISTICS, Comparison
 from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
 
 # Okabe and Ito's palette; marker and dash differ too, so colour is never the only sign.
 STYLES: dict[str, dict[str, Any]] = {
@@ -38,12 +36,13 @@ STYLES: dict[str, dict[str, Any]] = {
     "global_minimax": {"color": "#555555", "marker": ">", "linestyle": ":"},
     "randomized_response": {"color": "#000000", "marker": "x", "linestyle": "--"},
     "rr_with_prior": {"color": "#999999", "marker": "+", "linestyle": ":"},
+    BEST_POSSIBLE: {"color": "#000000", "marker": "", "linestyle": "-"},  # a line that nobody goes below
 }
 
 
 def style(sampler: str) -> dict[str, Any]:
     """How a sampler is drawn, whatever its options."""
-    name = sampler.split("(")[0]
+    name = sampler.split("(")[0].split(",")[0]
     if name in STYLES:
         return STYLES[name]
     place = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
@@ -53,6 +52,11 @@ def style(sampler: str) -> dict[str, Any]:
 def _plain(name: object) -> str:
     """A name as text: a dollar sign would begin a formula."""
     return str(name).replace("$", r"\$")
+
+
+def _line(sampler: str) -> str:
+    """The name of a line; the limit says what it minimises."""
+    return f"{BEST_POSSIBLE}, mean + 0.3·maximum" if sampler == BEST_POSSIBLE else sampler
 
 
 def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> Axes:
@@ -95,7 +99,7 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> A
 def plot_comparison(
     comparison: Comparison, axes: Axes | None = None, *, statistic: str = "mean", divergence: str = "tv"
 ) -> Axes:
-    """One statistic of every sampler against epsilon, averaged over groups."""
+    """One statistic of every sampler against epsilon, averaged over groups; the limit as a plain line."""
     axes = axes if axes is not None else new_figure(6, 4.4).subplots()
     cells: dict[str, dict[float, list[float]]] = {}
     if statistic not in STATISTICS:
@@ -105,7 +109,9 @@ def plot_comparison(
     for row in comparison:
         if row.divergence == divergence:
             value = getattr(row, statistic)
-            cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
+            if value is None:  # the limit has no worst case
+                continue
+            cells.setdefault(_line(row.sampler), {}).setdefault(row.epsilon, []).append(value)
     for name, by_epsilon in cells.items():
         epsilons = sorted(by_epsilon)
         means = [float(np.mean(by_epsilon[epsilon])) for epsilon in epsilons]
@@ -192,8 +198,8 @@ def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:
     figure = new_figure(10, 8.6)
     grid = figure.add_gridspec(2, 2)
     top, left, right = figure.add_subplot(grid[0, :]), *(figure.add_subplot(grid[1, i]) for i in (0, 1))
-    names = ("kernel_clip", "minimax_kernel", "relative_mollifier")
-    plot_box([SAMPLERS[name](prior, 2.0) for name in names], member, top)
+    names = ("fitted", "kernel_clip", "minimax_kernel", "relative_mollifier")
+    plot_box([COMPARED[name](prior, 2.0) for name in names], member, top)
     top.set_title("one member at ε = 2: what may be released, and what is")
     top.legend(fontsize=8, ncols=2)
     plot_comparison(table, left, statistic="mean")

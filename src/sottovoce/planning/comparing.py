@@ -24,6 +24,8 @@ from .limit import limit as best_possible
 from .prior_check import add_up, doubt, moments
 from .summary import summarise
 
+FITTED = "fitted"
+"""The sampler whose options differ with the prior and ε: rows show its name alone."""
 ALL_GROUPS = "all groups"
 """The group's name in a row about the users of all groups together."""
 
@@ -145,7 +147,7 @@ def _in_groups(
 
 def _kinds(samplers: Sequence[Sampler]) -> tuple[tuple[str, float], ...]:
     """What has to be alike for samplers of two groups to be one line of all groups."""
-    return tuple((one.name, one.epsilon) for one in samplers)
+    return tuple((shown(one), one.epsilon) for one in samplers)
 
 
 def _pooled(
@@ -155,13 +157,11 @@ def _pooled(
     last = [next(row for row in reversed(block) if row.divergence == measure.name) for block in blocks]
     found = np.concatenate(values)
     summary: dict[str, Any] = dict(summarise(found))
-    labels = {row.sampler for row in last}
     return replace(
         last[0],
         **summary,
         group=ALL_GROUPS,
         users=len(found),
-        sampler=last[0].sampler if len(labels) == 1 else last[0].sampler.split("(")[0],
         worst_case=max(row.worst_case for row in last if row.worst_case is not None),
         keeps_prior=all(row.keeps_prior for row in last),
         prior_from_users=any(row.prior_from_users for row in last),
@@ -223,6 +223,11 @@ def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
     return found is not None and found.certain
 
 
+def shown(sampler: Sampler) -> str:
+    """The sampler as rows name it: with its options, unless they were chosen for this prior and ε."""
+    return sampler.name if sampler.name == FITTED else label(sampler)
+
+
 def make_row(
     group: str,
     sampler: Sampler,
@@ -235,7 +240,7 @@ def make_row(
     return ComparisonRow(
         group=group,
         epsilon=sampler.epsilon,
-        sampler=label(sampler),
+        sampler=shown(sampler),
         divergence=measure.name,
         users=users,
         **summary,

@@ -96,8 +96,8 @@ class Comparison:
         return found
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict per row; those of `all_groups` last."""
-        return [asdict(row) for row in self.rows + self.all_groups]
+        """One plain dict per row."""
+        return [asdict(row) for row in self.rows]
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame (needs polars)."""

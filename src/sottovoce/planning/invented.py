@@ -102,19 +102,21 @@ def _rows(sticks: Whole, categories: npt.NDArray[np.intp], n: int) -> sparse.csr
     return rows
 
 
-def invented(q: FloatArray) -> sparse.csr_array[np.int64]:
+def invented(q: FloatArray, *, crowd: int = 0) -> sparse.csr_array[np.int64]:
     """400 users each from three Dirichlet distributions around the prior, see `CLOSENESS`.
 
     The categories are spread evenly: over all users of one kind each has its share q to within one piece.
+    Crowds with different numbers are drawn from different random words.
     """
     from scipy import sparse
 
     ends = np.cumsum((q * 2.0**38).astype(np.int64) + 1)
     kinds = []
     for kind, times in enumerate(CLOSENESS):
-        sticks = _sticks(EACH, *closeness(q, times), 100 * kind + 1)
+        stream = 10_000 * crowd + 100 * kind
+        sticks = _sticks(EACH, *closeness(q, times), stream + 1)
         even = ((2 * np.arange(sticks.size, dtype=np.int64) + 1) * int(ends[-1])) // (2 * sticks.size)
-        shuffled = np.argsort(words(100 * kind, sticks.size), kind="stable")
+        shuffled = np.argsort(words(stream, sticks.size), kind="stable")
         kinds.append(_rows(sticks, np.searchsorted(ends, even, side="right")[shuffled], len(q)))
     return sparse.csr_array(sparse.vstack(kinds))
 

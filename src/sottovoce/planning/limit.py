@@ -128,7 +128,7 @@ def limit(
 
     smooth = divergence == TV and len(owned) > FEW
     found = (smoothing if smooth else cutting_planes).solve(problem, start, enough, report)
-    if smooth and len(owned) <= MANY and not enough(found.objective, found.lower_bound):  # a small gap was asked for
+    if smooth and len(owned) <= MANY and not enough(found.objective, found.lower_bound):
         further = cutting_planes.solve(problem, found.floor, enough, report)
         bound = max(found.lower_bound, further.lower_bound)
         found = replace(further, lower_bound=bound, steps=found.steps + further.steps)

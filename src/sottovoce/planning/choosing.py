@@ -1,0 +1,280 @@
+"""Choosing a sampler and, if asked, ε: every sampler is measured on public or invented users.
+
+Nothing here looks at a private user, so the choice costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import _validate
+from ..collecting.estimation import how_many
+from ..divergences import TV
+from ..errors import EstimateError, ParameterError, TargetError
+from ..prior import Prior
+from ..samplers.base import Sampler, label
+from ..samplers.catalogue import SAMPLERS
+from .choice import Choice
+from .comparing import compare
+from .comparison import Comparison, ComparisonRow
+from .fitted import fitted
+from .invented import UNITS, invented
+from .limit import limit as best_possible
+from .public_users import PublicUsers
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+GRID = (*(quarter / 4 for quarter in range(1, 9)), *(half / 2 for half in range(5, 21)))
+"""Epsilons tried for a target: 0.25 to 2 in quarters, then to 10 in halves."""
+GAP = 0.02
+"""The limit is told to two hundredths of itself, which is enough for choosing and saves most of the work."""
+FREE = ("global_minimax", "randomized_response", "rr_with_prior")
+"""Samplers that do not keep the prior."""
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Something asked for: in words, as a number of each candidate, and the most that number may be."""
+
+    words: str
+    number: Callable[[_Candidate], float]
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A sampler with its numbers on the users of the choice."""
+
+    sampler: Sampler
+    row: ComparisonRow
+    objective: float
+    worst_case: float
+
+
+def choose(
+    prior: Prior,
+    epsilon: float | None = None,
+    users: PublicUsers | None = None,
+    *,
+    mean_at_most: float | None = None,
+    nobody_above: float | None = None,
+    share_within: float | None = None,
+    reports: int | None = None,
+    one_record: bool = False,
+    same_for_everybody: bool = False,
+    keep_prior: bool = True,
+    tail: float = 0.3,
+    epsilons: Sequence[float] = GRID,
+    limit: bool = True,
+    progress: Callable[[float], object] | None = None,
+) -> Choice:
+    """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
+
+    Every sampler of the catalogue and `fitted` are measured, in total variation, on the public users or, if
+    there are none, on 1,200 users invented from the prior (others than those `fitted` looks at). Of those
+    that meet the targets the one with the smallest mean + tail·maximum is taken.
+
+    Guarantees
+        Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
+        on every machine. For a smaller ε of the grid no sampler considered meets the targets. The numbers
+        about all possible users (`nobody_above`) hold for everybody; the mean is that of the users measured,
+        and other users may have another.
+
+    Parameters
+        epsilon: the privacy parameter, if it is settled.
+        users: a `PublicUsers` that resembles the users to be served.
+        mean_at_most: the mean distance over these users may be at most this.
+        nobody_above: no possible user may be further from their own data than this.
+        share_within, reports: from so many reports each share of the population must be estimated within
+            ± this (95 %), if users are like the prior. Only linear samplers can.
+        one_record: the device may look at one random record only, so the sampler must be linear.
+        same_for_everybody: take the smallest worst case over all possible users, not the best average.
+        keep_prior: only samplers that release data equal to the prior undistorted.
+        tail: the weight of the worst-served user against the mean.
+        epsilons: what is tried for a target.
+        limit: also compute how much better any sampler could be.
+        progress: called with the part of the way to the limit, between 0 and 1.
+
+    Raises
+        TargetError: no sampler considered meets the targets; the message says the best that can be had.
+        ParameterError: an option is out of range, users is no PublicUsers, or there is neither ε nor target.
+
+    >>> from sottovoce import Prior
+    >>> prior = Prior.from_counts({"comedy": 500, "drama": 300, "horror": 150, "western": 50})
+    >>> found = choose(prior, mean_at_most=0.05)
+    >>> found.row.mean <= 0.05, found.sampler.keeps_prior
+    (True, True)
+    """
+    targets = _targets(mean_at_most, nobody_above, share_within, reports)
+    weight = _validate.at_least(0, tail=tail)
+    tried = _epsilons(epsilon, epsilons, bool(targets))
+    people, measured_on = _people(prior, users)
+    before: list[_Candidate] = []
+    for one in tried:
+        everybody = _candidates(prior, one, users, people, keep_prior, weight)
+        allowed = [each for each in everybody if each.sampler.linear or not (one_record or reports)]
+        meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
+        if meeting:
+            break
+        before = allowed
+    else:
+        raise TargetError(_unmet(targets, before, tried))
+    ordered = sorted(meeting, key=lambda each: _rank(each, same_for_everybody))
+    best, second = ordered[0], ordered[1] if len(ordered) > 1 else None
+    table = Comparison(tuple(each.row for each in everybody))
+    bound = None
+    if limit:
+        bound = best_possible(
+            prior, one, people, tail=weight, keep_prior=keep_prior, relative_gap=GAP, progress=progress
+        )
+    return Choice(
+        sampler=best.sampler,
+        row=best.row,
+        runner_up=None if second is None else second.row,
+        table=table,
+        limit=bound,
+        measured_on=measured_on,
+        targets=tuple(target.words for target in targets),
+        reason=_reason(len(meeting), len(everybody), one_record or bool(reports), same_for_everybody, weight),
+        cheaper=_cheaper(targets, before, tried, one),
+        tail=weight,
+    )
+
+
+def _targets(
+    mean_at_most: float | None, nobody_above: float | None, share_within: float | None, reports: int | None
+) -> list[_Target]:
+    found = []
+    if mean_at_most is not None:
+        most = _validate.at_least(0, mean_at_most=mean_at_most)
+        found.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
+    if nobody_above is not None:
+        most = _validate.at_least(0, nobody_above=nobody_above)
+        found.append(_Target(f"no possible user above {most:g}", lambda each: each.worst_case, most))
+    if (share_within is None) != (reports is None):
+        raise ParameterError("share_within and reports belong together: give both, or none")
+    if share_within is not None and reports is not None:
+        error = _validate.positive(share_within=share_within)
+        count = _validate.whole_at_least(2, reports=reports)
+        words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
+        found.append(_Target(words, lambda each: _needed(each.sampler, error), count))
+    return found
+
+
+def _needed(sampler: Sampler, error: float) -> float:
+    try:
+        return how_many(sampler, error)
+    except EstimateError:
+        return float("inf")
+
+
+def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -> list[float]:
+    if epsilon is not None:
+        return [_validate.privacy(epsilon)]
+    if not targets:
+        raise ParameterError(
+            "give epsilon, or a target to find it by: mean_at_most, nobody_above, share_within with reports"
+        )
+    tried = sorted(map(_validate.privacy, epsilons))
+    if not tried:
+        raise ParameterError("epsilons must not be empty")
+    return tried
+
+
+def _people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np.float64], str]:
+    """Who the samplers are measured on, and how to say so."""
+    if not isinstance(prior, Prior):
+        raise ParameterError(
+            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
+        )
+    if users is None:
+        order = np.argsort(-prior.probabilities, kind="stable")
+        back = np.argsort(order, kind="stable")
+        made = invented(prior.probabilities[order], crowd=1).astype(np.float64)
+        made.data *= 2.0**-UNITS
+        people = _validate.users(made[:, back], len(prior))
+        return people, f"invented users, {people.shape[0]:,} of them around the prior"
+    if not isinstance(users, PublicUsers):
+        raise ParameterError(
+            f"users must be a PublicUsers, got {type(users).__name__}: a sampler chosen on private users "
+            f"leaks; wrap public data as PublicUsers(p, source=...), or give no users"
+        )
+    people = _validate.users(users.p, len(prior))
+    return people, f"{people.shape[0]:,} public users ({users.source})"
+
+
+def _candidates(
+    prior: Prior,
+    epsilon: float,
+    users: PublicUsers | None,
+    people: sparse.csr_array[np.float64],
+    keep_prior: bool,
+    tail: float,
+) -> list[_Candidate]:
+    """Every sampler that may be considered, measured."""
+    names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
+    made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
+    made = [one for one in made if one.keeps_prior or not keep_prior]
+    rows = compare(people, made, TV).rows
+    return [
+        _Candidate(one, row, row.mean + (tail * row.maximum if tail else 0.0), one.worst_case(TV))
+        for one, row in zip(made, rows, strict=True)
+    ]
+
+
+def _rank(each: _Candidate, same_for_everybody: bool) -> tuple[float, ...]:
+    """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
+    worst = round(each.worst_case, 9) if same_for_everybody else 0.0
+    return worst, round(each.objective, 9), not each.sampler.keeps_prior
+
+
+def _reason(meeting: int, everybody: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
+    what = (
+        "smallest worst case over all possible users"
+        if same_for_everybody
+        else (f"smallest mean + {tail:g}·maximum")
+    )
+    which = "linear samplers, which need one record of the user only" if linear else "samplers"
+    if meeting == 1:
+        return f"It is the only one of {everybody} samplers that will do."
+    return f"It has the {what} of the {meeting} {which} (of {everybody}) that will do."
+
+
+def _cheaper(
+    targets: Sequence[_Target], before: Sequence[_Candidate], tried: Sequence[float], epsilon: float
+) -> str | None:
+    """Why the epsilon tried before does not do."""
+    if not before:
+        return None
+    smaller = tried[tried.index(epsilon) - 1]
+    return f"Epsilon {smaller:g} is too small: {_nearest(targets, before)}."
+
+
+def _unmet(targets: Sequence[_Target], last: Sequence[_Candidate], tried: Sequence[float]) -> str:
+    asked = " and ".join(target.words for target in targets)
+    up_to = f"epsilon {tried[-1]:g}" if len(tried) == 1 else f"any epsilon up to {tried[-1]:g}"
+    return (
+        f"no sampler meets the target ({asked}) at {up_to}; there {_nearest(targets, last)}; "
+        f"ask for less, allow a larger epsilon, or merge rare categories of the prior"
+    )
+
+
+def _nearest(targets: Sequence[_Target], candidates: Sequence[_Candidate]) -> str:
+    """The best value of each target that is missed, or that no sampler meets all of them at once."""
+    missed = []
+    for target in targets:
+        best = min(candidates, key=target.number)
+        value = target.number(best)
+        if value > target.most:
+            found = f"{value:,.0f} reports" if target.most >= 2 else f"{value:.4g}"
+            missed.append((target.words, f"{found} with {label(best.sampler)}"))
+    if not missed:
+        return "each target can be met, but not all of them by one sampler"
+    if len(targets) == 1:
+        return f"the best is {missed[0][1]}"
+    return " and ".join(f"for {words!r} the best is {found}" for words, found in missed)
