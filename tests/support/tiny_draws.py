@@ -41,12 +41,9 @@ def position(document: Document, name: Any) -> int:
 def from_shares(p: list[float]) -> Counts:
     """A distribution in doubles as whole numbers."""
     need(all(math.isfinite(share) and share >= 0 for share in p), "user")
-    shares = [0.0 if share < 1e-250 else share for share in p]
-    total = 0.0
-    for share in shares:  # not sum(): newer versions of Python compensate
-        total += share
+    total = math.fsum(p)
     need(abs(total - 1) <= 1e-9, "user")
-    units = [int(Fraction(share / total) * 2**61) for share in shares]
+    units = [int(Fraction(share / total) * 2**61) for share in p]
     return {place: unit for place, unit in enumerate(units) if unit > 0}
 
 

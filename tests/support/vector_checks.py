@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,6 @@ import tiny_draws
 
 import sottovoce as sv
 from sottovoce.release import randomness, weights
-from sottovoce.release.document import fraction_text
 from sottovoce.release.exact import exp_below
 from sottovoce.release.mechanism_file import MechanismFile, load_mechanisms
 
@@ -79,10 +79,10 @@ class LibraryClient:
         return weights.from_records(records, mechanism.index)
 
     def from_counts(self, mechanism: sv.Mechanism, pairs: list[list[Any]]) -> Any:
-        counts = np.zeros(len(mechanism.categories), dtype=np.int64)
+        counts = [0] * len(mechanism.categories)
         for name, count in pairs:
             counts[self.from_records(mechanism, [name])[0][0]] = count
-        return weights.from_law(counts, len(counts))
+        return weights.from_law(np.array(counts), len(counts))
 
     def from_shares(self, p: list[float]) -> dict[int, int]:
         return dict(weights.from_law(np.array(p), len(p)))
@@ -102,14 +102,8 @@ class LibraryClient:
         return [int(share * N**mechanism.engine.words) for share in mechanism.engine.law(held)]
 
     def ratio_of(self, a: int, b: int) -> tuple[int, int]:
-        ratio = exp_below(sv_fraction(a, b))
+        ratio = exp_below(Fraction(a, b))
         return ratio.numerator, ratio.denominator
-
-
-def sv_fraction(a: int, b: int) -> Any:
-    from fractions import Fraction
-
-    return Fraction(a, b)
 
 
 class _Loaded:
@@ -201,5 +195,5 @@ def _texts(client: Any) -> Iterator[str]:
     documents = [client.load(text.encode(), {}).documents["all"] for text in plain["mechanisms"]]
     for case in plain["cases"]:
         found = _outcome(client.read_reports, case["text"].encode(), documents)
-        if (len(found) if isinstance(found, list) else 0) != case["accepted"] or isinstance(found, str):
+        if (len(found) if isinstance(found, list) else found) != (case["accepted"] or None):
             yield f"reports: {case['name']}"

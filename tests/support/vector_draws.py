@@ -202,12 +202,15 @@ def refused_users(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
     """Users whom nobody may release."""
     name = mechanism.categories[0]
     other: Any = str(name) if isinstance(name, int) else 1
+    several = [] if len(mechanism.categories) == 1 else [{"counts": [[name, -1], [mechanism.categories[1], 2]]}]
     return [
+        *several,
         {"records": []},
         {"records": ["nowhere", name]},
         {"records": [name, other]},
         {"counts": [[name, 0]]},
         {"counts": [[name, -1]]},
+        {"counts": [[name, 1.5]]},
         {"counts": [[name, 1 << 53]]},
         {"counts": [["nowhere", 1]]},
     ]

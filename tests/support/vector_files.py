@@ -49,6 +49,13 @@ NAMES = ["__proto__", "constructor", "\uff21", "😀", "north", "a b", "😀" * 
 GROUPS = {name: SMALL[kind] for name, kind in zip(NAMES, sv.SAMPLERS, strict=False)}
 
 
+def honest(plain: Plain) -> Plain:
+    """A box that claims about its prior what is true."""
+    ratio = Fraction(plain["ratio"])
+    rows = [(int(a), int(q)) for a, q in zip(plain["low"], plain["prior"], strict=True)]
+    return {**plain, "keeps_prior": all(a <= q <= min(int(ratio * a), N) for a, q in rows)}
+
+
 def passes(plain: Plain) -> bool:
     try:
         parse(signed(plain), "a vector", sv.Policy())
@@ -108,9 +115,24 @@ def edges() -> Iterator[tuple[str, tuple[Plain, Plain]]]:
         yield f"response, {k} kept, own too large", edge(lambda d, r=response, p=part: r(p - d), part)  # type: ignore[misc]  # as above
         yield f"response, {k} kept, other too large", edge(lambda d, r=response, p=part: r(p + d), part)  # type: ignore[misc]  # as above
     even = {**BOX, "prior": [str(N // 4)] * 4, "keeps_prior": True}
-    yield "box, caps too small", edge(lambda d: with_low(even, N // 4 - d), N // 4)
+    yield "box, caps too small", edge(lambda d: honest(with_low(even, N // 4 - d)), N // 4)
     full = moved({**with_low(even, N // 4), "keeps_prior": False}, "prior", (0, 9), (1, -9))
     yield "box, floors too large", edge(lambda d: moved(full, "low", (0, d - 5)), 100)
+
+
+EVEN = {**BOX, "prior": [str(N // 4)] * 4, "low": [str(N // 8)] * 4, "keeps_prior": True}
+"""A box with room on both sides."""
+
+
+def with_floor(units: int) -> Plain:
+    """A box with one floor of so many units."""
+    return {**EVEN, "low": [str(units), *[str(N // 4)] * 3]}
+
+
+def units(own: int) -> Plain:
+    """A kernel of two categories, the first with weights of a few units."""
+    two = kernel_of([2, 5], 0.7, 1.0)
+    return {**two, "low": ["1", "1"], "own": [str(own), str(N - 1)]}
 
 
 def with_low(plain: Plain, low: int) -> Plain:
@@ -159,16 +181,23 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
         yield f"{kind}, prior with a leading zero", "value", changed(plain, prior=["0" + prior[0], *prior[1:]])
         yield f"{kind}, prior with a sign", "value", changed(plain, prior=["+" + prior[0], *prior[1:]])
         yield f"{kind}, prior with a blank", "value", changed(plain, prior=[prior[0] + "\n", *prior[1:]])
-        yield f"{kind}, other digits", "value", changed(plain, prior=["٣", *prior[1:]])
+        yield f"{kind}, other digits", "value", changed(plain, prior=[arabic(prior[0]), *prior[1:]])
     yield "response, keeps_prior without the uniform prior", "keeps_prior", changed(RESPONSE, keeps_prior=True)
     off = [str(N // 4 + 1), str(N // 4 - 1), str(N // 4), str(N // 4)]
     yield "response, keeps_prior two units off", "keeps_prior", changed(RESPONSE, prior=off, keeps_prior=True)
-    yield "box, floor zero", "certificate", changed(BOX, low=["0", *BOX["low"][1:]], keeps_prior=True)
+    some = {"kept": [0, 1, 2], "own": str(N - 2 * (N // 4)), "other": str(N // 4), "prior": [str(N // 4)] * 4}
+    yield "response, keeps_prior with a category dropped", "keeps_prior", changed(RESPONSE, **some, keeps_prior=True)
     tight = without_room()
-    yield "box, floors above N", "certificate", moved(tight, "low", (0, 1))
-    yield "box, caps below N", "certificate", moved(tight, "low", (0, -1))
+    yield "box, floor zero", "certificate", honest(with_floor(0))
+    yield "box, floors above N", "certificate", honest(moved(tight, "low", (0, 1)))
+    yield "box, caps below N", "certificate", honest(moved(tight, "low", (0, -1)))
     yield "box, low too large a number", "value", changed(BOX, low=[str(N + 1), *BOX["low"][1:]])
     yield "kernel, prior descending", "certificate", swapped(KERNEL, "prior", 1, 2)
+    loose = kernel_of([3, 3, 4, 20], 1.5, 1.6)
+    yield "kernel, prior descending by units", "certificate", moved(loose, "prior", (0, 9), (1, -9))
+    yield "kernel, last floor above N", "value", changed(KERNEL, low=[*KERNEL["low"][:3], str(N + 1)])
+    yield "kernel, last floor of 20 digits", "value", changed(KERNEL, low=[*KERNEL["low"][:3], "9" * 20])
+    yield "kernel, own three times low", "certificate", units(3)
     yield "kernel, own of the last row a unit more", "certificate", moved(KERNEL, "own", (3, 1))
     yield "kernel, own of the last row a unit less", "certificate", moved(KERNEL, "own", (3, -1))
     yield "kernel, floor zero", "certificate", moved(KERNEL, "low", (0, -int(KERNEL["low"][0])))
@@ -180,6 +209,12 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
     yield "response, own a unit more", "certificate", changed(RESPONSE, own=str(int(RESPONSE["own"]) + 1))
     yield "response, own a list", "value", changed(RESPONSE, own=[RESPONSE["own"]])
     yield "response, one kept, own below N", "certificate", changed(RESPONSE, kept=[1], own=str(N - 1), other="1")
+    for other in (str(N + 1), "9" * 20, "9" * 21, ["0"], 0, "-0", ""):
+        one = {"kept": [1], "own": str(N), "other": other}
+        yield f"response, one kept, other {json.dumps(other)}", "value", changed(RESPONSE, **one)
+    for kept in ([], {}, ""):
+        none = {"kept": kept, "own": str(N), "other": "0"}
+        yield f"response, nothing kept, {json.dumps(kept)}", "value", changed(RESPONSE, **none)
     zero = {"kept": [0, 1], "own": str(N), "other": "0"}
     yield "response, other zero", "certificate", changed(RESPONSE, **zero)
     yield from wrong_values()
@@ -191,13 +226,15 @@ def wrong_values() -> Iterator[tuple[str, str, Plain]]:
         yield f"epsilon {json.dumps(epsilon)}", "value", changed(BOX, epsilon=epsilon)
     yield "epsilon above 100", "value", aimed(BOX, Fraction(101))
     yield "epsilon a hair above 100", "value", aimed(BOX, 100 + Fraction(1, 1 << 40))
-    yield "epsilon with 401 digits below", "value", aimed(BOX, Fraction(10**400 + 1, 10**400 + 3))
-    yield "epsilon with 81 digits above", "value", aimed(BOX, Fraction(10**80 + 1, 10**80 + 3))
+    yield "epsilon with 401 digits below", "value", {**without_room(), "epsilon": f"1/{10**400}"}
+    yield "epsilon with 81 digits above", "value", aimed(EVEN, Fraction(10**80 + 1, 10**80 + 3))
+    yield "epsilon zero", "value", {**without_room(), "epsilon": "0/1"}
     yield "ratio a number", "value", changed(BOX, ratio=3)
     for title, names in [
         ("none", []), ("twice", ["a", "b", "c", "c"]), ("mixed", ["a", "b", "c", 1]), ("a list", [["a"], "b", "c", "d"]),
         ("true", [1, 2, 3, True]), ("null", ["a", "b", "c", None]), ("2^53", [1, 2, 3, 1 << 53]),
         ("-2^53", [1, 2, 3, -(1 << 53)]), ("half a surrogate pair", ["a", "b", "c", "\ud83d"]),
+        ("the first half", ["a", "b", "c", "\ud800"]), ("the last half", ["a", "b", "c", "\udfff"]),
         ("the other half", ["a", "b", "c\ude00", "d"]), ("pair over two names", ["a", "b", "\ud83d", "\ude00"]),
         ("too few", ["a", "b", "c"]), ("an object", {"a": 1, "b": 2, "c": 3, "d": 4}),
     ]:  # fmt: skip
@@ -222,6 +259,11 @@ def wrong_values() -> Iterator[tuple[str, str, Plain]]:
         yield f"no {key}", "format", changed(BOX, **{key: None})
     yield "fields of a kernel, called a box", "fields", changed(KERNEL, kind="box")
     yield "fields of a box, called a kernel", "fields", changed(BOX, kind="kernel")
+
+
+def arabic(digits: str) -> str:
+    """The same number in digits that are not ASCII."""
+    return digits.translate({ord("0") + i: 0x660 + i for i in range(10)})
 
 
 def aimed(plain: Plain, epsilon: Fraction) -> Plain:

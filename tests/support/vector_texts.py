@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from vector_draws import N, certified, signed
-from vector_files import BOX, GROUPS, KERNEL, RESPONSE, SMALL, WHOLE, aimed, changed, edges, grouped, wrong
+from vector_draws import N, certified, signed, without_room
+from vector_files import (
+    BOX, EVEN, GROUPS, KERNEL, RESPONSE, SMALL, WHOLE, aimed, changed, edges, grouped, honest, units, with_floor,
+    wrong,
+)  # fmt: skip
 
 import sottovoce as sv
 from sottovoce.release.document import digest_of
@@ -39,6 +42,9 @@ def accepted() -> Iterator[dict[str, Any]]:
     even = [str(N // 4)] * 4
     yield {"name": "response that keeps its prior", "text": signed(
         changed(RESPONSE, prior=even, keeps_prior=True))}  # fmt: skip
+    some = changed(RESPONSE, kept=[0, 1, 2], own=str(N - 2 * (N // 4)), other=str(N // 4), prior=even)
+    yield {"name": "response that drops a category", "text": signed(changed(some, keeps_prior=False))}
+    yield from smallest()
     three = [str(N // 3), str(N // 3), str(N // 3 + 1)]
     small = certified("randomized_response", sv.Prior(["a", "b", "c"], [1 / 3] * 3), 1.0).document()
     yield {"name": "response, prior a unit from even", "text": signed(
@@ -56,6 +62,28 @@ def accepted() -> Iterator[dict[str, Any]]:
     yield {"name": "policy: this file of groups", "text": signed(grouped(GROUPS)), "policy": {"digests": [whole]}}
     most = sum(len(one["categories"]) for one in GROUPS.values())
     yield {"name": "policy: so many in all groups", "text": signed(grouped(GROUPS)), "policy": {"max_categories": most}}
+
+
+def smallest() -> Iterator[dict[str, Any]]:
+    """The smallest weights, ratios and numbers that are still right."""
+    kernel = certified("minimax_kernel", sv.Prior(["only"], [1.0]), 1.0).document()
+    tiny = {"epsilon": f"1/{10**30}", "ratio": "1/1"}
+    for name, plain in {
+        "box, a floor of one unit": honest(with_floor(1)),
+        "box, a prior of one unit": honest({**EVEN, "prior": ["1", str(N // 2 - 1), *[str(N // 4)] * 2]}),
+        "box, epsilon with 80 digits above": aimed(EVEN, Fraction(10**79 + 1, 10**79 + 3)),
+        "box, epsilon with 400 digits below": {**without_room(), "epsilon": f"1/{10**399}"},
+        "kernel, weights of one and two units": units(2),
+        "kernel, equal weights of one unit": units(1),
+        "kernel, last floor of one unit": changed(KERNEL, low=[*KERNEL["low"][:3], "1"]),
+        "kernel, last floor N": changed(KERNEL, low=[*KERNEL["low"][:3], str(N)]),
+        "kernel, one category and ratio 1": {**kernel, **tiny},
+        "response, two kept and ratio 1": changed(RESPONSE, kept=[3, 1], own=str(N // 2), other=str(N // 2), **tiny),
+        "response, one kept and ratio 1": changed(RESPONSE, kept=[3], own=str(N), other="0", **tiny),
+        "response, one kept, other N": changed(RESPONSE, kept=[3], own=str(N), other=str(N)),
+    }.items():
+        yield {"name": name, "text": signed(plain)}
+    yield {"name": "one group", "text": signed(grouped({"a": BOX}))}
 
 
 def certified_box(epsilon: float) -> dict[str, Any]:
@@ -76,6 +104,8 @@ def refused() -> Iterator[dict[str, Any]]:
         yield {"name": name, "reason": reason, "text": ascii_text(plain)}
     for name, value in texts():
         yield {"name": name, "reason": "text", **text_of(value)}
+    for text in ("[]", "null", "true", "5", '"x"', "{}", "[{}]"):
+        yield {"name": f"only {text}", "reason": "format", "text": text}
     good = signed(BOX)
     yield {"name": "a byte too long", "reason": "text", "text": good, "length": allowed(good) + 1}
     for name, digest in [
@@ -107,15 +137,20 @@ def ascii_text(plain: dict[str, Any]) -> str:
     return json.dumps({**plain, "digest": digest_of(plain)})
 
 
+def named(name: str) -> str:
+    """A box with another name for its first category."""
+    return signed(changed(BOX, categories=[name, *BOX["categories"][1:]]))
+
+
 def texts() -> Iterator[tuple[str, str | bytes]]:
     """What is not even a document, or one that is written in a way that is not allowed."""
     good, numbers = signed(BOX), signed(WHOLE)
     for text in ("", " ", "{", "nul", "NaN", '{"format": NaN}', good + "x", good + good, good[:-1], "[" * 5_000):
         yield f"text {text[-12:]}", text
     yield "a byte order mark", "\ufeff" + good
-    yield "not UTF-8", good.encode().replace(b"rare", b"r\xe4re")
-    yield "an overlong form", good.encode().replace(b"rare", b"\xc0\xaf")
-    yield "an encoded surrogate", good.encode().replace(b"rare", b"\xed\xa0\xbd")
+    for title, damaged in [("not UTF-8", b"\xff"), ("an overlong form", b"\xc0\xaf"), ("a surrogate", b"\xed\xa0\xbd")]:
+        repaired = named("\ufffd" * len(damaged))  # as a careless decoder reads it: then the digest is right
+        yield title, repaired.encode().replace(("\ufffd" * len(damaged)).encode(), damaged)
     yield "a key twice", good.replace('"version": 1', '"version": 1, "version": 1')
     yield "a key twice, once with an escape", good.replace('"version": 1', '"version": 1, "versio\\u006e": 1')
     yield "a key twice in the options", signed(changed(BOX, options={"a": "1"})).replace('"a": "1"', '"a": "1", "a": "1"')
@@ -133,8 +168,8 @@ def texts() -> Iterator[tuple[str, str | bytes]]:
     yield "a comma too many", good.replace('"most"]', '"most",]')
     yield "a comment", good.replace('"version": 1', '/* one */ "version": 1')
     yield "single quotes", good.replace('"version"', "'version'")
-    yield "a line break in a string", good.replace("rare", "ra\nre")
-    yield "a wrong escape", good.replace("rare", "\\x41")
+    yield "a line break in a string", named("ra\nre").replace("ra\\nre", "ra\nre")
+    yield "a wrong escape", named("x41").replace("x41", "\\x41")
     yield "another blank", good.replace('"version": 1', '"version":\u00a01')
 
 
@@ -152,7 +187,7 @@ def refused_groups() -> Iterator[dict[str, Any]]:
         ("by two lines", "value", grouped(some, by="a\nb")), ("by a number", "value", grouped(some, by=1)),
         ("groups in a group", "format", grouped({"a": grouped(some)})),
         ("a group that is null", "format", grouped(some, groups={"a": None, "b": 1})),
-        ("a group that does not certify", "certificate", grouped({**some, "c": changed(BOX, low=["0", *BOX["low"][1:]])})),
+        ("a group that does not certify", "certificate", grouped({**some, "c": honest(with_floor(0))})),
         ("a group with a wrong ratio", "ratio", grouped({**some, "c": changed(BOX, epsilon="1/2")})),
         ("a group with another digest", "digest", grouped(some, groups={"a": {**BOX, "digest": "0" * 64}})),
         ("a group without a digest", "fields", grouped(some, groups={"a": BOX})),
@@ -173,7 +208,8 @@ def reports() -> Iterator[dict[str, Any]]:
     number = {"mechanism": whole, "id": "f" * 32, "category": -7}
     for name, count, value in [
         ("one", 1, good), ("a number", 1, number), ("a batch", 2, {"reports": [good, number]}),
-        ("a batch of one", 1, {"reports": [good]}), ("no report", 0, {"reports": []}), ("a list", 0, [good]),
+        ("a batch of one", 1, {"reports": [good]}), ("no report", 0, {"reports": []}),
+        ("reports as text", 0, {"reports": "x"}), ("reports as an object", 0, {"reports": good}), ("a list", 0, [good]),
         ("another mechanism", 0, {**good, "mechanism": "0" * 64}), ("no mechanism", 0, {**good, "mechanism": None}),
         ("unknown category", 0, {**good, "category": "Rare"}), ("text for a number", 0, {**number, "category": "-7"}),
         ("true for a number", 0, {**number, "category": True}), ("short id", 0, {**good, "id": some[1:]}),
