@@ -1,4 +1,4 @@
-"""What docs/format.md says and the reader once did not hold: numbers as text, and the ratio to its last unit."""
+"""What docs/format.md says and the reader once did not hold: numbers as text, the ratio to its last unit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Write tests/vectors anew: `python tests/support/make_vectors.py`. Files that are there only change with the format.
+"""Write tests/vectors anew: `python tests/support/make_vectors.py`.
 
+Files that are there change only with the format.
 tests/vectors/README.md says what each file holds.
 """
 
@@ -59,13 +60,15 @@ def drawn(named: Iterator[tuple[str, sv.Mechanism]]) -> list[dict[str, Any]]:
     for name, mechanism in named:
         large = len(mechanism.categories) > 100
         users = draws(mechanism, name, most=8 if len(mechanism.categories) > 4 else 16)
-        found.append({
-            "name": name,
-            "text": signed(mechanism.document()),
-            "bytes": 8 * mechanism.engine.words,
-            "users": users[:4] if large else users + counted(mechanism),
-            "refused_users": refused_users(mechanism),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name,
+                "text": signed(mechanism.document()),
+                "bytes": 8 * mechanism.engine.words,
+                "users": users[:4] if large else users + counted(mechanism),
+                "refused_users": refused_users(mechanism),
+            }
+        )
     return found
 
 
@@ -84,15 +87,33 @@ def shares() -> Iterator[dict[str, Any]]:
     rng = random.Random("shares")
     some = [normalised(rng, n) for n in (2, 3, 5, 9, 17, 40) for _ in range(40)]
     for p in [
-        [1.0], [0.5, 0.5], [0.25, 0.75, 0.0], [1 / 3] * 3, [0.4, 0.6], [1.0, 0.0, 1e-250], [1.0, 9.9e-251, 0.0],
-        [1.0, 1e-19, 1e-18], [0.25, 0.25, 0.5 + 9e-10], [0.25, 0.25, 0.5 - 9e-10], [-0.0, 1.0], [2.0**-61, 1.0],
+        [1.0],
+        [0.5, 0.5],
+        [0.25, 0.75, 0.0],
+        [1 / 3] * 3,
+        [0.4, 0.6],
+        [1.0, 0.0, 1e-250],
+        [1.0, 9.9e-251, 0.0],
+        [1.0, 1e-19, 1e-18],
+        [0.25, 0.25, 0.5 + 9e-10],
+        [0.25, 0.25, 0.5 - 9e-10],
+        [-0.0, 1.0],
+        [2.0**-61, 1.0],
         *[p for p in some if clear(p)][:24],
-    ]:  # fmt: skip
+    ]:
         if not clear(p):
             raise AssertionError("the sum of these shares depends on the order of addition")
         found = weights.from_law(np.array(p), len(p))
         yield {"p": p, "counts": [[place, str(count)] for place, count in found]}
-    for p in [[0.5, 0.5 + 2e-9], [0.5, 0.5 - 2e-9], [1.5, -0.5], [0.0, 0.0], [1.0, -1e-300], [2.0], [1e300, 0.5]]:
+    for p in [
+        [0.5, 0.5 + 2e-9],
+        [0.5, 0.5 - 2e-9],
+        [1.5, -0.5],
+        [0.0, 0.0],
+        [1.0, -1e-300],
+        [2.0],
+        [1e300, 0.5],
+    ]:
         yield {"p": p, "counts": None}
 
 
@@ -114,13 +135,15 @@ def normalised(rng: random.Random, n: int) -> list[float]:
 def canonical() -> Iterator[dict[str, Any]]:
     """Values and the texts that their digests are taken of."""
     characters = "".join(map(chr, [*range(0x24), 0x2F, 0x5B, 0x5C, 0x5D, *range(0x7D, 0xA2), 0xD7FF, 0xE000]))
-    for value in [
+    odd = ["\uff21", "😀", "a", "A", "\ue000", "", "__proto__", "10", "9"]
+    values: list[dict[str, Any]] = [
         {"b": 1, "a": [0, -7, 9007199254740991, True, False]},
-        {"\uff21": "1", "😀": "2", "a": "3", "A": "4", "\ue000": "5", "": "6", "__proto__": "7", "10": "8", "9": "9"},
+        {key: str(i) for i, key in enumerate(odd)},
         {"text": characters},
         {"text": "\uffff\U00010000\U0010ffff😀é"},
         {},
-    ]:
+    ]
+    for value in values:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
         yield {"value": json.dumps(value, ensure_ascii=True), "canonical": text, "digest": digest_of(value)}
 

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 N = 2**62
@@ -280,7 +281,7 @@ def certify_box(_: Document, numbers: dict[str, Any], up: int, down: int) -> boo
     high = highs(low, up, down)
     need(up >= down and min(low) >= 1, "certificate")
     need(sum(low) <= N, "certificate")
-    need(N <= sum(high), "certificate")
+    need(sum(high) >= N, "certificate")
     return all(a <= q <= b for a, q, b in zip(low, prior, high, strict=True))
 
 
@@ -288,7 +289,7 @@ def certify_kernel(_: Document, numbers: dict[str, Any], up: int, down: int) -> 
     """Refuse a kernel without its certificate, column by column as the page says it."""
     prior, low, own = numbers["prior"], numbers["low"], numbers["own"]
     last = len(prior) - 1
-    need(all(a <= b for a, b in zip(prior, prior[1:], strict=False)), "certificate")
+    need(all(a <= b for a, b in pairwise(prior)), "certificate")
     need(min(low) >= 1, "certificate")
     rest = [N - sum(low[:j]) - own[j] for j in range(last + 1)]
     need(all(r >= 0 for r in rest[:last]), "certificate")

@@ -1,4 +1,4 @@
-"""The other half of `tiny_client`: users' data, drawing, exact laws and reports, from docs/format.md alone."""
+"""The other half of `tiny_client`: users' data, drawing, laws and reports, from docs/format.md alone."""
 
 from __future__ import annotations
 
@@ -216,5 +216,8 @@ def read_reports(data: bytes, documents: list[Document]) -> list[dict[str, Any]]
         found = [one for one in documents if one["digest"] == report["mechanism"]]
         need(len(found) > 0, "mechanism")
         names = found[0]["categories"]
-        need(any(type(one) is type(report["category"]) and one == report["category"] for one in names), "category")
+        need(
+            any(type(one) is type(report["category"]) and one == report["category"] for one in names),
+            "category",
+        )
     return list(batch)

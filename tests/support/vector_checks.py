@@ -1,7 +1,7 @@
 """What tests/vectors/README.md asks of a client, for any object that has the functions of `tiny_client`.
 
-The library is such an object, too: `LibraryClient`. `complaints` yields one line for each vector that a client
-gets wrong.
+The library is such an object, too: `LibraryClient`. `complaints` yields a line for each vector that a
+client gets wrong.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def tiny(source: str | None = None) -> Any:
 @cache
 def tiny_source() -> str:
     """Both halves of the tiny client as one text."""
-    first, second = (Path(str(half.__file__)).read_text(encoding="utf-8") for half in (tiny_client, tiny_draws))
+    first, second = (
+        Path(str(half.__file__)).read_text(encoding="utf-8") for half in (tiny_client, tiny_draws)
+    )
     lines = second.splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(("from tiny_client", "from __future__"))]
     return first + "".join(kept)
@@ -176,7 +178,7 @@ def _draws(client: Any, row: dict[str, Any]) -> Iterator[str]:
                 yield f"{row['name']}: a release from {case['bytes']}"
     for user in row.get("refused_users", []):
         if _held(client, found.documents["all"], user) is not None:
-            yield f"{row['name']}: a user who must be refused, {list(user)[0]}"
+            yield f"{row['name']}: a user who must be refused, {next(iter(user))}"
 
 
 def _held(client: Any, document: Any, user: dict[str, Any]) -> Any:

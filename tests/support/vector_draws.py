@@ -23,9 +23,31 @@ N = 1 << 62
 EPSILONS = [0.001, 0.1, 1.0, 4.5, 12.0, 30.0]
 FOUR = sv.Prior(["rare", "some", "many", "most"], [0.01, 0.09, 0.3, 0.6])
 ODD = [
-    "", " a ", "a", "A", "é", "e\u0301", "\u007f", "\u0080", "\u2028", "\uff21", "😀", "𝄞x", "\ufeff", "\ufffd",
-    "\n\t\b\f\r\"\\/", "\x00\x1f", "1", "01", "1.0", "null", "true", "__proto__", "constructor", "toString",
-]  # fmt: skip
+    "",
+    " a ",
+    "a",
+    "A",
+    "é",
+    "e\u0301",
+    "\u007f",
+    "\u0080",
+    "\u2028",
+    "\uff21",
+    "😀",
+    "𝄞x",
+    "\ufeff",
+    "\ufffd",
+    '\n\t\b\f\r"\\/',
+    "\x00\x1f",
+    "1",
+    "01",
+    "1.0",
+    "null",
+    "true",
+    "__proto__",
+    "constructor",
+    "toString",
+]
 WHOLE = [0, 7, -7, 1 << 31, 1 << 32, -(1 << 40), (1 << 53) - 1, 1 - (1 << 53)]
 
 
@@ -57,7 +79,10 @@ def boxes() -> Iterator[tuple[str, sv.Mechanism]]:
     yield "box, integer names", certified("local_minimax", uneven(WHOLE), 0.5)
     yield "box, the prior is not kept", certified("global_minimax", FOUR, 2.0)
     yield "box, ratio 1", built(without_room())
-    yield "box, prior from users", built({**certified("blend", FOUR, 1.0).document(), "prior_from_users": True})
+    yield (
+        "box, prior from users",
+        built({**certified("blend", FOUR, 1.0).document(), "prior_from_users": True}),
+    )
     yield "box, many categories", certified("kernel_clip", uneven(list(range(300))), 2.0)
 
 
@@ -106,11 +131,13 @@ def draws(mechanism: sv.Mechanism, seed: str, most: int = 40) -> list[dict[str, 
         cases = boundaries(mechanism, records)
         cases = rng.sample(cases, most) if len(cases) > most else cases
         cases.append([rng.randrange(N) for _ in range(mechanism.engine.words)])
-        found.append({
-            "records": records,
-            "weights": [str(share * N**mechanism.engine.words) for share in law],
-            "draws": [drawn(mechanism, records, words, rng) for words in cases],
-        })  # fmt: skip
+        found.append(
+            {
+                "records": records,
+                "weights": [str(share * N**mechanism.engine.words) for share in law],
+                "draws": [drawn(mechanism, records, words, rng) for words in cases],
+            }
+        )
     return found
 
 
@@ -124,11 +151,13 @@ def counted(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
         for _ in range(4):
             data = rng.randbytes(8 * mechanism.engine.words)
             cases.append({"bytes": data.hex(), "released": from_bytes(mechanism, data, p=p)})
-        found.append({
-            "counts": [[name, int(k)] for name, k in zip(mechanism.categories, p, strict=True)],
-            "weights": [str(share * N**mechanism.engine.words) for share in law],
-            "draws": cases,
-        })  # fmt: skip
+        found.append(
+            {
+                "counts": [[name, int(k)] for name, k in zip(mechanism.categories, p, strict=True)],
+                "weights": [str(share * N**mechanism.engine.words) for share in law],
+                "draws": cases,
+            }
+        )
     return found
 
 
@@ -202,7 +231,9 @@ def refused_users(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
     """Users whom nobody may release."""
     name = mechanism.categories[0]
     other: Any = str(name) if isinstance(name, int) else 1
-    several = [] if len(mechanism.categories) == 1 else [{"counts": [[name, -1], [mechanism.categories[1], 2]]}]
+    several = (
+        [] if len(mechanism.categories) == 1 else [{"counts": [[name, -1], [mechanism.categories[1], 2]]}]
+    )
     return [
         *several,
         {"records": []},

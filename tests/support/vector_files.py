@@ -1,4 +1,4 @@
-"""Files that must be accepted and files that must be refused, each with its reason: `make_vectors` writes them.
+"""Documents that must be accepted or refused, each with its reason: `make_vectors` writes them.
 
 Every refused file has one fault, and where the fault is not the digest, the digest is right.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from vector_draws import FOUR, N, certified, signed, without_room
@@ -83,16 +84,21 @@ def kernel_of(weights: list[int], design: float, epsilon: float) -> Plain:
     return {**plain, "epsilon": fraction_text(exact), "ratio": fraction_text(exp_below(exact))}
 
 
-def kernel_moves(plain: Plain) -> Iterator[tuple[str, Callable[[int], Plain]]]:
-    """Ways to move a kernel until it breaks; rows still add up to N."""
+def own_moved(plain: Plain, j: int, sign: int, units: int) -> Plain:
+    return clamp(moved(plain, "own", (j, sign * units)))
+
+
+def low_moved(plain: Plain, j: int, sign: int, units: int) -> Plain:
+    """A floor moved; the last row still adds up to N."""
     last = len(plain["own"]) - 1
-    for j in range(last):
-        for sign, word in ((1, "up"), (-1, "down")):
-            yield f"own {j} {word}", lambda d, j=j, s=sign: moved(plain, "own", (j, s * d))  # type: ignore[misc]  # a lambda with defaults has no type
-            yield (
-                f"low {j} {word}",
-                lambda d, j=j, s=sign: moved(moved(plain, "low", (j, s * d)), "own", (last, -s * d)),  # type: ignore[misc]  # as above
-            )
+    return clamp(moved(moved(plain, "low", (j, sign * units)), "own", (last, -sign * units)))
+
+
+def other_moved(k: int, sign: int, units: int) -> Plain:
+    """A response on k categories, beginning at equal weights."""
+    other = N // k + sign * units
+    weights = {"own": str(N - (k - 1) * other), "other": str(other)}
+    return clamp(changed(RESPONSE, kept=list(range(k)), keeps_prior=False, **weights))
 
 
 def edges() -> Iterator[tuple[str, tuple[Plain, Plain]]]:
@@ -102,19 +108,14 @@ def edges() -> Iterator[tuple[str, tuple[Plain, Plain]]]:
         ("three", kernel_of([1, 2, 5], 0.9, 1.0)),
         ("four", kernel_of([3, 3, 4, 20], 1.5, 1.6)),
     ]:
-        for way, make in kernel_moves(plain):
-            bounded = lambda d, make=make: clamp(make(d))  # type: ignore[misc]  # as above  # noqa: E731
-            yield f"kernel of {title}, {way}", edge(bounded, N)
+        for j in range(len(plain["own"]) - 1):
+            for sign, word in ((1, "up"), (-1, "down")):
+                yield f"kernel of {title}, own {j} {word}", edge(partial(own_moved, plain, j, sign), N)
+                yield f"kernel of {title}, low {j} {word}", edge(partial(low_moved, plain, j, sign), N)
     for k in (2, 4):
-        own = changed(RESPONSE, kept=list(range(k)), keeps_prior=False)
-        part = N // k
-
-        def response(other: int, own: Plain = own, k: int = k) -> Plain:
-            return clamp({**own, "own": str(N - (k - 1) * other), "other": str(other)})
-
-        yield f"response, {k} kept, own too large", edge(lambda d, r=response, p=part: r(p - d), part)  # type: ignore[misc]  # as above
-        yield f"response, {k} kept, other too large", edge(lambda d, r=response, p=part: r(p + d), part)  # type: ignore[misc]  # as above
-    even = {**BOX, "prior": [str(N // 4)] * 4, "keeps_prior": True}
+        yield f"response, {k} kept, own too large", edge(partial(other_moved, k, -1), N // k)
+        yield f"response, {k} kept, other too large", edge(partial(other_moved, k, 1), N // k)
+    even = {**EVEN, "keeps_prior": True}
     yield "box, caps too small", edge(lambda d: honest(with_low(even, N // 4 - d)), N // 4)
     full = moved({**with_low(even, N // 4), "keeps_prior": False}, "prior", (0, 9), (1, -9))
     yield "box, floors too large", edge(lambda d: moved(full, "low", (0, d - 5)), 100)
@@ -178,15 +179,27 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
         yield f"{kind}, prior too long", "value", changed(plain, prior=[*prior, "0"])
         yield f"{kind}, prior a number", "value", changed(plain, prior=[int(p) >> 20 for p in prior])
         yield f"{kind}, prior no list", "value", changed(plain, prior="1")
-        yield f"{kind}, prior with a leading zero", "value", changed(plain, prior=["0" + prior[0], *prior[1:]])
+        yield (
+            f"{kind}, prior with a leading zero",
+            "value",
+            changed(plain, prior=["0" + prior[0], *prior[1:]]),
+        )
         yield f"{kind}, prior with a sign", "value", changed(plain, prior=["+" + prior[0], *prior[1:]])
         yield f"{kind}, prior with a blank", "value", changed(plain, prior=[prior[0] + "\n", *prior[1:]])
         yield f"{kind}, other digits", "value", changed(plain, prior=[arabic(prior[0]), *prior[1:]])
-    yield "response, keeps_prior without the uniform prior", "keeps_prior", changed(RESPONSE, keeps_prior=True)
+    yield (
+        "response, keeps_prior without the uniform prior",
+        "keeps_prior",
+        changed(RESPONSE, keeps_prior=True),
+    )
     off = [str(N // 4 + 1), str(N // 4 - 1), str(N // 4), str(N // 4)]
     yield "response, keeps_prior two units off", "keeps_prior", changed(RESPONSE, prior=off, keeps_prior=True)
     some = {"kept": [0, 1, 2], "own": str(N - 2 * (N // 4)), "other": str(N // 4), "prior": [str(N // 4)] * 4}
-    yield "response, keeps_prior with a category dropped", "keeps_prior", changed(RESPONSE, **some, keeps_prior=True)
+    yield (
+        "response, keeps_prior with a category dropped",
+        "keeps_prior",
+        changed(RESPONSE, **some, keeps_prior=True),
+    )
     tight = without_room()
     yield "box, floor zero", "certificate", honest(with_floor(0))
     yield "box, floors above N", "certificate", honest(moved(tight, "low", (0, 1)))
@@ -202,17 +215,23 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
     yield "kernel, own of the last row a unit less", "certificate", moved(KERNEL, "own", (3, -1))
     yield "kernel, floor zero", "certificate", moved(KERNEL, "low", (0, -int(KERNEL["low"][0])))
     yield "kernel, last floor zero", "certificate", moved(KERNEL, "low", (3, -int(KERNEL["low"][3])))
-    for order in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, -1], [0, 1, 2, "3"], [0, True, 2, 3], {}):
+    same: list[Any] = [[0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, -1], [0, 1, 2, "3"], [0, True, 2, 3]]
+    for order in (*same, [0, 1, 2], {}):
         yield f"kernel, order {json.dumps(order)}", "value", changed(KERNEL, order=order)
-    for kept in ([], [0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, -1], [0, 1, 2, "3"], [0, True, 2, 3], "0"):
+    for kept in (*same, [], "0"):
         yield f"response, kept {json.dumps(kept)}", "value", changed(RESPONSE, kept=kept)
     yield "response, own a unit more", "certificate", changed(RESPONSE, own=str(int(RESPONSE["own"]) + 1))
     yield "response, own a list", "value", changed(RESPONSE, own=[RESPONSE["own"]])
-    yield "response, one kept, own below N", "certificate", changed(RESPONSE, kept=[1], own=str(N - 1), other="1")
+    yield (
+        "response, one kept, own below N",
+        "certificate",
+        changed(RESPONSE, kept=[1], own=str(N - 1), other="1"),
+    )
     for other in (str(N + 1), "9" * 20, "9" * 21, ["0"], 0, "-0", ""):
         one = {"kept": [1], "own": str(N), "other": other}
         yield f"response, one kept, other {json.dumps(other)}", "value", changed(RESPONSE, **one)
-    for kept in ([], {}, ""):
+    empty: list[Any] = [[], {}, ""]
+    for kept in empty:
         none = {"kept": kept, "own": str(N), "other": "0"}
         yield f"response, nothing kept, {json.dumps(kept)}", "value", changed(RESPONSE, **none)
     zero = {"kept": [0, 1], "own": str(N), "other": "0"}
@@ -222,7 +241,22 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
 
 def wrong_values() -> Iterator[tuple[str, str, Plain]]:
     """Fields of every kind, shown on one."""
-    for epsilon in ("0/1", "-1/1", "1", "1.0", "1/0", "01/1", "2/2", "1/1 ", "1/1\n", " 1/1", "1/-1", 1, "١/1", "1/1/1"):
+    for epsilon in (
+        "0/1",
+        "-1/1",
+        "1",
+        "1.0",
+        "1/0",
+        "01/1",
+        "2/2",
+        "1/1 ",
+        "1/1\n",
+        " 1/1",
+        "1/-1",
+        1,
+        "١/1",
+        "1/1/1",
+    ):
         yield f"epsilon {json.dumps(epsilon)}", "value", changed(BOX, epsilon=epsilon)
     yield "epsilon above 100", "value", aimed(BOX, Fraction(101))
     yield "epsilon a hair above 100", "value", aimed(BOX, 100 + Fraction(1, 1 << 40))
@@ -231,17 +265,48 @@ def wrong_values() -> Iterator[tuple[str, str, Plain]]:
     yield "epsilon zero", "value", {**without_room(), "epsilon": "0/1"}
     yield "ratio a number", "value", changed(BOX, ratio=3)
     for title, names in [
-        ("none", []), ("twice", ["a", "b", "c", "c"]), ("mixed", ["a", "b", "c", 1]), ("a list", [["a"], "b", "c", "d"]),
-        ("true", [1, 2, 3, True]), ("null", ["a", "b", "c", None]), ("2^53", [1, 2, 3, 1 << 53]),
-        ("-2^53", [1, 2, 3, -(1 << 53)]), ("half a surrogate pair", ["a", "b", "c", "\ud83d"]),
-        ("the first half", ["a", "b", "c", "\ud800"]), ("the last half", ["a", "b", "c", "\udfff"]),
-        ("the other half", ["a", "b", "c\ude00", "d"]), ("pair over two names", ["a", "b", "\ud83d", "\ude00"]),
-        ("too few", ["a", "b", "c"]), ("an object", {"a": 1, "b": 2, "c": 3, "d": 4}),
-    ]:  # fmt: skip
+        ("none", []),
+        ("twice", ["a", "b", "c", "c"]),
+        ("mixed", ["a", "b", "c", 1]),
+        ("a list", [["a"], "b", "c", "d"]),
+        ("true", [1, 2, 3, True]),
+        ("null", ["a", "b", "c", None]),
+        ("2^53", [1, 2, 3, 1 << 53]),
+        ("-2^53", [1, 2, 3, -(1 << 53)]),
+        ("half a surrogate pair", ["a", "b", "c", "\ud83d"]),
+        ("the first half", ["a", "b", "c", "\ud800"]),
+        ("the last half", ["a", "b", "c", "\udfff"]),
+        ("the other half", ["a", "b", "c\ude00", "d"]),
+        ("pair over two names", ["a", "b", "\ud83d", "\ude00"]),
+        ("too few", ["a", "b", "c"]),
+        ("an object", {"a": 1, "b": 2, "c": 3, "d": 4}),
+    ]:
         yield f"categories: {title}", "value", changed(BOX, categories=names)
-    for sampler in ("", "x" * 101, "a\nb", "a\u007f", "\u00a0", "a\u200b", "\ue000", "\u2028", "\ud800", 5, ["x"]):
+    for sampler in (
+        "",
+        "x" * 101,
+        "a\nb",
+        "a\u007f",
+        "\u00a0",
+        "a\u200b",
+        "\ue000",
+        "\u2028",
+        "\ud800",
+        5,
+        ["x"],
+    ):
         yield f"sampler {json.dumps(sampler)[:20]}", "value", changed(BOX, sampler=sampler)
-    for options in ([], "", {"a": 1}, {"": "x"}, {"a": ""}, {"a\t": "x"}, {"a": "x" * 101}, {"a": {"b": "c"}}):
+    wrong_options: list[Any] = [
+        [],
+        "",
+        {"a": 1},
+        {"": "x"},
+        {"a": ""},
+        {"a\t": "x"},
+        {"a": "x" * 101},
+        {"a": {"b": "c"}},
+    ]
+    for options in wrong_options:
         yield f"options {json.dumps(options)[:20]}", "value", changed(BOX, options=options)
     for keeps in ("true", 1, 0, [True]):
         yield f"keeps_prior {json.dumps(keeps)}", "value", changed(BOX, keeps_prior=keeps)
@@ -251,9 +316,11 @@ def wrong_values() -> Iterator[tuple[str, str, Plain]]:
     for digest in (good[:-1], good + "0", "A" * 64, "g" * 64, good + "\n", 5, ""):
         yield f"prior_digest {json.dumps(digest)[-9:]}", "value", changed(BOX, prior_digest=digest)
     for key, values in {
-        "version": [0, 2, True, "1"], "bits": [61, 63, True, "62"], "format": ["sottovoce", 1, "Sottovoce-mechanism"],
+        "version": [0, 2, True, "1"],
+        "bits": [61, 63, True, "62"],
+        "format": ["sottovoce", 1, "Sottovoce-mechanism"],
         "kind": ["Box", "boxes", 1, ["box"], "__proto__", "toString"],
-    }.items():  # fmt: skip
+    }.items():
         for value in values:
             yield f"{key} {json.dumps(value)}", "format", changed(BOX, **{key: value})
         yield f"no {key}", "format", changed(BOX, **{key: None})
