@@ -203,7 +203,7 @@ def texts() -> Iterator[tuple[str, str | bytes]]:
         repaired = named("\ufffd" * len(damaged))  # as a careless decoder reads it: then the digest is right
         yield title, repaired.encode().replace(("\ufffd" * len(damaged)).encode(), damaged)
     yield "a key twice", good.replace('"version": 1', '"version": 1, "version": 1')
-    yield "a key twice, once with an escape", good.replace('"version": 1', '"version": 1, "versio\\u006e": 1')
+    yield "a key twice, once with an escape", good.replace('"version": 1', '"version": 1, "versi\\u006fn": 1')
     yield (
         "a key twice in the options",
         signed(changed(BOX, options={"a": "1"})).replace('"a": "1"', '"a": "1", "a": "1"'),
