@@ -1,127 +1,319 @@
-"""A client written from tests/vectors/README.md alone, sharing no code with the library.
+"""A client written from docs/format.md alone, sharing no code with the library.
 
-It is what somebody would write in another language: read the file, check the digest, release. If it
-reproduces every golden vector, the document is complete.
+It is what somebody would write in another language: it checks everything that the page says, and it is slow.
+If it agrees with the library on all vectors and on what chance makes up, the page is complete.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_right
+import math
+import re
+import unicodedata
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import pairwise
 from typing import Any
 
 N = 2**62
+WORDS = {"box": 1, "kernel": 3, "response": 2}
+COMMON = {"format", "version", "bits", "kind", "sampler", "options", "categories", "epsilon", "ratio"} | {
+    "keeps_prior", "prior_digest", "digest",
+}  # fmt: skip
+OWN = {
+    "box": {"prior", "low"},
+    "kernel": {"order", "prior", "low", "own"},
+    "response": {"kept", "own", "other", "prior"},
+}
+Document = dict[str, Any]
+Counts = dict[int, int]
 
 
-def read(text: str) -> dict[str, Any]:
-    """Parse a mechanism file and check its digest."""
-    document: dict[str, Any] = json.loads(text)
-    digest = document.pop("digest")
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    if hashlib.sha256(canonical.encode()).hexdigest() != digest:
-        raise ValueError("the file was changed")
-    return document
+class Refused(ValueError):
+    """A file, a report or a user's data that are not accepted; the reason is a word of docs/format.md."""
 
 
-def words(data: bytes) -> list[int]:
-    """Random bytes to whole numbers below 2^62."""
-    return [int.from_bytes(data[i : i + 8], "little") // 4 for i in range(0, len(data), 8)]
+@dataclass(frozen=True)
+class File:
+    """One mechanism under "all", or one for each group of the column `by`."""
+
+    documents: dict[str, Document]
+    by: str | None
+    digest: str
 
 
-def release(document: dict[str, Any], records: list[Any], data: bytes) -> Any:
-    """The released category."""
-    counts = {i: records.count(c) for i, c in enumerate(document["categories"]) if c in records}
-    u = words(data)
-    draw = {"box": box, "kernel": kernel, "response": response}[document["kind"]]
-    return document["categories"][draw(document, counts, u)]
+def need(condition: bool, reason: str) -> None:
+    """Refuse unless the condition holds."""
+    if not condition:
+        raise Refused(reason)
 
 
-def law(document: dict[str, Any], counts: dict[int, int]) -> list[int]:
-    """The weights of a box mechanism, out of 2^62."""
-    low = [int(v) for v in document["low"]]
-    prior = [int(v) for v in document["prior"]]
-    ratio = Fraction(document["ratio"])
-    high = [min(int(ratio * v), N) for v in low]
-    mine = sorted(counts)
-    others = [i for i in range(len(low)) if i not in counts]
-    target = N - sum(low[i] for i in others)
-    weights = list(low)
-    if sum(high[i] for i in mine) >= target:
-        fill(weights, mine, [counts[i] for i in mine], low, high, target)
-    else:
-        for i in mine:
-            weights[i] = high[i]
-        left = N - sum(high[i] for i in mine)
-        fill(weights, others, [prior[i] for i in others], low, high, left)
-    return weights
+# --- the file as text ----------------------------------------------------------------------------
 
 
-def fill(
-    weights: list[int], places: list[int], k: list[int], low: list[int], high: list[int], target: int
-) -> None:
-    """clip(m·k; low, high) with total `target`: try every segment between the knots, obviously."""
-    knots = sorted({Fraction(bound[i], w) for i, w in zip(places, k, strict=True) for bound in (low, high)})
-
-    def total(m: Fraction) -> Fraction:
-        return sum(
-            (min(max(m * w, Fraction(low[i])), Fraction(high[i])) for i, w in zip(places, k, strict=True)),
-            Fraction(0),
+def parse(data: bytes) -> Any:
+    """One JSON value, read strictly."""
+    try:
+        text = data.decode("utf-8")
+        need(not text.startswith("\ufeff"), "text")
+        return json.loads(
+            text,
+            object_pairs_hook=unique,
+            parse_int=plain_number,
+            parse_float=no_number,
+            parse_constant=no_number,
         )
-
-    m = next(knot for knot in knots if total(knot) >= target)
-    before = [knot for knot in knots if knot < m]
-    if before and total(m) > target:
-        a, b = before[-1], m
-        m = a + (b - a) * (target - total(a)) / (total(b) - total(a))
-    exact = [min(max(m * w, Fraction(low[i])), Fraction(high[i])) for i, w in zip(places, k, strict=True)]
-    spare = target - sum(int(x) for x in exact)
-    for i, x in zip(places, exact, strict=True):
-        weights[i] = int(x)
-        if x != int(x) and spare > 0:
-            weights[i] += 1
-            spare -= 1
+    except (ValueError, RecursionError):
+        raise Refused("text") from None
 
 
-def box(document: dict[str, Any], counts: dict[int, int], u: list[int]) -> int:
-    """Walk through the weights in the order of the categories."""
-    return bisect_right(list(accumulate(law(document, counts))), u[0])
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    need(len({key for key, _ in pairs}) == len(pairs), "text")
+    return dict(pairs)
 
 
-def record(counts: dict[int, int], u: int) -> int:
-    """One of the user's records, by position."""
-    number = u * sum(counts.values()) // N
-    for place in sorted(counts):
-        number -= counts[place]
-        if number < 0:
-            return place
-    raise AssertionError
+def plain_number(text: str) -> int:
+    need(text != "-0", "text")
+    return int(text)
 
 
-def kernel(document: dict[str, Any], counts: dict[int, int], u: list[int]) -> int:
-    """Lower ranks, the category itself, or the tail."""
-    order = document["order"]
-    prior, low, own = ([int(v) for v in document[name]] for name in ("prior", "low", "own"))
-    rank = order.index(record(counts, u[0]))
-    for j in range(rank):
-        if u[1] < sum(low[: j + 1]):
-            return int(order[j])
-    if u[1] < sum(low[:rank]) + own[rank]:
-        return int(order[rank])
-    behind = sum(prior[: rank + 1])
-    at = behind + u[2] * (N - behind) // N
-    return int(order[bisect_right(list(accumulate(prior)), at)])
+def no_number(_: str) -> Any:
+    raise Refused("text")
 
 
-def response(document: dict[str, Any], counts: dict[int, int], u: list[int]) -> int:
-    """The record, or another kept category."""
-    kept, own, other = document["kept"], int(document["own"]), int(document["other"])
-    place = record(counts, u[0])
-    if place not in kept:
-        return int(kept[u[1] * len(kept) // N])
-    if u[1] < own:
-        return place
-    rest = [member for member in kept if member != place]
-    return int(rest[(u[1] - own) // other])
+def longest(data: bytes) -> int:
+    """How many bytes the lists of categories in a file justify."""
+    allowed, inside, begin, before = 65_536, False, 0, [b"", b""]
+    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[][{}:,]|[^][{}:,"\s]+', data, re.DOTALL):
+        if inside and token[0] not in (b",", b"]"):
+            allowed += 128
+        if inside and token[0] == b"]":
+            inside, allowed = False, allowed + token.end() - begin
+        elif [*before, token[0]] == [b'"categories"', b":", b"["]:
+            inside, begin, allowed = True, token.end(), allowed + 4_096
+        before = [before[1], token[0]]
+    return allowed
+
+
+# --- texts and numbers ---------------------------------------------------------------------------
+
+
+def whole(value: object) -> int:
+    need(isinstance(value, str) and re.fullmatch("0|[1-9][0-9]{0,18}", value) is not None, "value")
+    number = int(str(value))
+    need(number <= N, "value")
+    return number
+
+
+def fraction(value: object) -> tuple[int, int]:
+    need(isinstance(value, str), "value")
+    match = re.fullmatch("(0|[1-9][0-9]{0,79})/([1-9][0-9]{0,399})", str(value))
+    need(match is not None, "value")
+    a, b = (int(part) for part in str(value).split("/"))
+    need(math.gcd(a, b) == 1, "value")
+    return a, b
+
+
+def is_label(value: object) -> bool:
+    if not isinstance(value, str) or not 1 <= len(value) <= 100:
+        return False
+    return all(c == " " or unicodedata.category(c)[0] not in "CZ" for c in value)
+
+
+def is_digest(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def canonical(value: Any) -> str:
+    """The canonical form of a document."""
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: [ord(c) for c in member[0]])
+        return "{" + ",".join(f"{canonical(key)}:{canonical(one)}" for key, one in members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, str):
+        return '"' + "".join(map(escaped, value)) + '"'
+    if value is True or value is False or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return str(value)
+
+
+def escaped(c: str) -> str:
+    short = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+    if c in short:
+        return short[c]
+    code = ord(c)
+    if 0x20 <= code <= 0x7E:
+        return c
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def digest_of(document: Document) -> str:
+    """SHA-256 of the canonical form without `digest`."""
+    rest = {key: value for key, value in document.items() if key != "digest"}
+    return hashlib.sha256(canonical(rest).encode("ascii")).hexdigest()
+
+
+def ratio_of(a: int, b: int) -> tuple[int, int]:
+    """⌊2^64·e^(a/b)⌋ / 2^64 in lowest terms."""
+    places = 256
+    while True:
+        s = t = lower = upper = 1 << places
+        j = 0
+        while 2 * a > b * (j + 1) or t > 1 or j == 0:
+            j += 1
+            s, t = s * a // (b * j), -(-t * a // (b * j))
+            lower, upper = lower + s, upper + t
+        upper += 2 * t
+        found = lower >> (places - 64)
+        if found == upper >> (places - 64):
+            common = math.gcd(found, 2**64)
+            return found // common, 2**64 // common
+        places *= 2
+
+
+# --- loading -------------------------------------------------------------------------------------
+
+
+def load(data: bytes, policy: dict[str, Any]) -> File:
+    """A file that is right and wanted."""
+    plain = parse(data)
+    need(isinstance(plain, dict), "format")
+    need(len(data) <= longest(data), "text")
+    grouped = plain.get("format") == "sottovoce-mechanisms"
+    documents = check_groups(plain) if grouped else {"all": plain}
+    for document in documents.values():
+        check(document)
+    check_policy(documents, plain["digest"], policy)
+    return File(documents, plain["by"] if grouped else None, plain["digest"])
+
+
+def check_groups(plain: Document) -> dict[str, Document]:
+    need(set(plain) == {"format", "version", "by", "groups", "digest"}, "fields")
+    need(type(plain["version"]) is int and plain["version"] == 1, "format")
+    groups = plain["groups"]
+    need(isinstance(groups, dict) and 1 <= len(groups) <= 10_000, "value")
+    need(all(is_label(name) for name in [plain["by"], *groups]), "value")
+    column = unicodedata.normalize("NFKC", plain["by"]).strip(" ").lower()
+    need(column not in ("", "user", "item", "weight", "count"), "value")
+    need(plain["digest"] == digest_of(plain), "digest")
+    return dict(groups)
+
+
+def check_policy(documents: dict[str, Document], digest: str, policy: dict[str, Any]) -> None:
+    for document in documents.values():
+        if "max_epsilon" in policy:
+            need(Fraction(document["epsilon"]) <= Fraction(policy["max_epsilon"]), "policy")
+        need(not (policy.get("require_public_prior") and "prior_from_users" in document), "policy")
+    if "max_categories" in policy:
+        size = sum(len(document["categories"]) for document in documents.values())
+        need(size <= policy["max_categories"], "policy")
+    need("digests" not in policy or digest in policy["digests"], "policy")
+
+
+def check(document: Any) -> None:
+    """Every field, the digest, the ratio, the certificate and the claim about the prior."""
+    need(isinstance(document, dict) and document.get("format") == "sottovoce-mechanism", "format")
+    need(type(document.get("version")) is int and document["version"] == 1, "format")
+    need(type(document.get("bits")) is int and document["bits"] == 62, "format")
+    kind = document.get("kind")
+    need(isinstance(kind, str) and kind in OWN, "format")
+    need(set(document) - {"prior_from_users"} == COMMON | OWN[str(kind)], "fields")
+    need(document.get("prior_from_users", True) is True, "value")
+    options = document["options"]
+    need(is_label(document["sampler"]) and isinstance(options, dict), "value")
+    need(all(is_label(text) for member in options.items() for text in member), "value")
+    need(type(document["keeps_prior"]) is bool and is_digest(document["prior_digest"]), "value")
+    n = check_categories(document["categories"])
+    a, b = fraction(document["epsilon"])
+    need(0 < a <= 100 * b, "value")
+    stated = fraction(document["ratio"])
+    for name in {"prior", "low", "own"} & set(document) - ({"own"} if kind == "response" else set()):
+        need(isinstance(document[name], list) and len(document[name]) == n, "value")
+    need(kind != "response" or not isinstance(document["own"], list), "value")
+    need(kind != "response" or not isinstance(document["other"], list), "value")
+    numbers = integers(document)
+    for name in {"order", "kept"} & set(document):
+        places = document[name]
+        need(isinstance(places, list) and len(places) >= 1, "value")
+        need(all(type(place) is int and 0 <= place < n for place in places), "value")
+        need(len(set(places)) == len(places), "value")
+    need(kind != "kernel" or len(document["order"]) == n, "value")
+    need(document["digest"] == digest_of(document), "digest")
+    need(stated == ratio_of(a, b), "ratio")
+    need(min(numbers["prior"]) >= 1 and sum(numbers["prior"]) == N, "certificate")
+    certify = {"box": certify_box, "kernel": certify_kernel, "response": certify_response}[str(kind)]
+    need(document["keeps_prior"] is certify(document, numbers, *stated), "keeps_prior")
+
+
+def check_categories(names: object) -> int:
+    need(isinstance(names, list) and len(names) >= 1, "value")
+    assert isinstance(names, list)
+    need({type(name) for name in names} in ({str}, {int}), "value")
+    if type(names[0]) is int:
+        need(all(-(2**53) < name < 2**53 for name in names), "value")
+    else:
+        need(not any("\ud800" <= c <= "\udfff" for name in names for c in name), "value")
+    need(len(set(names)) == len(names), "value")
+    return len(names)
+
+
+def integers(document: Document) -> dict[str, Any]:
+    """The weights of a document as numbers."""
+    found: dict[str, Any] = {}
+    for name in {"prior", "low", "own", "other"} & set(document):
+        value = document[name]
+        found[name] = [whole(one) for one in value] if isinstance(value, list) else whole(value)
+    return found
+
+
+def highs(low: list[int], up: int, down: int) -> list[int]:
+    return [min(up * value // down, N) for value in low]
+
+
+def certify_box(_: Document, numbers: dict[str, Any], up: int, down: int) -> bool:
+    """Refuse a box without its certificate; return whether it keeps the prior."""
+    low, prior = numbers["low"], numbers["prior"]
+    high = highs(low, up, down)
+    need(up >= down and min(low) >= 1, "certificate")
+    need(sum(low) <= N, "certificate")
+    need(sum(high) >= N, "certificate")
+    return all(a <= q <= b for a, q, b in zip(low, prior, high, strict=True))
+
+
+def certify_kernel(_: Document, numbers: dict[str, Any], up: int, down: int) -> bool:
+    """Refuse a kernel without its certificate, column by column as the page says it."""
+    prior, low, own = numbers["prior"], numbers["low"], numbers["own"]
+    last = len(prior) - 1
+    need(all(a <= b for a, b in pairwise(prior)), "certificate")
+    need(min(low) >= 1, "certificate")
+    rest = [N - sum(low[:j]) - own[j] for j in range(last + 1)]
+    need(all(r >= 0 for r in rest[:last]), "certificate")
+    need(rest[last] == 0, "certificate")
+    rho = [Fraction(rest[j], sum(prior[j + 1 :])) for j in range(last)]
+    for j in range(last + 1):
+        column = [own[j]] if j == last else [own[j], low[j]]
+        smallest, largest = min(column), max(column)
+        if j > 0:
+            smallest = min(smallest, math.floor(min(rho[:j]) * prior[j]) - 1)
+            largest = max(largest, math.ceil(max(rho[:j]) * prior[j]) + 1)
+        need(smallest >= 1, "certificate")
+        need(largest * down <= up * smallest, "certificate")
+    return True
+
+
+def certify_response(document: Document, numbers: dict[str, Any], up: int, down: int) -> bool:
+    """Refuse a response without its certificate; return whether it keeps the prior."""
+    own, other, k = numbers["own"], numbers["other"], len(document["kept"])
+    need(own + (k - 1) * other == N, "certificate")
+    need(up >= down and own >= 1, "certificate")
+    if k > 1:
+        need(other >= 1, "certificate")
+        need(own * down <= up * other, "certificate")
+        need(other * down <= up * own, "certificate")
+    prior = numbers["prior"]
+    return k == len(prior) and max(prior) - min(prior) <= 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from ..errors import CertificateError
@@ -19,20 +19,27 @@ BITS = 62
 """N = 2^62: the largest power of two whose sums and shifts stay inside a signed 64-bit integer."""
 
 _SCALE = 64
-_DIGITS = Context(prec=120, rounding=ROUND_FLOOR)
+_DIGITS = 120
 
 
 def exp_below(epsilon: Fraction) -> Fraction:
-    """A rational A with A ≤ e^ε and e^ε − A ≤ 2^-63·e^ε; its denominator divides 2^64.
+    """A = ⌊2^64·e^ε⌋/2^64, the rational that stands for e^ε: A ≤ e^ε < A + 2^-64.
 
-    ε is rounded down to 120 digits, decimal's exp is correct to half a unit of its last digit, one unit is
-    taken off, and the rest is cut to 64 binary places: every step goes down.
+    e^ε is enclosed with a number of digits that doubles until both ends have the same whole part: decimal's
+    exp is correct to half a unit of its last digit, and every other step goes down for the lower end and up
+    for the upper one. 2^64·e^ε is never whole for a rational ε > 0, so that the search ends.
     """
     if epsilon <= 0:
         raise CertificateError(f"epsilon must be greater than 0, got {epsilon}")
-    exponent = _DIGITS.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
-    below = _DIGITS.next_minus(_DIGITS.exp(exponent))
-    return Fraction(int(_DIGITS.multiply(below, Decimal(1 << _SCALE))), 1 << _SCALE)
+    over, under, scale = Decimal(epsilon.numerator), Decimal(epsilon.denominator), Decimal(1 << _SCALE)
+    digits = _DIGITS
+    while True:
+        down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
+        below = int(down.multiply(down.next_minus(down.exp(down.divide(over, under))), scale))
+        above = int(up.multiply(up.next_plus(up.exp(up.divide(over, under))), scale))
+        if below == above:
+            return Fraction(below, 1 << _SCALE)
+        digits *= 2
 
 
 def whole_numbers(*groups: Iterable[object]) -> None:

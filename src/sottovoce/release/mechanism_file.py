@@ -82,7 +82,8 @@ def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> Mechan
         mechanism = build(plain, source, rules)
         return MechanismFile({"all": mechanism}, None, mechanism.digest)
     stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
-    if set(plain) != {"format", "version", "by", "groups"} or plain["version"] != VERSION:
+    fits = set(plain) == {"format", "version", "by", "groups"}
+    if not fits or type(plain["version"]) is not int or plain["version"] != VERSION:
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
     if not isinstance(groups, dict) or not groups or not all(map(_is_label, [by, *groups])):
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
@@ -114,7 +115,13 @@ def _canonical_digest(plain: dict[str, Any], source: str) -> str:
 
 def _json(text: str, source: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        return json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_number,
+            parse_float=_no_number,
+            parse_int=_plain_whole if "-0" in text else None,  # a name may hold it: then it costs time only
+        )
     except (ValueError, RecursionError):
         raise MechanismFileError(f"{source} is not a mechanism file: it is not valid JSON") from None
 
@@ -211,5 +218,12 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def _no_constant(_: str) -> Any:
+def _no_number(_: str) -> Any:
+    """No field holds a fraction or an exponent: 1.0 and 1e0 are not ways to write 1."""
     raise ValueError
+
+
+def _plain_whole(text: str) -> int:
+    if text == "-0":
+        raise ValueError
+    return int(text)

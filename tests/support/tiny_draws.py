@@ -1,0 +1,223 @@
+"""The other half of `tiny_client`: users' data, drawing, laws and reports, from docs/format.md alone."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from tiny_client import WORDS, Counts, Document, N, Refused, highs, integers, need, parse
+
+# --- users ---------------------------------------------------------------------------------------
+
+
+def from_records(document: Document, records: list[Any]) -> Counts:
+    """How often a user has each category, by position."""
+    counts: Counts = {}
+    for record in records:
+        counts[position(document, record)] = counts.get(position(document, record), 0) + 1
+    need(len(counts) > 0, "user")
+    return counts
+
+
+def from_counts(document: Document, pairs: list[tuple[Any, Any]]) -> Counts:
+    """The same from names and counts."""
+    need(all(type(count) is int and count >= 0 for _, count in pairs), "user")
+    need(0 < sum(count for _, count in pairs) < 2**53, "user")
+    places = [position(document, name) for name, _ in pairs]
+    return {place: count for place, (_, count) in zip(places, pairs, strict=True) if count > 0}
+
+
+def position(document: Document, name: Any) -> int:
+    for place, one in enumerate(document["categories"]):
+        if type(one) is type(name) and one == name:
+            return place
+    raise Refused("user")
+
+
+def from_shares(p: list[float]) -> Counts:
+    """A distribution in doubles as whole numbers."""
+    need(all(math.isfinite(share) and share >= 0 for share in p), "user")
+    total = math.fsum(p)
+    need(abs(total - 1) <= 1e-9, "user")
+    units = [int(Fraction(share / total) * 2**61) for share in p]
+    return {place: unit for place, unit in enumerate(units) if unit > 0}
+
+
+# --- drawing -------------------------------------------------------------------------------------
+
+
+def bytes_needed(document: Document) -> int:
+    return 8 * WORDS[document["kind"]]
+
+
+def release(document: Document, counts: Counts, data: bytes) -> Any:
+    """The released category."""
+    need(len(data) == bytes_needed(document), "randomness")
+    words = [int.from_bytes(data[i : i + 8], "little") // 4 for i in range(0, len(data), 8)]
+    draw = {"box": box, "kernel": kernel, "response": response}[document["kind"]]
+    return document["categories"][draw(document, counts, words)]
+
+
+def interval(weights: list[int], u: int) -> int:
+    """The smallest i with u below the sum of the weights up to i."""
+    return bisect_right(list(accumulate(weights)), u)
+
+
+def box(document: Document, counts: Counts, words: list[int]) -> int:
+    return interval(box_law(document, counts), words[0])
+
+
+def box_law(document: Document, counts: Counts) -> list[int]:
+    """The weights of a box for a user, out of N."""
+    numbers = integers(document)
+    low, prior = numbers["low"], numbers["prior"]
+    up, down = (int(part) for part in document["ratio"].split("/"))
+    high = highs(low, up, down)
+    mine = sorted(counts)
+    others = [i for i in range(len(low)) if i not in counts]
+    target = N - sum(low[i] for i in others)
+    x = [Fraction(value) for value in low]
+    if sum(high[i] for i in mine) >= target:
+        fill(x, mine, [counts[i] for i in mine], low, high, target)
+    else:
+        for i in mine:
+            x[i] = Fraction(high[i])
+        fill(x, others, [prior[i] for i in others], low, high, N - sum(high[i] for i in mine))
+    weights = [math.floor(value) for value in x]
+    missing = N - sum(weights)
+    for i, value in enumerate(x):
+        if missing > 0 and value.denominator > 1:
+            weights[i] += 1
+            missing -= 1
+    return weights
+
+
+def fill(
+    x: list[Fraction], places: list[int], c: list[int], low: list[int], high: list[int], target: int
+) -> None:
+    """clip(m·c; low, high) with total `target`: search the segments between the knots, obviously."""
+    knots = sorted({Fraction(bound[i], w) for i, w in zip(places, c, strict=True) for bound in (low, high)})
+
+    def total(m: Fraction) -> Fraction:
+        return sum((clip(m, i, w) for i, w in zip(places, c, strict=True)), Fraction(0))
+
+    def clip(m: Fraction, i: int, w: int) -> Fraction:
+        return min(max(m * w, Fraction(low[i])), Fraction(high[i]))
+
+    below, above = 0, len(knots) - 1  # the total reaches the target at `above`
+    while below < above:
+        middle = (below + above) // 2
+        below, above = (below, middle) if total(knots[middle]) >= target else (middle + 1, above)
+    m = knots[above]
+    reached = total(m)
+    if above > 0 and reached > target:
+        before = knots[above - 1]
+        start = total(before)
+        m = before + (m - before) * (target - start) / (reached - start)
+    for i, w in zip(places, c, strict=True):
+        x[i] = clip(m, i, w)
+
+
+def record(counts: Counts, word: int) -> int:
+    """The position of one of the user's records."""
+    number = word * sum(counts.values()) // N
+    places = sorted(counts)
+    return places[interval([counts[place] for place in places], number)]
+
+
+def kernel(document: Document, counts: Counts, words: list[int]) -> int:
+    numbers, order = integers(document), document["order"]
+    prior, low, own = numbers["prior"], numbers["low"], numbers["own"]
+    r = order.index(record(counts, words[0]))
+    before = sum(low[:r])
+    if words[1] < before:
+        return int(order[interval(low, words[1])])
+    if words[1] < before + own[r]:
+        return int(order[r])
+    passed = sum(prior[: r + 1])
+    return int(order[interval(prior, passed + words[2] * (N - passed) // N)])
+
+
+def response(document: Document, counts: Counts, words: list[int]) -> int:
+    kept, numbers = document["kept"], integers(document)
+    place = record(counts, words[0])
+    if place not in kept:
+        return int(kept[words[1] * len(kept) // N])
+    if words[1] < numbers["own"]:
+        return place
+    rest = [other for other in kept if other != place]
+    return int(rest[(words[1] - numbers["own"]) // numbers["other"]])
+
+
+# --- exact laws ----------------------------------------------------------------------------------
+
+
+def shares_of(weights: list[int]) -> list[int]:
+    """For how many of the N words number ⌊word·Σ/N⌋ falls to each weight."""
+    size = sum(weights)
+    ends = [-(-reached * N // size) for reached in accumulate(weights)]
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def law(document: Document, counts: Counts) -> list[int]:
+    """The exact weight of every category, out of N to the power of the number of words."""
+    if document["kind"] == "box":
+        return box_law(document, counts)
+    row = kernel_row if document["kind"] == "kernel" else response_row
+    places = sorted(counts)
+    weights = [0] * len(document["categories"])
+    for place, chosen in zip(places, shares_of([counts[place] for place in places]), strict=True):
+        weights = [w + chosen * one for w, one in zip(weights, row(document, place), strict=True)]
+    return weights
+
+
+def kernel_row(document: Document, place: int) -> list[int]:
+    """The law of one record, out of N²."""
+    numbers, order = integers(document), document["order"]
+    prior, low, own = numbers["prior"], numbers["low"], numbers["own"]
+    r = order.index(place)
+    tail = N - sum(low[:r]) - own[r]
+    by_rank = [low[j] * N for j in range(r)] + [own[r] * N]
+    by_rank += [tail * share for share in shares_of(prior[r + 1 :])]
+    weights = [0] * len(order)
+    for j, weight in enumerate(by_rank):
+        weights[order[j]] = weight
+    return weights
+
+
+def response_row(document: Document, place: int) -> list[int]:
+    """The law of one record, out of N."""
+    kept, numbers = document["kept"], integers(document)
+    weights = [0] * len(document["categories"])
+    for other, share in zip(kept, shares_of([1] * len(kept)), strict=True):
+        weights[other] = share if place not in kept else numbers["other"]
+    if place in kept:
+        weights[place] = numbers["own"]
+    return weights
+
+
+# --- reports -------------------------------------------------------------------------------------
+
+
+def read_reports(data: bytes, documents: list[Document]) -> list[dict[str, Any]]:
+    """The reports of a batch, or of a single one, that were released with one of the mechanisms."""
+    plain = parse(data)
+    need(isinstance(plain, dict), "fields")
+    batch = plain["reports"] if set(plain) == {"reports"} else [plain]
+    need(isinstance(batch, list) and len(batch) >= 1, "value")
+    for report in batch:
+        need(isinstance(report, dict) and set(report) == {"mechanism", "id", "category"}, "fields")
+        name = report["id"]
+        need(isinstance(name, str) and re.fullmatch("[0-9a-f]{32}", name) is not None, "value")
+        found = [one for one in documents if one["digest"] == report["mechanism"]]
+        need(len(found) > 0, "mechanism")
+        names = found[0]["categories"]
+        need(
+            any(type(one) is type(report["category"]) and one == report["category"] for one in names),
+            "category",
+        )
+    return list(batch)
