@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         PriorError,
         RandomnessError,
         SottovoceError,
+        StoreError,
         TableError,
         UserDataError,
     )
@@ -107,6 +108,7 @@ __all__ = [
     "RandomnessError",
     "Sampler",
     "SottovoceError",
+    "StoreError",
     "TableError",
     "Tally",
     "UserDataError",
@@ -158,7 +160,7 @@ _ROOMS = {
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
     "errors": (
         "BudgetError CertificateError EstimateError LedgerError MechanismFileError NotLinearError "
-        "ParameterError PriorError RandomnessError SottovoceError TableError UserDataError"
+        "ParameterError PriorError RandomnessError SottovoceError StoreError TableError UserDataError"
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
     "planning.comparison": "Comparison ComparisonRow compare",

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from .terminal import console
 
-ORDER = ("prior", "compare", "design", "ledger", "release", "estimate", "audit", "explore", "demo")
+ORDER = ("prior", "compare", "design", "ledger", "release", "collect", "estimate", "audit", "explore", "demo")
 
 
 class _InOrder(TyperGroup):

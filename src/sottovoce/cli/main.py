@@ -15,6 +15,7 @@ from .._starting import INTERRUPTED, heard
 from ..errors import SottovoceError
 from . import (  # noqa: F401  (each registers its command)
     audit,
+    collect,
     compare,
     demo,
     design,
