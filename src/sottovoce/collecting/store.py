@@ -116,7 +116,8 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
     with reading(path) as database:
         numbers = _numbers(database, path, digests)
         found = {
-            group: counts_in(database, numbers[group], len(one.categories)) for group, one in known.items()
+            group: counts_in(database, numbers[group], len(one.categories))
+            for group, one in sorted(known.items())  # the order in which a table has them
         }
     filled = {group: counts for group, counts in found.items() if counts.sum() > 0}
     if not filled:

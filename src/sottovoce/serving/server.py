@@ -26,7 +26,7 @@ from .app import make_app
 from .served import Served, parse_served
 from .settings import Settings
 
-PATIENCE = 5.0
+PATIENCE = 3.0
 """Seconds that running requests are given at the end."""
 MOST_CONNECTIONS = 1000
 """Of one process; more are answered 503."""
