@@ -120,7 +120,7 @@ class Collector:
         sent: list[Any] = []
 
         async def receive() -> Any:
-            if not messages and end == "silent":
+            if not messages and end != "cut":
                 await asyncio.Event().wait()
             return messages.pop(0) if messages else {"type": "http.disconnect"}
 
