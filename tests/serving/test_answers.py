@@ -243,8 +243,8 @@ def test_integer_categories_are_told_from_their_spellings(tmp_path: Path) -> Non
         for strange in ("1", True, 4):
             assert collector.post([report(collector.digest, strange)]).status in (400, 422)
         text = batch([report(collector.digest, 1)])
-        for strange in (b"1.0", b"1e0", b"01", b"-0", b"+1"):
-            assert collector.post_body(text.replace(b": 1}", b": " + strange + b"}")).status == 400
+        for spelling in (b"1.0", b"1e0", b"01", b"-0", b"+1"):
+            assert collector.post_body(text.replace(b": 1}", b": " + spelling + b"}")).status == 400
         assert rows_of(collector.store) == set()
         places = {name: i for i, name in enumerate(collector.served.mechanisms["all"].categories)}
         assert collector.post([report(collector.digest, -3)]).status == 202

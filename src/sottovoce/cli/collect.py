@@ -6,6 +6,7 @@ import errno
 import math
 import os
 import socket
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -95,7 +96,8 @@ def collect(
     served = read_served(mechanism_file)
     listener = _listening(host, port)
     if not os.path.lexists(chosen.store):
-        create_store(chosen.store, served.digests)
+        with suppress(FileExistsError):  # another collector was quicker: both share its store
+            create_store(chosen.store, served.digests)
     database, _ = open_store(chosen.store, served.digests)
     reports = stored_total(database)
     database.close()

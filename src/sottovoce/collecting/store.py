@@ -61,7 +61,12 @@ def is_store(table: Any) -> bool:
 
 
 def create_store(path: Path, digests: Mapping[str, str]) -> None:
-    """Make an empty store for the mechanisms of these groups, whole or not at all, for its owner alone."""
+    """Make an empty store for the mechanisms of these groups, whole or not at all, for its owner alone.
+
+    Raises
+        FileExistsError: there is something already; it is never overwritten.
+        StoreError: it could not be made.
+    """
     with sqlite3.connect(":memory:") as database:
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {VERSION}")
@@ -74,7 +79,7 @@ def create_store(path: Path, digests: Mapping[str, str]) -> None:
     try:
         write_whole(content, path, 0o600, replace=False)
     except FileExistsError:
-        raise StoreError(f"there is something at {path} already: a store is never overwritten") from None
+        raise
     except OSError as problem:
         raise StoreError(f"no store could be made at {path}: {problem.strerror}") from None
 

@@ -47,6 +47,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> ASGIApp:
     """The application of one process; the store is opened when it starts and closed when it ends."""
     writer = Writer(settings.store, served.digests, say)
+    _ = served.places  # made now, not while the first sender waits
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
