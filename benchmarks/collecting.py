@@ -24,7 +24,7 @@ from .measure import Line
 
 BATCH, BATCHES, SENDERS = 100, 4000, 4
 LEAST = 5000
-PRIOR = sv.Prior([f"i{i}" for i in range(100)], [1 / (i + 1) for i in range(100)])
+PRIOR = sv.Prior.from_counts({f"i{i}": 1 / (i + 1) for i in range(100)})
 
 
 def bodies(digest: str, batches: int) -> list[bytes]:

@@ -186,6 +186,33 @@ def test_a_locked_store_answers_503_and_the_same_batch_later_202(
         assert len(rows_of(collector.store)) == 1
 
 
+def test_a_full_disk_refuses_whole_batches_until_there_is_room(tmp_path: Path) -> None:
+    create_store(tmp_path / "r.db", {"all": "0" * 64})
+    said: list[str] = []
+    writer = Writer(tmp_path / "r.db", {"all": "0" * 64}, said.append)
+    database = writer._database
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages + 2}")
+    taken: list[list[tuple[bytes, str, int]]] = []
+    refused = rows(1)
+    for _ in range(100):
+        one = rows(50)
+        if (problem := writer.store(one).exception()) is not None:
+            assert isinstance(problem, Refusal)
+            assert problem.status == 503
+            refused = one
+            break
+        taken.append(one)
+    assert len(said) == 1
+    assert "full" in said[0]
+    assert len(rows_of(tmp_path / "r.db")) == 50 * len(taken)
+    database.execute("PRAGMA max_page_count = 100000")
+    writer.store(refused).result()
+    writer.close()
+    assert said[1:] == ["reports are stored again"]
+    assert len(rows_of(tmp_path / "r.db")) == 50 * (len(taken) + 1)
+
+
 def test_waiting_reports_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "MOST_WAITING", 25)
     create_store(tmp_path / "r.db", {"all": "0" * 64})
