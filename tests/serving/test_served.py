@@ -21,6 +21,7 @@ from command import check_refused, run
 from explorer import chromium, need_browser
 
 import sottovoce as sv
+from sottovoce.cli.collect import _listening
 from sottovoce.errors import ParameterError
 from sottovoce.serving import live, page, settings
 
@@ -278,6 +279,14 @@ def test_a_collector_for_others_says_what_it_does_not_do_and_shows_no_page(tmp_p
         refused = run("collect", path, "--store", tmp_path / "s.db", "--port", port)
         check_refused(refused, f"port {port} of 127.0.0.1 is taken")
     assert not (tmp_path / "s.db").exists()
+
+
+def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
+    with _listening("127.0.0.1", 0) as listener:
+        client = socket.create_connection(listener.getsockname())
+        accepted, _ = listener.accept()
+        with client, accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.browser

@@ -24,6 +24,10 @@ from .model import Model
 APPLICATION = 0x736F7474
 """What SQLite calls the application id: "sott" in ASCII, in bytes 68 to 71 of the file."""
 VERSION = 1
+PAGE_BYTES = 1024
+"""Ids are random, so that each report changes a page of its own; small pages make that cheap."""
+LOG_PAGES = 4000
+"""After so many pages SQLite takes the log into the file."""
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
 
@@ -68,6 +72,7 @@ def create_store(path: Path, digests: Mapping[str, str]) -> None:
         StoreError: it could not be made.
     """
     with sqlite3.connect(":memory:") as database:
+        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {VERSION}")
         database.executescript(_SCHEMA)
@@ -99,6 +104,7 @@ def open_store(path: Path, digests: Mapping[str, str]) -> tuple[sqlite3.Connecti
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute("PRAGMA fullfsync = ON")  # macOS; elsewhere it means nothing
+            database.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
             return database, _numbers(database, path, digests)
         except BaseException:
