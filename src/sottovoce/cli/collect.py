@@ -111,6 +111,12 @@ def collect(
         f"http://{place}:{listener.getsockname()[1]}/ — collecting into {plain(store)}, which holds "
         f"{reports:,} reports{live}; stop with Ctrl-C"
     )
+    twins = [groups for groups in served.groups_of.values() if len(groups) > 1]
+    if twins:
+        print_note(
+            f"{len(twins[0])} groups share a mechanism, such as {plain(twins[0][0])} and "
+            f"{plain(twins[0][1])}: their reports must name their group"
+        )
     if not ours or name:
         print_note(
             "No TLS here: put a proxy in front that has it. The proxy sees addresses and times, and its log "
