@@ -60,8 +60,8 @@ $(BROWSER): $(READY) locks/browser.txt
 	@$(PIP) $(LOCKED) -r locks/browser.txt
 	@touch $(BROWSER)
 
-test-browser: $(BROWSER) ## the explorer in a real browser (Debian's chromium)
-	$(BIN)/python -m pytest tests/explore -m browser -rs
+test-browser: $(BROWSER) ## the explorer and the live page in a real browser (Debian's chromium)
+	$(BIN)/python -m pytest tests/explore tests/serving -m browser -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/tables/test_spark.py tests/spark

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import commands, core, cost, estimation, release, spark, tables
+from . import collecting, commands, core, cost, estimation, release, spark, tables
 from .measure import Line, table
 
 (COST,) = cost.SECTIONS
@@ -35,6 +35,7 @@ MEASURED = {
     **release.SECTIONS,
     **tables.SECTIONS,
     **commands.SECTIONS,
+    **collecting.SECTIONS,
     **spark.SECTIONS,
     **estimation.SECTIONS,
 }

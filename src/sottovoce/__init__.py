@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         PriorError,
         RandomnessError,
         SottovoceError,
+        StoreError,
         TableError,
         TargetError,
         UserDataError,
@@ -112,6 +113,7 @@ __all__ = [
     "RandomnessError",
     "Sampler",
     "SottovoceError",
+    "StoreError",
     "TableError",
     "Tally",
     "TargetError",
@@ -165,7 +167,8 @@ _ROOMS = {
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
     "errors": (
         "BudgetError CertificateError EstimateError LedgerError MechanismFileError NotLinearError "
-        "ParameterError PriorError RandomnessError SottovoceError TableError TargetError UserDataError"
+        "ParameterError PriorError RandomnessError SottovoceError StoreError TableError TargetError "
+        "UserDataError"
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
     "planning.choice": "Choice",

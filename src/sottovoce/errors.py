@@ -12,7 +12,8 @@
     ├── MechanismFileError  a mechanism file is unreadable, changed, or against the client's policy
     ├── RandomnessError  the operating system gave no randomness: nothing was released
     ├── BudgetError      not enough ε is left: wait for the next epoch, or grant more
-    └── LedgerError      the store of the budget is lost, rolled back or damaged: nothing is released
+    ├── LedgerError      the store of the budget is lost, rolled back or damaged: nothing is released
+    └── StoreError       the store of reports is another's, unreadable or gone: nothing is accepted
 
 Messages name the parameter, the condition and, for public inputs, the value. A message about private data
 says how many rows are wrong and by how much a sum is off, never which rows and never what they hold.
@@ -71,3 +72,7 @@ class BudgetError(SottovoceError):
 
 class LedgerError(SottovoceError):
     """The store of the budget is lost, rolled back or damaged."""
+
+
+class StoreError(SottovoceError):
+    """The store of reports belongs to another mechanism, cannot be read or written, or is gone."""

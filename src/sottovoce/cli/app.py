@@ -11,7 +11,9 @@ from typer.core import TyperGroup
 from .. import __version__
 from .terminal import console
 
-ORDER = ("prior", "choose", "compare", "design", "ledger", "release", "estimate", "audit", "explore", "demo")
+ORDER = (
+    "prior", "choose", "compare", "design", "ledger", "release", "collect", "estimate", "audit", "explore", "demo",
+)  # fmt: skip
 
 
 class _InOrder(TyperGroup):

@@ -38,7 +38,9 @@ def estimate_command(
     reports: Annotated[
         Path,
         typer.Argument(
-            help="Made by: sottovoce release … -o reports.csv; a row per user.", show_default=False
+            help="Made by: sottovoce release … -o reports.csv, a row per user; or the store of sottovoce "
+            "collect, also while it grows.",
+            show_default=False,
         ),
     ],
     item: Annotated[str, typer.Option(help="Column of the released category.")] = "item",
@@ -72,6 +74,7 @@ def estimate_command(
       sottovoce estimate mechanism.json reports.csv --picture estimate.png
       sottovoce estimate mechanism.json reports.csv --error 0.005
       sottovoce estimate mechanism.json reports.csv --level 0.99 --json
+      sottovoce estimate mechanism.json reports.db
     """
     _validate.fraction(share=share)
     _validate.positive(error=error)

@@ -16,6 +16,7 @@ from ..errors import SottovoceError
 from . import (  # noqa: F401  (each registers its command)
     audit,
     choose,
+    collect,
     compare,
     demo,
     design,

@@ -20,6 +20,7 @@ from ..tables import tally
 from ..tables.frames import column_names, count_table
 from ..tables.tally import Tally
 from .model import Model
+from .store import is_store, stored_counts
 
 
 def count_reports(
@@ -32,6 +33,8 @@ def count_reports(
 ) -> dict[str, FloatArray]:
     """How often each category was reported, by group ("all" without a group column).
 
+    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile.
+
     Raises
         TableError: a column is missing or malformed.
         EstimateError: another mechanism's reports, unknown categories, users with more than one report.
@@ -39,6 +42,10 @@ def count_reports(
     if isinstance(models, Mapping) != (by is not None):
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
+    if is_store(table):
+        if item != "item" or user is not None:
+            raise ParameterError("item and user are columns of a table; a store of reports has none")
+        return stored_counts(Path(table), known)
     columns = column_names(table)
     described = "mechanism" in columns and all(one.digest is not None for one in known.values())
     user = "user" if user is None and "user" in columns else user

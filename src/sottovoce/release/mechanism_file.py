@@ -75,8 +75,11 @@ def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, 
 def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
     """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
     rules = Policy() if policy is None else policy
-    source = str(path)
-    text = read_justified(Path(path), rules.max_categories)
+    return parse_mechanisms(read_justified(Path(path), rules.max_categories), str(path), rules)
+
+
+def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
+    """Build the one mechanism or the mechanisms of groups that a text describes, or refuse it."""
     plain = _json(text, source)
     if not isinstance(plain, dict) or plain.get("format") != GROUPS:
         mechanism = build(plain, source, rules)

@@ -1,0 +1,142 @@
+"""The command that receives reports: collect. It parses, calls and prints."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import socket
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import ParameterError
+from ..prior import FROM_USERS
+from .app import MechanismPath, app
+from .terminal import plain, print_note
+
+MOST_WORKERS = 64
+
+
+@app.command()
+def collect(
+    mechanism_file: MechanismPath,
+    store: Annotated[
+        Path, typer.Option(help="File of the reports (SQLite); made if it is not there.", show_default=False)
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's is reached by others.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(help="Processes that share the port and the store.")] = 1,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Host name that is answered to; repeat for several. Default this machine's names, "
+            "or with --host all.",
+            show_default=False,
+        ),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(help="Site whose pages may ask from a browser, such as https://example.org."),
+    ] = None,
+    client: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the JavaScript client, served at /client/.", show_default=False),
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Reports per second that each process takes.")] = 10_000,
+    page: Annotated[
+        bool | None,
+        typer.Option(
+            "--page/--no-page",
+            help="The live page at /; default only without --host and --name.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Serve a mechanism file, and store the private reports that devices send back.
+
+    Reports are posted to /v1/reports and answered when they are on the disk; one sent twice is stored once.
+    Stored are a random id and the category: no user, no address, no time. TLS belongs in front, in a proxy.
+
+    \b
+    Examples:
+      sottovoce collect mechanism.json --store reports.db
+      sottovoce collect mechanism.json --store reports.db --workers 2 --origin https://example.org
+      sottovoce collect mechanism.json --store reports.db --name collect.example.org --no-page
+      sottovoce estimate mechanism.json reports.db
+    """
+    if any(find_spec(needed) is None for needed in ("starlette", "uvicorn")):
+        raise ParameterError("the collector needs starlette and uvicorn: pip install 'sottovoce[collect]'")
+    if not 0 <= port < 65536:
+        raise ParameterError(f"port must be between 0 and 65535, got {port}")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise ParameterError(f"workers must be between 1 and {MOST_WORKERS}, got {workers}")
+    if not 1 <= rate < math.inf:
+        raise ParameterError(f"rate must be at least 1 report per second, got {rate:g}")
+    from ..collecting.store import create_store, open_store, stored_total
+    from ..serving import settings as given
+    from ..serving.served import read_served
+
+    ours = given.is_this_machine(host)
+    if page is None:
+        page = ours and not name
+    chosen = given.Settings(
+        store=Path(os.path.realpath(store)),
+        names=given.checked_names(host, name or []),
+        origin=given.checked_origin(origin),
+        client=given.find_client(client),
+        rate=rate,
+        page=page,
+    )
+    served = read_served(mechanism_file)
+    listener = _listening(host, port)
+    if not os.path.lexists(chosen.store):
+        with suppress(FileExistsError):  # another collector was quicker: both share its store
+            create_store(chosen.store, served.digests)
+    database, _ = open_store(chosen.store, served.digests)
+    reports = stored_total(database)
+    database.close()
+    from ..serving import server
+
+    if any(one.prior_from_users for one in served.mechanisms.values()):
+        print_note(FROM_USERS)
+    place = f"[{host}]" if ":" in host else host
+    live = "; live page at /" if page else ""
+    print_note(
+        f"http://{place}:{listener.getsockname()[1]}/ — collecting into {plain(store)}, which holds "
+        f"{reports:,} reports{live}; stop with Ctrl-C"
+    )
+    twins = [groups for groups in served.groups_of.values() if len(groups) > 1]
+    if twins:
+        print_note(
+            f"{len(twins[0])} groups share a mechanism, such as {plain(twins[0][0])} and "
+            f"{plain(twins[0][1])}: their reports must name their group"
+        )
+    if not ours or name:
+        print_note(
+            "No TLS here: put a proxy in front that has it. The proxy sees addresses and times, and its log "
+            "may keep them: switch that off."
+        )
+    code = server.serve(listener, chosen, served, workers)
+    print_note("stopped" if code == 0 else "the collector ended by itself")
+    raise typer.Exit(code)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens on the address asked for."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=1024)
+        # asyncio does this for sockets that name their protocol only; else an answer waits 40 ms for its end.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except OSError as problem:
+        reason = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be used: {problem.strerror}"
+        raise ParameterError(
+            f"port {port} of {host} {reason}; choose another with --port or --host"
+        ) from None

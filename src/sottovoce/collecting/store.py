@@ -1,0 +1,190 @@
+"""The store of reports: one SQLite file, in which a report is a random id, a mechanism and a category.
+
+There is no column for a time, a user or an address, and the rows are ordered by their random ids: the order
+of arrival is not kept. `counts` is what the rows add up to, held by triggers in the transaction of the rows
+themselves, so that an estimate costs as much as there are categories, however many reports there are.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._atomic import write_whole
+from .._validate import FloatArray
+from ..errors import EstimateError, StoreError
+from .model import Model
+
+APPLICATION = 0x736F7474
+"""What SQLite calls the application id: "sott" in ASCII, in bytes 68 to 71 of the file."""
+VERSION = 1
+PAGE_BYTES = 1024
+"""Ids are random, so that each report changes a page of its own; small pages make that cheap."""
+LOG_PAGES = 4000
+"""After so many pages SQLite takes the log into the file."""
+PATIENCE = 20.0
+"""Seconds that a writer waits for another one."""
+
+_MAGIC = b"SQLite format 3\0"
+_SCHEMA = """
+CREATE TABLE mechanisms (number INTEGER PRIMARY KEY, digest TEXT NOT NULL,
+                         "group" TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE reports (id BLOB PRIMARY KEY CHECK (length(id) = 16), mechanism INTEGER NOT NULL,
+                      category INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE counts (mechanism INTEGER, category INTEGER, reports INTEGER NOT NULL,
+                     PRIMARY KEY (mechanism, category)) STRICT, WITHOUT ROWID;
+CREATE TRIGGER counted AFTER INSERT ON reports BEGIN
+  INSERT INTO counts VALUES (new.mechanism, new.category, 1)
+    ON CONFLICT (mechanism, category) DO UPDATE SET reports = reports + 1;
+END;
+CREATE TRIGGER uncounted AFTER DELETE ON reports BEGIN
+  UPDATE counts SET reports = reports - 1 WHERE mechanism = old.mechanism AND category = old.category;
+END;
+CREATE TRIGGER unchanged BEFORE UPDATE ON reports BEGIN
+  SELECT RAISE(ABORT, 'a report is never changed');
+END;
+"""
+
+
+def is_store(table: Any) -> bool:
+    """Whether something is the path of a store of reports, by the first bytes of the file."""
+    if not isinstance(table, str | Path) or not os.path.isfile(table):
+        return False
+    try:
+        with open(table, "rb") as file:
+            head = file.read(100)
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
+
+
+def create_store(path: Path, digests: Mapping[str, str]) -> None:
+    """Make an empty store for the mechanisms of these groups, whole or not at all, for its owner alone.
+
+    Raises
+        FileExistsError: there is something already; it is never overwritten.
+        StoreError: it could not be made.
+    """
+    with sqlite3.connect(":memory:") as database:
+        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+        database.execute(f"PRAGMA user_version = {VERSION}")
+        database.executescript(_SCHEMA)
+        rows = [(number, digest, group) for number, (group, digest) in enumerate(digests.items())]
+        database.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", rows)
+        database.commit()
+        content = database.serialize()
+    database.close()
+    try:
+        write_whole(content, path, 0o600, replace=False)
+    except FileExistsError:
+        raise
+    except OSError as problem:
+        raise StoreError(f"no store could be made at {path}: {problem.strerror}") from None
+
+
+def open_store(path: Path, digests: Mapping[str, str]) -> tuple[sqlite3.Connection, dict[str, int]]:
+    """Open a store to write to it; return the number that stands for each group's mechanism.
+
+    A commit is on the disk when it returns: WAL with synchronous = FULL flushes the log at each commit.
+    """
+    if not is_store(path):
+        raise StoreError(f"{path} is not a store of reports: choose another name, and it is made")
+    if path.stat().st_nlink > 1:  # SQLite keeps its log beside one name only
+        raise StoreError(f"{path} has a second name (a hard link): remove one of them")
+    try:
+        database = _connect(path, "rw")
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("PRAGMA fullfsync = ON")  # macOS; elsewhere it means nothing
+            database.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
+            return database, _numbers(database, path, digests)
+        except BaseException:
+            database.close()
+            raise
+    except sqlite3.Error as problem:
+        raise StoreError(f"{path} cannot be opened: {problem}") from None
+
+
+def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
+    """How often each category was reported, by group, of one moment of a store that may be growing.
+
+    Raises
+        EstimateError: no report yet, or a sampler where the mechanism itself is needed.
+        StoreError: another mechanism's store, or one that cannot be read.
+    """
+    digests = {group: one.digest for group, one in known.items() if one.digest is not None}
+    if len(digests) < len(known):
+        raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")
+    with reading(path) as database:
+        numbers = _numbers(database, path, digests)
+        found = {
+            group: counts_in(database, numbers[group], len(one.categories))
+            for group, one in sorted(known.items())  # the order in which a table has them
+        }
+    filled = {group: counts for group, counts in found.items() if counts.sum() > 0}
+    if not filled:
+        raise EstimateError(f"{path} holds no report yet")
+    return filled
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """One moment of a store, read without keeping any writer waiting."""
+    try:
+        database = _connect(path, "ro")
+        try:
+            database.execute("BEGIN")
+            yield database
+        finally:
+            database.close()
+    except sqlite3.Error as problem:
+        raise StoreError(
+            f"{path} cannot be read: {problem}; a store is read where its folder can be written to, with its "
+            f"-wal file beside it if there is one"
+        ) from None
+
+
+def counts_in(database: sqlite3.Connection, number: int, categories: int) -> FloatArray:
+    """How often each category of a mechanism was reported."""
+    rows = database.execute("SELECT category, reports FROM counts WHERE mechanism = ?", (number,))
+    counts = np.zeros(categories)
+    for category, reports in rows:
+        if not 0 <= category < categories or reports < 0:
+            raise StoreError("the store was changed from outside: it counts a category that there is not")
+        counts[category] = reports
+    return counts
+
+
+def stored_total(database: sqlite3.Connection) -> int:
+    """How many reports a store holds."""
+    (total,) = database.execute("SELECT coalesce(sum(reports), 0) FROM counts").fetchone()
+    return int(total)
+
+
+def _numbers(database: sqlite3.Connection, path: Path, digests: Mapping[str, str]) -> dict[str, int]:
+    """The number of each group's mechanism; a store of other mechanisms is refused."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        raise StoreError(f"{path} has format {version}, this version reads {VERSION}")
+    rows = database.execute('SELECT "group", digest, number FROM mechanisms').fetchall()
+    if {group: digest for group, digest, _ in rows} != dict(digests):
+        raise StoreError(
+            f"{path} holds the reports of another mechanism file: take the one that it was made with, or "
+            f"another store"
+        )
+    return {group: number for group, _, number in rows}
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Open a database that exists; SQLite itself would make a missing one anew."""
+    place = f"{Path(os.path.realpath(path)).as_uri()}?mode={mode}"
+    return sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)

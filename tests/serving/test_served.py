@@ -1,0 +1,256 @@
+"""What a collector serves besides taking reports: the file, the client, the estimate, the page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+from collector import JSON, Collector, batch, collecting, report, rows_of, write_groups, write_mechanism
+from explorer import chromium, need_browser
+
+import sottovoce as sv
+from sottovoce.errors import ParameterError
+from sottovoce.serving import live, page, settings
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[Collector]:
+    with Collector(write_mechanism(tmp_path), tmp_path / "r.db") as started:
+        yield started
+
+
+def test_the_mechanism_file_is_served_byte_for_byte(collector: Collector, tmp_path: Path) -> None:
+    answer = collector.ask("GET", "/v1/mechanism")
+    assert answer.status == 200
+    assert answer.body == (tmp_path / "m.json").read_bytes()
+    assert answer.headers["content-type"] == "application/json"
+    tag = answer.headers["etag"]
+    for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        again = collector.ask("GET", "/v1/mechanism", [("if-none-match", known)])
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+    assert collector.ask("GET", "/v1/mechanism", [("if-none-match", '"other"')]).status == 200
+
+
+def test_a_file_of_groups_is_served_as_it_is(tmp_path: Path) -> None:
+    with Collector(write_groups(tmp_path), tmp_path / "r.db") as collector:
+        assert collector.ask("GET", "/v1/mechanism").body == (tmp_path / "groups.json").read_bytes()
+
+
+def test_the_client_is_served_and_nothing_else_of_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "client"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "index.js").write_text("export const a = 1;")
+    (folder / "types.d.ts").write_text("export {};")
+    for name in (".env.js", "secret.db", "notes.txt"):
+        (folder / name).write_text("secret")
+    (tmp_path / "outside.js").write_text("secret")
+    os.symlink(tmp_path / "outside.js", folder / "link.js")
+    with Collector(write_mechanism(tmp_path), tmp_path / "r.db", client=folder) as collector:
+        found = collector.ask("GET", "/client/src/index.js")
+        assert (found.status, found.body) == (200, b"export const a = 1;")
+        assert found.headers["content-type"].startswith("text/javascript")
+        assert collector.ask("GET", "/client/types.d.ts").status == 200
+        strange = (".env.js", "secret.db", "notes.txt", "link.js", "../outside.js", "src/../../outside.js")
+        for name in (*strange, "", "src", "src/", "//etc/passwd", "no.js"):
+            answer = collector.ask("GET", f"/client/{name}")
+            assert answer.status == 404, name
+            assert b"secret" not in answer.body
+            assert json.loads(answer.body)["error"]
+    (tmp_path / "elsewhere").mkdir()
+    assert settings.find_client(tmp_path / "elsewhere") == (tmp_path / "elsewhere").resolve()
+    with pytest.raises(ParameterError, match="client must be a folder"):
+        settings.find_client(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8000", 200),
+        ("localhost", 200),
+        ("LOCALHOST:1", 200),
+        ("[::1]:8000", 200),
+        ("evil.test", 421),
+        ("evil.test:8000", 421),
+        ("127.0.0.1.evil.test", 421),
+        ("localhost:8000:8000", 421),
+        ("", 421),
+    ],
+)
+def test_a_collector_of_this_machine_answers_to_this_machines_names(
+    collector: Collector, host: str, status: int
+) -> None:
+    assert collector.ask("GET", "/v1/mechanism", [("host", host)]).status == status
+    posted = collector.ask("POST", "/v1/reports", [*JSON, ("host", host)], batch([report(collector.digest)]))
+    assert posted.status == (202 if status == 200 else 421)
+    assert len(rows_of(collector.store)) == (status == 200)
+
+
+def test_names_are_those_of_the_machine_and_those_that_were_named() -> None:
+    assert settings.checked_names("127.0.0.1", []) == settings.THIS_MACHINE
+    assert "a.example" in settings.checked_names("::1", ["A.example"])
+    assert settings.checked_names("0.0.0.0", []) == frozenset()  # noqa: S104
+    named = settings.checked_names("192.0.2.1", ["a.example"])
+    assert {"a.example", "192.0.2.1"} <= named
+    for bad in ("a.example:80", "http://a.example", "", "a b"):
+        with pytest.raises(ParameterError, match="host name"):
+            settings.checked_names("127.0.0.1", [bad])
+    for bad in ("*", "https://a.example/", "a.example", "https://A.example", "null", "https://a.example?x"):
+        with pytest.raises(ParameterError, match="origin must look like"):
+            settings.checked_origin(bad)
+    assert settings.checked_origin("https://a.example:8443") == "https://a.example:8443"
+
+
+def test_no_other_site_may_ask_unless_it_was_named(collector: Collector, tmp_path: Path) -> None:
+    asks = [("origin", "https://a.example")]
+    preflight = [*asks, ("access-control-request-method", "POST")]
+    preflight += [("access-control-request-headers", "content-type")]
+
+    def allowed(one: Collector, origin: str) -> list[str | None]:
+        given = [("origin", origin), *preflight[1:]]
+        answers = [one.ask("OPTIONS", "/v1/reports", given), one.ask("GET", "/v1/mechanism", given[:1])]
+        return [answer.headers.get("access-control-allow-origin") for answer in answers]
+
+    assert allowed(collector, "https://a.example") == [None, None]
+    with Collector(write_mechanism(tmp_path), tmp_path / "o.db", origin="https://a.example") as shared:
+        assert allowed(shared, "https://a.example") == ["https://a.example"] * 2
+        assert allowed(shared, "https://b.example") == [None, None]
+        answer = shared.ask("OPTIONS", "/v1/reports", preflight)
+        assert answer.status == 200
+        assert "access-control-allow-credentials" not in answer.headers
+        assert "cross-origin-resource-policy" not in answer.headers
+
+
+def test_every_answer_is_guarded(collector: Collector) -> None:
+    for path in ("/", "/v1/mechanism", "/v1/estimate", "/nothing", "/client/a.js"):
+        headers = collector.ask("GET", path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "set-cookie" not in headers
+
+
+def test_the_live_estimate_is_the_librarys(tmp_path: Path) -> None:
+    with Collector(write_mechanism(tmp_path), tmp_path / "r.db") as collector:
+        assert json.loads(collector.ask("GET", "/v1/estimate").body)["reports"] == 0
+    mechanism = sv.load(tmp_path / "m.json")
+    told = list(mechanism.release_many(np.tile([0.1, 0.2, 0.3, 0.2, 0.2], (400, 1))))
+    with Collector(tmp_path / "m.json", tmp_path / "r.db") as collector:
+        collector.post([report(collector.digest, one) for one in told])
+        found = json.loads(collector.ask("GET", "/v1/estimate").body)
+    (only,) = found["groups"]
+    library = sv.estimate(mechanism, told)
+    low, high = library.interval()
+    assert (found["reports"], found["epsilon"], only["reports"]) == (400, 2.0, 400)
+    assert only["verdict"] == sv.verdict(library).words()
+    assert [row["share"] for row in only["rows"]] == sorted(library.shares, reverse=True)
+    for row in only["rows"]:
+        i = library.categories.index(row["category"])
+        assert (row["low"], row["high"], row["share"]) == (low[i], high[i], library.shares[i])
+        assert (row["reports"], row["prior"]) == (library.counts[i], library.model.prior[i])
+
+
+def test_the_live_estimate_of_groups_and_of_few_reports(tmp_path: Path) -> None:
+    with Collector(write_groups(tmp_path, twins=True), tmp_path / "r.db") as collector:
+        digests = collector.served.digests
+        told = [("old", "War")] * 3 + [("young", "Drama")] * 2 + [("older", "War")]
+        collector.post([report(digests[group], name, group=group) for group, name in told])
+        found = json.loads(collector.ask("GET", "/v1/estimate").body)
+    assert [(one["group"], one["reports"]) for one in found["groups"]] == [
+        (live.EVERYBODY, 5), ("old", 3), ("young", 2), ("older", 1),
+    ]  # fmt: skip
+    assert "at least 2 reports" in found["groups"][-1]["verdict"]
+    assert found["groups"][-1]["rows"] == []
+
+
+def test_a_mechanism_that_cannot_be_undone_is_collected_and_said(tmp_path: Path) -> None:
+    sampler = sv.rr_with_prior(sv.Prior(["a", "b", "c"], [0.9, 0.09, 0.01]), 0.5)
+    sv.certify(sampler).save(tmp_path / "m.json")
+    with Collector(tmp_path / "m.json", tmp_path / "r.db") as collector:
+        assert collector.post([report(collector.digest, "a") for _ in range(3)]).status == 202
+        found = json.loads(collector.ask("GET", "/v1/estimate").body)
+    assert found["reports"] == 3
+    assert found["groups"][0]["rows"] == []
+    assert found["groups"][0]["verdict"]
+
+
+def test_the_live_estimate_rests_ten_times_as_long_as_it_took(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, calls = [0.0], []
+    one = live.Live(collector.served, collector.store, {"all": 0}, lambda: now[0])
+    real = one._now
+
+    def slow() -> dict[str, Any]:
+        calls.append(now[0])
+        now[0] += 0.5
+        return real()
+
+    monkeypatch.setattr(one, "_now", slow)
+    for moment in (0.0, 1.0, 5.4, 5.6, 6.0, 20.0):
+        now[0] = max(now[0], moment)
+        one.answer()
+    assert calls == [0.0, 5.6, 20.0]
+
+
+def test_without_a_page_there_is_no_page_and_no_estimate(tmp_path: Path) -> None:
+    with Collector(write_mechanism(tmp_path), tmp_path / "r.db", page=False) as collector:
+        assert collector.ask("GET", "/").status == 404
+        assert collector.ask("GET", "/v1/estimate").status == 404
+        assert collector.ask("GET", "/v1/mechanism").status == 200
+
+
+def test_the_page_runs_its_own_script_only_and_asks_no_other_host(collector: Collector) -> None:
+    answer = collector.ask("GET", "/")
+    text, policy = answer.body.decode(), answer.headers["content-security-policy"]
+    for tag in ("script", "style"):
+        (inside,) = re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"https?://|//\w|\ssrc=|\shref=|\sstyle=|\son\w+=|innerHTML|eval\(", text)
+    assert page.read_page().content == answer.body
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_in_a_browser(tmp_path: Path, dark: bool) -> None:
+    need_browser()
+    path = write_mechanism(tmp_path)
+    mechanism = sv.load(path)
+    with collecting(path, tmp_path / "r.db") as running, chromium() as browser:
+        scheme = "dark" if dark else "light"
+        window = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+        faults: list[str] = []
+        window.on("console", lambda one: faults.append(one.text) if one.type == "error" else None)
+        window.on("pageerror", lambda one: faults.append(str(one)))
+        window.goto(f"http://127.0.0.1:{running.port}/")
+        window.wait_for_selector("text=waiting for the first report")
+        told = list(mechanism.release_many(np.tile([0.1, 0.2, 0.3, 0.2, 0.2], (1000, 1))))
+        assert running.post([report(mechanism.digest, one) for one in told])[0] == 202
+        window.wait_for_selector("text=1,000 reports")
+        window.wait_for_selector(".row")
+        assert window.locator(".row").count() == 5
+        assert window.evaluate("document.documentElement.scrollWidth") <= 390
+        shades = window.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert shades == ("rgb(20, 23, 31)" if dark else "rgb(252, 252, 253)")
+        library = sv.estimate(mechanism, told)
+        first = window.locator(".row .numbers").first.inner_text()
+        assert first.startswith(f"{100 * library.shares.max():.1f} %")
+        assert window.locator(".verdict").inner_text() == sv.verdict(library).words()
+        assert faults == []
+        if folder := os.environ.get("SOTTOVOCE_PICTURES"):
+            for width in (390, 1100):
+                window.set_viewport_size({"width": width, "height": 800})
+                window.screenshot(path=f"{folder}/collect-{scheme}-{width}.png", full_page=True)
+        running.kill()
+        window.wait_for_selector("text=does not answer")

@@ -1,0 +1,217 @@
+"""A collector for tests: its application asked directly, or as a running command that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from explorer import Answer, read_address
+
+import sottovoce as sv
+from sottovoce.collecting.store import create_store
+from sottovoce.release.mechanism_file import save_mechanisms
+from sottovoce.serving.app import make_app
+from sottovoce.serving.served import Served, read_served
+from sottovoce.serving.settings import Settings
+
+PRIOR = sv.Prior(["Drama", "Comedy", "War", "Nô 能", "🎬"], [0.5, 0.25, 0.15, 0.07, 0.03])
+YOUNG = sv.Prior(["Drama", "Comedy", "War", "Nô 能", "🎬"], [0.2, 0.2, 0.2, 0.2, 0.2])
+JSON = (("content-type", "application/json"),)
+
+
+def write_mechanism(folder: Path, name: str = "m.json") -> Path:
+    """A linear mechanism at ε = 2."""
+    sv.certify(sv.minimax_kernel(PRIOR, 2.0)).save(folder / name)
+    return folder / name
+
+
+def write_groups(folder: Path, *, twins: bool = False) -> Path:
+    """Mechanisms of two groups, or of three, two of which are the same."""
+    old, young = (sv.certify(sv.minimax_kernel(prior, 2.0)) for prior in (PRIOR, YOUNG))
+    groups = {"old": old, "young": young} | ({"older": old} if twins else {})
+    save_mechanisms(groups, "age", folder / "groups.json")
+    return folder / "groups.json"
+
+
+def report(digest: str, category: object = "War", **more: object) -> dict[str, object]:
+    """A report with an id of its own."""
+    return {"mechanism": digest, "id": secrets.token_hex(16), "category": category, **more}
+
+
+def batch(reports: object) -> bytes:
+    return json.dumps({"reports": reports}).encode()
+
+
+def rows_of(store: Path) -> set[tuple[bytes, int, int]]:
+    """The reports of a store, read without the code under test."""
+    database = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+    found = database.execute("SELECT id, mechanism, category FROM reports").fetchall()
+    counted = database.execute("SELECT mechanism, category, reports FROM counts WHERE reports > 0").fetchall()
+    anew = database.execute("SELECT mechanism, category, count(*) FROM reports GROUP BY 1, 2").fetchall()
+    database.close()
+    assert sorted(counted) == sorted(anew)
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+class Collector:
+    """The application on a store of its own; every call is one request."""
+
+    def __init__(self, mechanism_file: Path, store: Path, **settings: Any) -> None:
+        self.served: Served = read_served(mechanism_file)
+        self.store = store
+        if not store.exists():
+            create_store(store, self.served.digests)
+        self.said: list[str] = []
+        self.loop = asyncio.new_event_loop()
+        self.app: Any = make_app(Settings(store=store, **settings), self.served, self.said.append)
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Go through the lifespan, at whose end the store is closed."""
+        messages = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+
+        async def receive() -> Any:
+            return messages.pop(0)
+
+        async def send(_: Any) -> None:
+            pass
+
+        self.loop.run_until_complete(self.app({"type": "lifespan", "state": {}}, receive, send))
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+    @property
+    def digest(self) -> str:
+        return next(iter(self.served.digests.values()))
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes | list[bytes] = b"",
+        end: str = "whole",
+    ) -> Answer:
+        """The answer to a request, whose body may come in parts, go silent, or be cut off."""
+        given = list(headers)
+        if not any(name == "host" for name, _ in given):
+            given.append(("host", "127.0.0.1:8000"))
+        parts = [body] if isinstance(body, bytes) else list(body)
+        messages = [
+            {"type": "http.request", "body": part, "more_body": end != "whole" or place + 1 < len(parts)}
+            for place, part in enumerate(parts)
+        ]
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            if not messages and end != "cut":
+                await asyncio.Event().wait()
+            return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in given],
+            "root_path": "",
+            "scheme": "http",
+            "server": ("127.0.0.1", 8000),
+            "client": ("192.0.2.77", 54321),
+            "http_version": "1.1",
+        }
+        self.loop.run_until_complete(self.app(scope, receive, send))
+        found = {name.decode().lower(): value.decode() for name, value in sent[0]["headers"]}
+        return Answer(sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:]))
+
+    def post(self, reports: object) -> Answer:
+        return self.ask("POST", "/v1/reports", JSON, batch(reports))
+
+    def post_body(self, body: bytes) -> Answer:
+        return self.ask("POST", "/v1/reports", JSON, body)
+
+
+@dataclass
+class Running:
+    """A running `sottovoce collect`, as its printed address tells it."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    def ask(
+        self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body or None, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def post(self, reports: object) -> tuple[int, bytes]:
+        return self.ask("POST", "/v1/reports", batch(reports), dict(JSON))
+
+    def kill(self) -> None:
+        """kill -9 for all its processes at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=20)
+
+    def last_words(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
+
+
+@contextmanager
+def collecting(mechanism_file: Path, store: Path, *arguments: object, port: int = 0) -> Iterator[Running]:
+    """A running collector that has printed its address."""
+    command = [sys.executable, "-m", "sottovoce", "collect", mechanism_file, "--store", store]
+    process = subprocess.Popen(
+        [*map(str, command), "--port", str(port), *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    running = Running(process, 0)
+    try:
+        assert process.stderr is not None
+        running.port, _ = read_address(process.stderr.fileno())
+        _answering(running)
+        yield running
+    finally:
+        running.kill()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def _answering(running: Running) -> None:
+    """Wait for the first answer: the port is open before the first worker is."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with suppress(OSError):
+            if running.ask("GET", "/v1/mechanism")[0] == 200:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the collector does not answer")
