@@ -204,8 +204,9 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
     "shares rounded": [("int(Fraction(share / total) * 2**61)", "round(share / total * 2**61 + 0.5)")],
     "shares not divided by their sum": [("share / total)", "share)")],
     "reports with any id": [('re.fullmatch("[0-9a-f]{32}", name) is not None', "True")],
+    "reports with any group": [('need(isinstance(report.get("group", ""), str), "value")', "pass")],
     "reports with other fields": [
-        ('set(report) == {"mechanism", "id", "category"}', 'set(report) >= {"mechanism", "id", "category"}')
+        ('set(report) - {"group"} == {"mechanism"', 'set(report) - {"group"} >= {"mechanism"')
     ],
     "reports of any mechanism": [
         ('    need(len(found) > 0, "mechanism")\n', "    found = found or documents\n")

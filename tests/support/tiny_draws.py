@@ -210,7 +210,10 @@ def read_reports(data: bytes, documents: list[Document]) -> list[dict[str, Any]]
     batch = plain["reports"] if set(plain) == {"reports"} else [plain]
     need(isinstance(batch, list) and len(batch) >= 1, "value")
     for report in batch:
-        need(isinstance(report, dict) and set(report) == {"mechanism", "id", "category"}, "fields")
+        need(
+            isinstance(report, dict) and set(report) - {"group"} == {"mechanism", "id", "category"}, "fields"
+        )
+        need(isinstance(report.get("group", ""), str), "value")
         name = report["id"]
         need(isinstance(name, str) and re.fullmatch("[0-9a-f]{32}", name) is not None, "value")
         found = [one for one in documents if one["digest"] == report["mechanism"]]

@@ -286,6 +286,7 @@ def reports() -> Iterator[dict[str, Any]]:
         ("id with a line break", 0, {**good, "id": some + "\n"}),
         ("number as id", 0, {**good, "id": 5}),
         ("another field", 0, {**good, "user": "ann"}),
+        ("a group that is no text", 0, {**good, "group": 5}),
         ("a missing field", 0, {"mechanism": box, "id": some}),
         ("one wrong in a batch", 0, {"reports": [good, {**number, "category": 6}]}),
         ("another field in a batch", 0, {"reports": [good], "user": "ann"}),

@@ -12,8 +12,18 @@ from .. import __version__
 from .terminal import console
 
 ORDER = (
-    "prior", "choose", "compare", "design", "ledger", "release", "collect", "estimate", "audit", "explore", "demo",
-)  # fmt: skip
+    "prior",
+    "choose",
+    "compare",
+    "design",
+    "ledger",
+    "release",
+    "collect",
+    "estimate",
+    "audit",
+    "explore",
+    "demo",
+)
 
 
 class _InOrder(TyperGroup):
