@@ -132,9 +132,12 @@ def _judged(found: Verdict) -> dict[str, Any]:
 def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str, Any]]:
     low, high = found.interval(simultaneous=simultaneous)
     likeliest = likeliest and not _put_together(found)
+    least, most = found.possible(simultaneous=simultaneous) if found.bounded else (low, high)
     rows = found.to_dicts()
     for i, row in enumerate(rows):
         row["low"], row["high"] = float(low[i]), float(high[i])
+        if found.bounded:
+            row["possible_low"], row["possible_high"] = float(least[i]), float(most[i])
         if likeliest:
             row["likeliest"] = float(found.likeliest[i])
     return rows
@@ -165,7 +168,7 @@ def _print(
     shown = Table(box=None, header_style="bold")
     band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
     likeliest = likeliest and not _put_together(found)
-    extra = ["likeliest"] if likeliest else []
+    extra = [*(["likeliest"] if likeliest else []), *(["population between"] if found.bounded else [])]
     for column in ("category", "reports", "prior", "share", band, "projected", "shrunk", *extra, ""):
         shown.add_column(column, justify="left" if column == "category" else "right", no_wrap=True)
     rows = _rows(found, simultaneous, likeliest)
@@ -173,6 +176,8 @@ def _print(
     for row in rows[:LISTED]:
         interval = f"{row['low']:.4f} … {row['high']:.4f}"
         more = [f"{row['likeliest']:.4f}"] if likeliest else []
+        if found.bounded:
+            more.append(f"{row['possible_low']:.3f} … {row['possible_high']:.3f}")
         shown.add_row(
             shown_text(row["category"]),
             f"{row['reports']:,.0f}",
@@ -192,6 +197,11 @@ def _print(
         "More, fewer: than the prior, all categories at once. Noise: the share cannot be told from 0. Shares "
         "are cut to 0 … 1; the unbiased values are in -o and --json."
     )
+    if found.bounded:
+        print_note(
+            "Population between: where the users' own average must lie, given the reports; no number of "
+            "reports makes that range vanish."
+        )
     print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
     if share != 0.01:
         print_note(

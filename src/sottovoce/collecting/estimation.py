@@ -32,6 +32,7 @@ from ..samplers.base import Sampler
 from .counting import counts_of
 from .model import Model, ReportColumns, model_of
 from .nearer import maximum_likelihood, project, shrink
+from .possible import floor_of, possible_shares
 
 RARE = 2.0
 """Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
@@ -60,6 +61,11 @@ class Estimate:
         return self.model.linear
 
     @property
+    def bounded(self) -> bool:
+        """Whether there is a range for the population: the reports are those of one clip mechanism."""
+        return floor_of(self.model) is not None
+
+    @property
     def bias_bound(self) -> float:
         """The largest distance (TV) of the expected values from the population: zero where unbiased."""
         return 0.0 if self.unbiased else self.model.worst_distance
@@ -81,6 +87,11 @@ class Estimate:
         """The ± of every value at the level: for each category alone, or for all (Bonferroni)."""
         z = _quantile(self.level, len(self.values) if simultaneous else 1)
         return z * _errors(self.variances, self.reach, self.reports, z * z / 2)
+
+    def possible(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
+        """For a clip mechanism: where the population's average must lie, at the level of `interval`."""
+        low, high = self.interval(simultaneous=simultaneous)
+        return possible_shares(self.model, low, high)
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -155,6 +166,9 @@ class Estimate:
             "shrunk": self.shrunk.tolist(),
             "mark": self.marks(),
         }
+        if self.bounded:
+            least, most = self.possible()
+            columns |= {"possible_low": least.tolist(), "possible_high": most.tolist()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def words(self) -> str:
