@@ -26,7 +26,7 @@ COMMON = frozenset({
 MARK = "prior_from_users"
 """What a document has besides if its prior was made from the users it serves; then it is true."""
 
-_WHOLES = re.compile(r"[0-9]{1,20}(?:,[0-9]{1,20})*", re.ASCII)
+_WHOLES = re.compile(r"(?:0|[1-9][0-9]{0,19}+)(?:,(?:0|[1-9][0-9]{0,19}+))*+", re.ASCII)
 _RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
 
 
@@ -69,7 +69,8 @@ class Fields:
     def _wholes(self, values: list[Any]) -> tuple[int, ...]:
         if not _are_wholes(values):
             raise MechanismFileError(
-                f"{self.source} has a weight that is not a whole number of at most 20 digits"
+                f"{self.source} has a weight that is not a whole number of at most 20 digits, without "
+                f"leading zeros"
             )
         wholes = tuple(map(int, values))
         if max(wholes) > 1 << self.bits:
@@ -79,13 +80,14 @@ class Fields:
     def places(self, name: str) -> tuple[int, ...]:
         """Positions of categories."""
         values = self.plain[name]
-        if not isinstance(values, list) or not all(type(v) is int and 0 <= v < self.size for v in values):
+        fits = isinstance(values, list) and set(map(type, values)) <= {int}  # true is no position
+        if not fits or (values and not (min(values) >= 0 and max(values) < self.size)):
             raise MechanismFileError(f"{self.source} names a category that is not there")
         return tuple(values)
 
 
 def _are_wholes(values: list[Any]) -> bool:
-    """Whether all are texts of 1 to 20 digits: looked at as one text, which is many times as fast."""
+    """Whether all are texts of 1 to 20 digits without leading zeros: looked at as one text, which is fast."""
     if set(map(type, values)) != {str}:
         return False
     text = ",".join(values)

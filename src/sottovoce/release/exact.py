@@ -191,18 +191,23 @@ def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
     total, last = kernel.total, len(kernel.prior) - 1
     if sum(kernel.prior) != total or min(kernel.prior) < 1 or min(kernel.low) < 1:
         raise CertificateError("the prior weights must be positive and add up to N, and every floor positive")
-    if any(a > b for a, b in zip(kernel.prior, kernel.prior[1:], strict=False)):
+    if sorted(kernel.prior) != list(kernel.prior):  # what is sorted already is sorted in one pass
         raise CertificateError("the prior weights must be ascending")
     up, down = ratio.numerator, ratio.denominator
     before, behind = 0, total
     least_r, least_s, most_r, most_s = 0, 0, 0, 0
     for j, (weight, low, own) in enumerate(zip(kernel.prior, kernel.low, kernel.own, strict=True)):
         smallest, largest = own, own
-        if j < last:
-            smallest, largest = min(own, low), max(own, low)
+        if j < last and low < own:
+            smallest = low
+        elif j < last:
+            largest = low
         if j > 0:
-            smallest = min(smallest, least_r * weight // least_s - 1)
-            largest = max(largest, -(-most_r * weight // most_s) + 1)
+            below, above = least_r * weight // least_s - 1, 1 - (-most_r * weight // most_s)
+            if below < smallest:
+                smallest = below
+            if above > largest:
+                largest = above
         if smallest < 1 or largest * down > up * smallest:
             raise CertificateError(f"column {j} breaks the ratio: the kernel is not ε-private")
         rest = total - before - own

@@ -24,7 +24,10 @@ WEIGHT_BYTES = 128
 """Bytes that all weights of one category take at most: three numbers of 19 digits, a place, and blanks."""
 
 _LIST = re.compile(rb'"categories"\s{0,9}:\s{0,9}\[')
-_NAME = re.compile(rb'\s{0,9}+(?:"(?:[^"\\]|\\.)*+"|-?[0-9]{1,20}+)\s{0,9}+(,|\])', re.DOTALL)
+_ONE = rb'\s{0,9}+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9]{1,20}+)\s{0,9}+'
+_NAME = re.compile(_ONE + rb"(,|\])", re.DOTALL)
+_TOGETHER = 32
+_NAMES = re.compile(rb"(?:" + _ONE + rb",){%d}+" % _TOGETHER, re.DOTALL)
 _EMPTY = re.compile(rb"\s{0,9}+\]")
 
 
@@ -63,6 +66,7 @@ class _Scan:
         self._names = 0  # bytes inside lists
         self._at = 0
         self._inside = False
+        self._singly = 0  # names to be taken one by one, because many together were too long
 
     def justified(self, data: bytearray) -> int:
         """How many bytes the text may have, from what has been seen of it."""
@@ -74,6 +78,15 @@ class _Scan:
                     return self._sum()
                 self._at, self._inside = found.end(), True
                 self._lists += 1
+            if self._singly == 0:
+                names = _NAMES.match(data, self._at, self._at + LONGEST_NAME)
+                if names is not None:  # each of them followed by a comma, so the list goes on
+                    self.categories += _TOGETHER
+                    self._names += names.end() - self._at
+                    self._at = names.end()
+                    continue
+                self._singly = _TOGETHER
+            self._singly -= 1
             name = _NAME.match(data, self._at, self._at + LONGEST_NAME)
             if name is None:  # it goes on, is too long, or is something that the parser will refuse
                 self._inside = _EMPTY.match(data, self._at) is None

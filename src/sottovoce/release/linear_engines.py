@@ -46,7 +46,8 @@ class KernelEngine:
         whole_numbers(kernel.prior, kernel.low, kernel.own, self.order)
         if kernel.total != 1 << bits or self.bits != bits or len(kernel.prior) != size:
             raise CertificateError("the kernel does not fit the categories")
-        if sorted(self.order) != list(range(size)):
+        order = set(self.order)
+        if not len(self.order) == len(order) == size or min(order) != 0 or max(order) != size - 1:
             raise CertificateError("the order of the categories is not a permutation")
         check_kernel(kernel, ratio)
 

@@ -169,6 +169,10 @@ class Mechanism:
 
     def document(self) -> dict[str, Any]:
         """Everything a client in any language needs, as plain values, without the digest."""
+        return self.heading() | self.engine.fields()
+
+    def heading(self) -> dict[str, Any]:
+        """The part of the document that every kind of mechanism has."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -182,7 +186,6 @@ class Mechanism:
             "prior_digest": self.prior_digest,
             **({MARK: True} if self.prior_from_users else {}),  # false is never written
             "kind": self.engine.kind,
-            **self.engine.fields(),
         }
 
     def __eq__(self, other: object) -> bool:

@@ -176,9 +176,11 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         prior_digest=plain["prior_digest"],
         prior_from_users=marked,
     )
-    # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type.
+    # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type;
+    # the weights and places of an engine have been read in the one way in which they can be written.
     exact = type(plain["version"]) is int and type(plain["bits"]) is int
-    if not exact or mechanism.document() != plain:
+    heading = {name: value for name, value in plain.items() if name not in engine.own_fields}
+    if not exact or mechanism.heading() != heading:
         raise MechanismFileError(f"{source} is not written in the canonical way")
     mechanism.__dict__["digest"] = found  # the same document: it need not be written out again
     return mechanism
@@ -191,7 +193,7 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
         raise MechanismFileError(
             f"{source} has {len(values)} categories, the policy allows {rules.max_categories}"
         )
-    if {type(value) for value in values} not in ({str}, {int}):
+    if set(map(type, values)) not in ({str}, {int}):
         raise MechanismFileError(f"{source} must name its categories by strings or by integers")
     if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
         raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
