@@ -134,7 +134,7 @@ def read_address(descriptor: int, seconds: float = 60) -> tuple[int, str]:
     text, end = b"", time.monotonic() + seconds
     while time.monotonic() < end:
         if select.select([descriptor], [], [], 0.5)[0]:
-            text += os.read(descriptor, 4096)
+            text += os.read(descriptor, 1)  # not a byte further: what follows is read by somebody else
         match = re.search(rb"http://127\.0\.0\.1:(\d+)(/\S*)? ", text)
         if match:
             return int(match[1]), (match[2] or b"/").decode()

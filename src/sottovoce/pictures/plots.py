@@ -30,7 +30,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "blend": {"color": "#CC79A7", "marker": "D", "linestyle": "-"},
     "tuned": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
     "power_caps": {"color": "#F0E442", "marker": "h", "linestyle": "-."},
-    "fitted": {"color": "#009E73", "marker": "*", "linestyle": "-"},
+    "fitted": {"color": "#882255", "marker": "*", "linestyle": "-"},
     "relative_mollifier": {"color": "#E69F00", "marker": "v", "linestyle": "--"},
     "local_minimax": {"color": "#56B4E9", "marker": "<", "linestyle": ":"},
     "global_minimax": {"color": "#555555", "marker": ">", "linestyle": ":"},
