@@ -134,8 +134,8 @@ def read_address(descriptor: int, seconds: float = 60) -> tuple[int, str]:
     text, end = b"", time.monotonic() + seconds
     while time.monotonic() < end:
         if select.select([descriptor], [], [], 0.5)[0]:
-            text += os.read(descriptor, 1)  # not a byte further: what follows is read by somebody else
-        match = re.search(rb"http://127\.0\.0\.1:(\d+)(/\S*)? ", text)
+            text += os.read(descriptor, 1)  # not a byte beyond the line: what follows is read by others
+        match = re.search(rb"http://127\.0\.0\.1:(\d+)(/\S*)? .*\n", text)
         if match:
             return int(match[1]), (match[2] or b"/").decode()
     raise AssertionError(f"no address in {text!r}")
