@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .planning.fitted import fitted
     from .planning.limit import Limit, limit
     from .planning.public_users import PublicUsers
+    from .planning.shuffling import amplified, amplified_delta, local_epsilon_for, reports_for
     from .planning.tuning import tuned
     from .prior import Prior
     from .release.audit import AuditReport, audit
@@ -121,6 +122,8 @@ __all__ = [
     "Users",
     "Verdict",
     "alpha",
+    "amplified",
+    "amplified_delta",
     "audit",
     "blend",
     "build_prior",
@@ -139,6 +142,7 @@ __all__ = [
     "limit",
     "load",
     "load_groups",
+    "local_epsilon_for",
     "local_minimax",
     "minimax_kernel",
     "optimal_utility",
@@ -152,6 +156,7 @@ __all__ = [
     "read_users",
     "relative_mollifier",
     "released_as_itself",
+    "reports_for",
     "rr_with_prior",
     "trimmed",
     "tuned",
@@ -178,6 +183,7 @@ _ROOMS = {
     "planning.fitted": "fitted",
     "planning.limit": "Limit limit",
     "planning.public_users": "PublicUsers",
+    "planning.shuffling": "amplified amplified_delta local_epsilon_for reports_for",
     "planning.tuning": "tuned",
     "prior": "Prior",
     "release.audit": "AuditReport audit",

@@ -705,3 +705,24 @@ def trimmed(c: Array, epsilon: float) -> Array:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) < 0 else (low, middle)
     return np.array([min(value, high) for value in values])
+
+
+def shuffled_delta(first: Array, second: Array, others: Array, epsilon: float) -> float:
+    """The exact δ at ε′ of shuffled reports: one user with either of two laws, the others as they are.
+
+    The distribution of how often each category was reported, by adding one user after another.
+    """
+
+    def counts(laws: Array) -> dict[tuple[int, ...], float]:
+        found = {(0,) * len(first): 1.0}
+        for law in laws:
+            after: dict[tuple[int, ...], float] = {}
+            for seen, chance in found.items():
+                for i, share in enumerate(law):
+                    key = (*seen[:i], seen[i] + 1, *seen[i + 1 :])
+                    after[key] = after.get(key, 0.0) + chance * share
+            found = after
+        return found
+
+    one, other = counts(np.vstack([first, others])), counts(np.vstack([second, others]))
+    return math.fsum(max(one[key] - math.exp(epsilon) * other[key], 0.0) for key in one)

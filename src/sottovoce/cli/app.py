@@ -21,6 +21,7 @@ ORDER = (
     "collect",
     "estimate",
     "audit",
+    "amplify",
     "explore",
     "demo",
 )

@@ -14,6 +14,7 @@ import typer
 from .._starting import INTERRUPTED, heard
 from ..errors import SottovoceError
 from . import (  # noqa: F401  (each registers its command)
+    amplify,
     audit,
     choose,
     collect,

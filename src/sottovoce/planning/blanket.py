@@ -1,0 +1,78 @@
+"""The privacy blanket of a mechanism: how much of every user's law is the same for everybody."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..release.box_engine import BoxEngine
+from ..release.exact import IntegerKernel
+from ..release.linear_engines import KernelEngine, ResponseEngine
+from ..release.mechanism import Mechanism
+from ..samplers.base import Sampler
+
+UPWARDS = 1e-12
+"""Doubles of a sampler's floor are rounded outwards by this."""
+
+
+@dataclass(frozen=True)
+class Blanket:
+    """ε, the largest ratio of a law to the floor, and γ = Σc, rounded so that no bound gets too small."""
+
+    epsilon: float
+    ratio: float
+    mass: float
+
+
+def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
+    """The blanket of a certified mechanism, from its integers, or of a sampler, from its floor."""
+    if isinstance(mechanism, Mechanism):
+        floor = certified_floor(mechanism)
+        mass = math.nextafter(float(Fraction(floor, 1 << mechanism.bits)), 0)
+        epsilon = float(mechanism.epsilon)
+        ratio = math.nextafter(float(mechanism.ratio), math.inf)
+    elif isinstance(mechanism, Sampler):
+        mass = float(np.sum(mechanism.floor)) * (1 - UPWARDS)
+        epsilon = mechanism.epsilon
+        ratio = math.exp(epsilon) * (1 + UPWARDS)
+    else:
+        raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
+    return Blanket(epsilon, ratio, min(mass, 1.0))
+
+
+def certified_floor(mechanism: Mechanism) -> int:
+    """Σ_j of the smallest weight that category j has in any law that is drawn, in units of 2^-bits."""
+    engine = mechanism.engine
+    if isinstance(engine, BoxEngine):
+        return sum(engine.box.low)
+    if isinstance(engine, KernelEngine):
+        return _kernel_floor(engine.kernel)
+    if isinstance(engine, ResponseEngine):
+        k, total = len(engine.kept), 1 << mechanism.bits
+        if k == 1:
+            return total
+        lowest = min(engine.own, engine.other, total // k)  # a record that is not kept draws one of k alike
+        return k * lowest
+    raise ParameterError("this kind of mechanism has no floor")
+
+
+def _kernel_floor(kernel: IntegerKernel) -> int:
+    """The smallest weight of each column, as the certificate finds it, added up."""
+    last, floor = len(kernel.prior) - 1, 0
+    before, behind = 0, kernel.total
+    least_rest, least_behind = 0, 0
+    for j, (weight, low, own) in enumerate(zip(kernel.prior, kernel.low, kernel.own, strict=True)):
+        smallest = min(own, low) if j < last else own
+        if j > 0:
+            smallest = min(smallest, least_rest * weight // least_behind - 1)
+        floor += smallest
+        rest = kernel.total - before - own
+        behind -= weight
+        before += low
+        if j < last and (j == 0 or rest * least_behind < least_rest * behind):
+            least_rest, least_behind = rest, behind
+    return floor

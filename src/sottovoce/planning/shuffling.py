@@ -1,0 +1,258 @@
+"""What shuffling adds: the central (ε′, δ) of many reports of one mechanism whose order nobody sees.
+
+A mechanism with floor c draws from the same law c/γ, γ = Σc, with probability γ, whoever the user is: the
+privacy blanket (Balle, Bell, Gascón, Nissim 2019). For m reports and e = e^ε′,
+
+    δ(ε′) ≤ (1/m)·E[(V_1 + … + V_m)₊],   V = (x(Z) − e·x′(Z))/c(Z) for Z ~ c with probability γ, else 0,
+
+x and x′ the laws of one user's two possible data. Every x/c lies between 1 and a = e^ε and has mean 1/γ. An
+expectation of a convex function of a sum grows when a term is spread at the same mean, so x/c and x′/c are
+pushed to the ends 1 and a, and made to differ as often as they can: with α = (1 − γ)/(a − 1) and t = (2α −
+γ)₊,
+
+    V = a − e with probability α − t,  1 − a·e with α − t,  1 − e with γ − 2α + t,  a·(1 − e) with t.
+
+So the bound knows of the mechanism its ε and the sum of its floor, and nothing else.
+
+The sum is computed on a grid. Each value is split between its two neighbours on the grid at the same mean,
+which again only spreads it. The law is tilted by e^{λV}, so that its mean is zero; then the m-th power of its
+Fourier transform is exact to rounding where it matters, however small δ is. What lies outside the window
+(Bernstein's inequality) and the rounding of the transform are added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import _validate
+from .._validate import FloatArray
+from ..errors import ParameterError
+from ..release.mechanism import Mechanism
+from ..samplers.base import Sampler
+from .blanket import Blanket, blanket_of
+
+OUTSIDE = 1e-30
+"""Probability outside the window, under the tilted law, at most."""
+MOST_REPORTS = 10**8
+LARGEST_GRID = 1 << 22
+"""Entries of a transform."""
+UNIT = 2.0**-52
+
+
+def amplified(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float:
+    """The central ε′ of so many shuffled reports at this δ: an upper bound, never above the local ε.
+
+    Guarantees
+        If `reports` users release once each with this mechanism, all of them honestly, and only the reports
+        in random order are seen, then whoever sees them learns about any one user at most what (ε′, δ)
+        differential privacy allows. It needs a shuffler that people trust; the mechanism's own ε holds
+        whatever the shuffler does. A visible group is a population of its own: count its reports alone.
+        Monotone: more reports or a larger δ never give a larger ε′ (up to the rounding of the result).
+
+    Parameters
+        reports: how many honest reports are shuffled, 2 to 10⁸.
+        delta: between 0 and 1, both excluded.
+
+    Raises
+        ParameterError: reports or delta out of range.
+
+    >>> import sottovoce as sv
+    >>> sampler = sv.kernel_clip(sv.Prior(["A", "B"], [0.3, 0.7]), 1.0)
+    >>> sv.amplified(sampler, 10_000, 1e-6) < 0.1
+    True
+    """
+    blanket, m, wanted = blanket_of(mechanism), _reports(reports), _delta(delta)
+    rough = _smallest(lambda central: _bound(blanket, m, central, 4) <= wanted, 0.0, blanket.epsilon)
+    return _smallest(lambda central: _bound(blanket, m, central) <= wanted, 0.9 * rough, rough)
+
+
+def amplified_delta(mechanism: Mechanism | Sampler, reports: int, epsilon: float) -> float:
+    """δ(ε′): the smallest δ that can be promised at this central ε′, an upper bound.
+
+    >>> import sottovoce as sv
+    >>> sampler = sv.kernel_clip(sv.Prior(["A", "B"], [0.3, 0.7]), 1.0)
+    >>> sv.amplified_delta(sampler, 10_000, 0.1) < 1e-6, sv.amplified_delta(sampler, 10_000, 1.0)
+    (True, 0.0)
+    """
+    central = _validate.at_least(0, epsilon=epsilon)
+    return _bound(blanket_of(mechanism), _reports(reports), central)
+
+
+def reports_for(mechanism: Mechanism | Sampler, epsilon: float, delta: float) -> int:
+    """How many shuffled reports it takes until ε′ is at most `epsilon` at this δ.
+
+    Raises
+        ParameterError: more than 10⁸ would be needed.
+    """
+    blanket, central, wanted = blanket_of(mechanism), _validate.positive(epsilon=epsilon), _delta(delta)
+    if central >= blanket.epsilon:
+        return 2
+
+    def enough(m: int) -> bool:
+        return _bound(blanket, m, central) <= wanted
+
+    most = 2
+    while not enough(most):
+        if most == MOST_REPORTS:
+            raise ParameterError(
+                f"even {MOST_REPORTS:,} shuffled reports do not give epsilon {central:g} at delta "
+                f"{wanted:g}: take a smaller local epsilon, or a larger delta"
+            )
+        most = min(2 * most, MOST_REPORTS)
+    least = most // 2
+    while most - least > max(1, most // 1000):  # to a thousandth, on the safe side
+        middle = (least + most) // 2
+        least, most = (least, middle) if enough(middle) else (middle, most)
+    return most
+
+
+def local_epsilon_for(
+    make: Callable[[float], Mechanism | Sampler], epsilon: float, reports: int, delta: float
+) -> float:
+    """The largest local ε with which so many shuffled reports have ε′ ≤ `epsilon`, to a hundredth, up to 20.
+
+    `make` builds the sampler for a local ε, such as ``lambda e: sottovoce.fitted(prior, e)``.
+
+    Raises
+        ParameterError: not even a local ε of 0.01 will do.
+    """
+    central, m, wanted = _validate.positive(epsilon=epsilon), _reports(reports), _delta(delta)
+    low, high = 0, 2000
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _bound(blanket_of(make(middle / 100)), m, central) <= wanted
+        low, high = (middle, high) if fits else (low, middle)
+    if low == 0:
+        raise ParameterError(f"no local epsilon of 0.01 or more gives epsilon {central:g} there")
+    return low / 100
+
+
+def _reports(reports: int) -> int:
+    m = _validate.whole_at_least(2, reports=reports)
+    if m > MOST_REPORTS:
+        raise ParameterError(
+            f"reports must be at most {MOST_REPORTS:,}, got {m:,}: give fewer, ε′ only grows"
+        )
+    return m
+
+
+def _delta(delta: float) -> float:
+    number = _validate.positive(delta=delta)
+    if not 1e-100 <= number < 1:
+        raise ParameterError(f"delta must lie between 1e-100 and 1, got {number:g}")
+    return number
+
+
+def _smallest(fits: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest ε′ between the two that fits, from above, to a relative 10⁻⁴; `high` fits."""
+    while high - low > 1e-4 * high and high > 1e-9:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """The law of one V on a grid: whole numbers of steps, their probabilities, and the step."""
+
+    steps: FloatArray
+    chances: FloatArray
+    step: float
+
+
+def _atoms(blanket: Blanket, epsilon: float) -> tuple[FloatArray, FloatArray]:
+    """The four values of V that are not 0, and their probabilities."""
+    a, e, gamma = blanket.ratio, math.exp(epsilon), blanket.mass
+    alpha = (1 - gamma) / (a - 1)
+    both = max(2 * alpha - gamma, 0.0)
+    values = np.array([a - e, 1 - a * e, 1 - e, a * (1 - e)])
+    chances = np.array([alpha - both, alpha - both, max(gamma - 2 * alpha, 0.0), both])
+    return values, chances
+
+
+def _bound(blanket: Blanket, m: int, epsilon: float, fineness: int = 16) -> float:
+    """The upper bound on δ(ε′); `fineness` steps of the grid to the spread of one V, fewer for a large m."""
+    if epsilon >= blanket.epsilon or blanket.mass >= 1:
+        return 0.0
+    values, chances = _atoms(blanket, epsilon)
+    spread = math.sqrt(float(chances @ values**2))
+    steps = min(fineness, 16 if m <= 10**6 else 8 if m <= 10**7 else 4)
+    while steps >= 1:
+        grid = _split(values, chances, spread / steps)
+        tilt = _tilt(grid)
+        log_moment, tilted = _tilted(grid, tilt)
+        found = _expectation(grid, tilted, tilt, log_moment, m)
+        if found is not None:
+            return min(1.0, found / m)
+        steps //= 2  # a coarser grid gives a bound too
+    return 1.0
+
+
+def _split(values: FloatArray, chances: FloatArray, step: float) -> _Grid:
+    """Each value between its neighbours on the grid, at the same mean; the value 0 takes the rest."""
+    low = np.floor(values / step)
+    part = values / step - low
+    steps = np.concatenate([low, low + 1, [0.0]])
+    split = np.concatenate([chances * (1 - part), chances * part, [max(1 - chances.sum(), 0.0)]])
+    return _Grid(steps, split, step)
+
+
+def _tilted(grid: _Grid, tilt: float) -> tuple[float, FloatArray]:
+    """log E[e^{λV}], and the tilted probabilities."""
+    exponents = tilt * grid.steps * grid.step
+    top = float(exponents.max())
+    weights = grid.chances * np.exp(exponents - top)
+    total = float(weights.sum())
+    return top + math.log(total), weights / total
+
+
+def _tilt(grid: _Grid) -> float:
+    """λ ≥ 0 under which the mean is 0, about: any λ > 0 gives a bound, this one a good one."""
+    scale = grid.step * float(np.abs(grid.steps).max())
+
+    def mean(tilt: float) -> float:
+        return float(_tilted(grid, tilt)[1] @ grid.steps)
+
+    low, high = 0.0, 1 / scale
+    while mean(high) < 0 and high < 700 / scale:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) < 0 else (low, middle)
+    return max(high, 1e-9 / scale)
+
+
+def _expectation(grid: _Grid, tilted: FloatArray, tilt: float, log_moment: float, m: int) -> float | None:
+    """E[(ΣV)₊] = E[e^{λV}]^m · E_λ[e^{−λS}·S₊], what was left out added; None if it takes too fine a grid."""
+    step, mean = grid.step, float(tilted @ grid.steps)
+    deviation = float(tilted @ (grid.steps - mean) ** 2)
+    reach = float(np.abs(grid.steps - mean).max())
+    log_outside = math.log(2 / OUTSIDE)
+    radius = reach * log_outside / 3 + math.sqrt(
+        (reach * log_outside / 3) ** 2 + 2 * m * deviation * log_outside
+    )  # Bernstein: 2·exp(−r²/(2(mσ² + b·r/3))) = OUTSIDE
+    size = 1 << max(4, math.ceil(math.log2(2 * radius + 3)))
+    if size > LARGEST_GRID:
+        return None
+    centre = round(m * mean)
+    frequency = np.fft.rfftfreq(size)
+    law = np.zeros(len(frequency), dtype=np.complex128)
+    for place, chance in zip(grid.steps - mean, tilted, strict=True):
+        law += chance * np.exp(-2j * np.pi * frequency * place)
+    with np.errstate(under="ignore"):
+        power = np.exp(m * np.log(np.where(law == 0, 1e-300, law)))
+        power *= np.exp(2j * np.pi * frequency * (centre - m * mean))
+    around = np.fft.irfft(power, size)
+    offsets = np.fft.fftfreq(size, 1 / size)
+    sums = step * (centre + offsets)
+    gain = np.where(sums > 0, sums * np.exp(-tilt * np.maximum(sums, 0)), 0.0)
+    rounding = UNIT * (8 * m + 64 * math.log2(size)) * float(gain.sum())
+    inside = float(np.maximum(around, 0) @ gain)
+    outside = 4 * OUTSIDE / (math.e * tilt)
+    total = inside + rounding * float(np.abs(power).mean()) + outside
+    exponent = m * log_moment + math.log(max(total, 1e-300)) + 16 * m * UNIT * (1 + abs(log_moment))
+    return math.exp(min(exponent, 700.0))
