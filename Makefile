@@ -18,7 +18,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-spark test-browser test-matrix coverage lint hooks format bench figures docs lock clean
+.PHONY: help demo demo-web test test-full test-spark test-browser test-matrix coverage lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ $(READY): pyproject.toml locks/dev.txt
 
 demo: $(READY) ## prior, comparison and picture on generated data
 	$(BIN)/sottovoce demo
+
+demo-web: $(READY) ## a film club in the browser: every tab is a member, a live page shows what is learnt
+	$(BIN)/python examples/web/club.py
 
 test: $(READY) ## the whole test suite at its everyday size
 	$(BIN)/python -m pytest -n 2 -m "not full and not spark and not browser"

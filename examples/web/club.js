@@ -1,0 +1,145 @@
+/** The page of a member: an invented history, one release on the device, one report. */
+import { load, report } from "./client/core.js";
+import { openBudget } from "./client/budget_browser.js";
+
+const EPOCH = "2026-11";
+const CROWD = 2000;
+const LOVED = { Horror: 3, "Science fiction": 2, Drama: 0.5 }; // how this club differs from the public survey
+const BATCH = 100;
+const element = (id) => document.getElementById(id);
+
+const club = await (await fetch("club.json")).json();
+element("live").href = club.collector + "/";
+
+/** Whoever opens a tab is somebody else: a name for this tab, kept while it is open. */
+function memberOfThisTab() {
+  let member = sessionStorage.getItem("member");
+  if (!member) {
+    member = "member " + (1 + (crypto.getRandomValues(new Uint32Array(1))[0] % 9999));
+    sessionStorage.setItem("member", member);
+  }
+  return member;
+}
+
+/** Invented films: the club's taste, bent by a taste of one's own. This is play, so Math.random will do. */
+function inventHistory() {
+  const names = Object.keys(club.survey);
+  const taste = names.map((name) => club.survey[name] * (LOVED[name] ?? 1) * Math.random() ** 3);
+  const whole = taste.reduce((a, b) => a + b);
+  const history = [];
+  for (let film = 0; film < 25; film++) {
+    let left = Math.random() * whole;
+    let k = 0;
+    while (k < names.length - 1 && (left -= taste[k]) > 0) k++;
+    history.push(names[k]);
+  }
+  return history;
+}
+
+function historyOfThisTab() {
+  const kept = sessionStorage.getItem("history");
+  const history = kept ? JSON.parse(kept) : inventHistory();
+  sessionStorage.setItem("history", JSON.stringify(history));
+  return history;
+}
+
+function show(history) {
+  const counts = new Map();
+  for (const genre of history) counts.set(genre, (counts.get(genre) ?? 0) + 1);
+  const rows = [...counts].sort((a, b) => b[1] - a[1]).map(([genre, count]) => {
+    const row = document.createElement("div");
+    const name = document.createElement("span");
+    const bar = document.createElement("meter");
+    const number = document.createElement("span");
+    row.className = "row";
+    name.textContent = genre;
+    bar.max = history.length;
+    bar.value = count;
+    number.textContent = count;
+    row.append(name, bar, number);
+    return row;
+  });
+  element("history").replaceChildren(...rows);
+}
+
+/** Send reports; the same ones again until they are answered. */
+async function send(reports) {
+  for (let wait = 200; ; wait = Math.min(2 * wait, 5000)) {
+    try {
+      const answer = await fetch(club.collector + "/v1/reports", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ reports }),
+        credentials: "omit",
+      });
+      if (answer.status === 202) return;
+      if (answer.status < 500 && answer.status !== 429) throw new Error((await answer.json()).error);
+    } catch (problem) {
+      if (!(problem instanceof TypeError)) throw problem; // a TypeError is the network: try again
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+async function mechanismOnceThere() {
+  for (;;) {
+    try {
+      const answer = await fetch(club.collector + "/v1/mechanism", { credentials: "omit" });
+      const bytes = new Uint8Array(await answer.arrayBuffer());
+      return await load(bytes, { maxEpsilon: club.epsilon, maxCategories: 100, digest: club.digest });
+    } catch (problem) {
+      if (!(problem instanceof TypeError)) throw problem; // the collector is still starting
+    }
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+const member = memberOfThisTab();
+const history = historyOfThisTab();
+element("member").textContent = member;
+show(history);
+
+try {
+  const mechanism = await mechanismOnceThere();
+  const budget = await openBudget({ limit: club.epsilon, name: "club " + member });
+  const left = async () => {
+    element("budget").textContent =
+      `Privacy left for this member: ε = ${await budget.left()} of ${club.epsilon}. ${budget.notice}`;
+  };
+  await left();
+  element("told").textContent = "Nothing yet.";
+  element("release").disabled = element("crowd").disabled = false;
+
+  element("release").addEventListener("click", async () => {
+    element("release").disabled = true;
+    try {
+      const told = await budget.release(mechanism, EPOCH, history); // asked again, it is the same report
+      await send([told]);
+      element("told").textContent = `The club was told: ${told.category}. Asked again, it hears the same.`;
+    } catch (problem) {
+      element("told").textContent = `Nothing was told: ${problem.message}`;
+    }
+    await left();
+    element("release").disabled = false;
+  });
+
+  element("crowd").addEventListener("click", async () => {
+    element("crowd").disabled = true;
+    const truth = Object.fromEntries(mechanism.categories.map((genre) => [genre, 0]));
+    for (let done = 0; done < CROWD; done += BATCH) {
+      const reports = [];
+      for (let k = 0; k < BATCH; k++) {
+        const films = inventHistory(); // each stands for a device of its own
+        for (const genre of films) truth[genre] += 1 / films.length / CROWD;
+        reports.push(report(mechanism, mechanism.release(films)));
+      }
+      await send(reports);
+      element("crowded").textContent = `${(done + BATCH).toLocaleString("en")} of ${CROWD.toLocaleString("en")} members have told one genre each.`;
+    }
+    document.body.dataset.truth = JSON.stringify(truth); // for the curious: what nobody but this page knows
+    element("crowd").disabled = false;
+  });
+} catch (problem) {
+  element("told").textContent = `Nothing can be released: ${problem.message}`;
+}
+document.body.dataset.ready = "yes";
