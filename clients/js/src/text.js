@@ -1,0 +1,118 @@
+import { need } from "./refuse.js";
+
+const DEEP = 4;
+const END = /[ \t\n\r]*/y;
+const NUMBER = /-?(?:0|[1-9]\d*)/y;
+const WORD = /true|false|null/y;
+const WORDS = { true: true, false: false, null: null };
+const encoder = new TextEncoder();
+
+/**
+ * Read bytes as strict JSON. An object becomes a Map, so that no name is special.
+ * Beyond JSON.parse it refuses a key twice, 1.0, 1e3, -0, half a surrogate pair, deep nesting and too long a file.
+ */
+export function parse(bytes) {
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    need(false, "text", "not UTF-8");
+  }
+  let at = 0;
+  let room = 65536;
+
+  const take = (pattern) => {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text);
+    need(found, "text", "not JSON");
+    at = pattern.lastIndex;
+    return found[0];
+  };
+  /** Skip blanks; is the next character this one? Then skip it too. */
+  const next = (character) => {
+    let code;
+    while ((code = text.charCodeAt(at)) === 32 || code === 10 || code === 13 || code === 9) at++;
+    return text[at] === character && ++at > 0;
+  };
+  const must = (character) => need(next(character), "text", "not JSON");
+
+  const string = () => {
+    const start = at;
+    let plain = true;
+    for (let code; (code = text.charCodeAt(at)) !== 34; at++) {
+      need(code > 31, "text", "not JSON"); // NaN behind the end fails too
+      if (code === 92) {
+        plain = false;
+        at++;
+      }
+    }
+    at++;
+    if (plain) return text.slice(start, at - 1);
+    let value;
+    try {
+      value = JSON.parse(text.slice(start - 1, at));
+    } catch {
+      need(false, "text", "not JSON");
+    }
+    need(!/\p{Cs}/u.test(value), "value", "half a surrogate pair");
+    return value;
+  };
+
+  const value = (depth, key) => {
+    const isObject = next("{");
+    if (isObject || next("[")) {
+      need(depth < DEEP, "text", "nested too deep");
+      const start = at;
+      const found = isObject ? new Map() : [];
+      const close = isObject ? "}" : "]";
+      if (!next(close)) {
+        do {
+          if (isObject) {
+            must('"');
+            const name = string();
+            need(!found.has(name), "text", "a key twice");
+            must(":");
+            found.set(name, value(depth + 1, name));
+          } else found.push(value(depth + 1));
+        } while (next(","));
+        must(close);
+      }
+      if (!isObject && key === "categories")
+        room += 4096 + encoder.encode(text.slice(start, at)).length + 128 * found.length;
+      return found;
+    }
+    if (next('"')) return string();
+    const first = text.charCodeAt(at);
+    if (first !== 45 && !(first > 47 && first < 58)) return WORDS[take(WORD)];
+    const digits = take(NUMBER);
+    need(digits !== "-0", "text", "not a whole number");
+    need(Number.isSafeInteger(+digits), "value", "too large a number");
+    return +digits;
+  };
+
+  const found = value(0);
+  take(END);
+  need(at === text.length, "text", "not JSON");
+  need(bytes.byteLength <= room, "text", "too long");
+  return found;
+}
+
+const SHORT = { '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r" };
+const escape = (unit) => SHORT[unit] || "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0");
+const quote = (text) => '"' + text.replace(/[^ !#-[\]-~]/g, escape) + '"';
+/** The order of code points: UTF-16 units, but surrogates come after all others. */
+const rank = (unit) => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit);
+const byCodePoint = ([a], [b]) => {
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i++;
+  return i < a.length && i < b.length ? rank(a.charCodeAt(i)) - rank(b.charCodeAt(i)) : a.length - b.length;
+};
+
+/** The canonical form of docs/format.md, over which the digest is taken; `without` leaves out a key of the top. */
+export function canonical(value, without) {
+  if (typeof value === "string") return quote(value);
+  if (Array.isArray(value)) return "[" + value.map((one) => canonical(one)).join() + "]";
+  if (!(value instanceof Map)) return String(value);
+  const members = [...value].filter(([key]) => key !== without).sort(byCodePoint);
+  return "{" + members.map(([key, one]) => quote(key) + ":" + canonical(one)).join() + "}";
+}
