@@ -1,5 +1,5 @@
 import { drawBox, first, prepareBox, running } from "./box.js";
-import { N } from "./numbers.js";
+import { N, sum } from "./numbers.js";
 
 /** How many words of 8 bytes a release reads. */
 export const WORDS = { box: 1, kernel: 3, response: 2 };
@@ -11,29 +11,26 @@ const wordsOf = (bytes) => {
 };
 
 /** The position of the record with number ⌊word·K/N⌋, records being in ascending order of their positions. */
-const choose = (counts, word) => {
-  const mine = [...counts.keys()].sort((a, b) => a - b);
-  let total = 0n;
-  for (const k of counts.values()) total += k;
-  let number = (word * total) >> 62n;
+const choose = ({ mine, counts }, word) => {
+  let number = (word * sum(counts)) >> 62n;
   let j = 0;
-  while (number >= counts.get(mine[j])) number -= counts.get(mine[j++]);
+  while (number >= counts[j]) number -= counts[j++];
   return mine[j];
 };
 
 const DRAW = {
   box: drawBox,
 
-  kernel({ n, order, own, ready: { rank, lows, priors } }, counts, [word, u, v]) {
-    const r = rank[choose(counts, word)];
+  kernel({ n, order, own, ready: { rank, lows, priors } }, user, [word, u, v]) {
+    const r = rank[choose(user, word)];
     if (u < lows[r]) return order[first(0, r, (j) => u < lows[j + 1])];
     if (u < lows[r] + own[r]) return order[r];
     const y = priors[r + 1] + ((v * (N - priors[r + 1])) >> 62n);
     return order[first(r + 1, n - 1, (j) => y < priors[j + 1])];
   },
 
-  response({ kept, own, other, ready: { number } }, counts, [word, u]) {
-    const i = choose(counts, word);
+  response({ kept, own, other, ready: { number } }, user, [word, u]) {
+    const i = choose(user, word);
     if (!number.has(i)) return kept[Number((u * BigInt(kept.length)) >> 62n)];
     if (u < own) return i;
     const j = Number((u - own) / other);
@@ -55,4 +52,4 @@ const PREPARE = {
 export const prepare = (parts) => ({ ...parts, ready: PREPARE[parts.kind](parts) });
 
 /** The position that is released from these bytes. Not part of the package: a release has no seed. */
-export const draw = (ready, counts, bytes) => DRAW[ready.kind](ready, counts, wordsOf(bytes));
+export const draw = (ready, user, bytes) => DRAW[ready.kind](ready, user, wordsOf(bytes));

@@ -3,8 +3,8 @@ import { need } from "./refuse.js";
 const DEEP = 4;
 const END = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)/y;
-const WORD = /true|false|null/y;
-const WORDS = { true: true, false: false, null: null };
+const LITERAL = /true|false|null/y;
+const LITERALS = { true: true, false: false, null: null };
 const encoder = new TextEncoder();
 
 /**
@@ -83,7 +83,7 @@ export function parse(bytes) {
     }
     if (next('"')) return string();
     const first = text.charCodeAt(at);
-    if (first !== 45 && !(first > 47 && first < 58)) return WORDS[take(WORD)];
+    if (first !== 45 && !(first > 47 && first < 58)) return LITERALS[take(LITERAL)];
     const digits = take(NUMBER);
     need(digits !== "-0", "text", "not a whole number");
     need(Number.isSafeInteger(+digits), "value", "too large a number");
@@ -99,14 +99,10 @@ export function parse(bytes) {
 
 const SHORT = { '"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r" };
 const escape = (unit) => SHORT[unit] || "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0");
-const quote = (text) => '"' + text.replace(/[^ !#-[\]-~]/g, escape) + '"';
-/** The order of code points: UTF-16 units, but surrogates come after all others. */
-const rank = (unit) => (unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit);
-const byCodePoint = ([a], [b]) => {
-  let i = 0;
-  while (i < a.length && a[i] === b[i]) i++;
-  return i < a.length && i < b.length ? rank(a.charCodeAt(i)) - rank(b.charCodeAt(i)) : a.length - b.length;
-};
+const quote = (text) => '"' + (/^[ !#-[\]-~]*$/.test(text) ? text : text.replace(/[^ !#-[\]-~]/g, escape)) + '"';
+/** UTF-8 sorts like code points; UTF-16 does not. */
+const sortable = (key) => String.fromCharCode(...encoder.encode(key));
+const byCodePoint = ([a], [b]) => (sortable(a) < sortable(b) ? -1 : 1);
 
 /** The canonical form of docs/format.md, over which the digest is taken; `without` leaves out a key of the top. */
 export function canonical(value, without) {

@@ -96,7 +96,7 @@ export function* complaints(sv, vectors) {
     if (sv.ratio(...sv.fraction(epsilon)) !== ratio) yield `ratio of ${epsilon}`;
   for (const { p, counts } of vectors.shares.cases) {
     const found = countsOf(sv, { n: p.length }, { shares: p });
-    const plain = found && [...found].map(([i, k]) => [i, String(k)]);
+    const plain = found && found.mine.map((i, j) => [i, String(found.counts[j])]);
     if (JSON.stringify(plain) !== JSON.stringify(counts)) yield `shares ${p}`;
   }
   for (const file of vectors.files_accepted.files) {

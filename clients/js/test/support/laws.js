@@ -3,10 +3,11 @@ const N = 1n << 62n;
 const ceil = (a, b) => (a + b - 1n) / b;
 
 /** How many of the N words choose each of the user's positions. */
-function chosen(counts) {
-  const total = [...counts.values()].reduce((a, b) => a + b, 0n);
+function chosen({ mine, counts }) {
+  const total = counts.reduce((a, b) => a + b, 0n);
   let before = 0n;
-  return [...counts].sort(([i], [j]) => i - j).map(([i, k]) => {
+  return mine.map((i, j) => {
+    const k = counts[j];
     const words = ceil((before + k) * N, total) - ceil(before * N, total);
     before += k;
     return [i, words];
@@ -14,10 +15,10 @@ function chosen(counts) {
 }
 
 /** Over N^d, d being the number of words; in the order of the categories. */
-export function law(client, ready, counts) {
-  if (ready.kind === "box") return client.boxWeights(ready, counts);
+export function law(client, ready, user) {
+  if (ready.kind === "box") return client.boxWeights(ready, user);
   const weights = Array(ready.n).fill(0n);
-  for (const [i, words] of chosen(counts)) {
+  for (const [i, words] of chosen(user)) {
     if (ready.kind === "response") {
       const { kept, own, other } = ready;
       const k = BigInt(kept.length);
