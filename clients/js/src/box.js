@@ -42,7 +42,7 @@ function clip(c, low, high, target) {
 }
 
 /** Whole weights from a solution: x rounded down, and the missing units to the first that are not whole. */
-function rounded(c, low, high, [state, [top, bottom]], missing) {
+export function rounded(c, low, high, [state, [top, bottom]], missing) {
   const broken = [];
   const weights = c.map((one, j) => {
     const x = top * one;
@@ -195,15 +195,6 @@ export function solve(box, { mine, counts }) {
   const target = N - box.ready.lows[box.n] + sum(low);
   if (filled < target) return { all: spread(box, mine, N - filled) };
   return { own: rounded(counts, low, high, clip(counts, low, high, target), target) };
-}
-
-/** All whole weights of a release, its exact law over 2^62. */
-export function boxWeights(box, user) {
-  const { own, all } = solve(box, user);
-  if (all) return rounded(box.prior, box.low, box.high, all, N);
-  const weights = [...box.low];
-  user.mine.forEach((i, j) => (weights[i] = own[j]));
-  return weights;
 }
 
 /** The position of a word, without computing the weights of the others. */

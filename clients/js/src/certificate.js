@@ -1,7 +1,6 @@
 import { N, ceil, fraction, ratio, sum, whole } from "./numbers.js";
 import { need } from "./refuse.js";
-import { sha256 } from "./sha256.js";
-import { canonical } from "./text.js";
+import { canonical, sha256 } from "./text.js";
 
 const HEAD = "format version bits kind sampler options categories epsilon ratio keeps_prior prior_digest digest".split(" ");
 const KINDS = new Map([
@@ -17,23 +16,24 @@ const least = (list) => list.reduce((a, b) => (b < a ? b : a));
 const most = (list) => list.reduce((a, b) => (b > a ? b : a));
 
 export const onlyKeys = (plain, keys) => {
-  for (const key of keys) need(plain.has(key), "fields", "a key is missing: " + key);
-  need(plain.size === keys.length, "fields", "a key is unknown");
+  for (const key of keys) need(plain.has(key), "fields", key);
+  need(plain.size === keys.length, "fields", "unknown key");
 };
-export const signed = (plain) =>
-  need(plain.get("digest") === sha256(canonical(plain, "digest")), "digest", "the digest is not that of the content");
+/** Refuse a parsed file whose digest is not that of its content. */
+export const signed = async (plain) =>
+  need(plain.get("digest") === (await sha256(canonical(plain, "digest"))), "digest", "not that of the content");
 
 const places = (list, n) => {
-  need(Array.isArray(list) && list.length, "value", "not a list of places");
-  for (const i of list) need(typeof i === "number" && i >= 0 && i < n, "value", "not a place");
-  need(new Set(list).size === list.length, "value", "a place twice");
+  need(Array.isArray(list) && list.length, "value", "places");
+  for (const i of list) need(typeof i === "number" && i >= 0 && i < n, "value", "places");
+  need(new Set(list).size === list.length, "value", "places");
   return list;
 };
 const wholes = (list, n) => {
-  need(Array.isArray(list) && list.length === n, "value", "not one weight for each category");
+  need(Array.isArray(list) && list.length === n, "value", "weights");
   return list.map(whole);
 };
-const certain = (condition) => need(condition, "certificate", "the weights do not certify epsilon");
+const certain = (condition) => need(condition, "certificate", "epsilon does not hold");
 
 /** Each function checks the certificate of its kind and returns whether the prior is kept. */
 const CERTIFY = {
@@ -79,34 +79,34 @@ const CERTIFY = {
   },
 };
 
-/** Check a parsed mechanism file in full; what is needed to release from it. */
-export function certify(plain) {
-  need(plain instanceof Map, "format", "not a mechanism file");
+/** Check a parsed mechanism file in full, its digest last; what is needed to release from it. */
+export async function certify(plain) {
+  need(plain instanceof Map, "format", "mechanism");
   const get = (key) => plain.get(key);
-  need(get("format") === "sottovoce-mechanism", "format", "not a mechanism file");
-  need(get("version") === 1 && get("bits") === 62 && KINDS.has(get("kind")), "format", "an unknown version or kind");
+  need(get("format") === "sottovoce-mechanism", "format", "mechanism");
+  need(get("version") === 1 && get("bits") === 62 && KINDS.has(get("kind")), "format", "version");
   const kind = get("kind");
   const fromUsers = plain.has("prior_from_users");
   onlyKeys(plain, [...HEAD, ...KINDS.get(kind), ...(fromUsers ? ["prior_from_users"] : [])]);
 
-  need(isLabel(get("sampler")), "value", "sampler is not a label");
+  need(isLabel(get("sampler")), "value", "sampler");
   const options = get("options");
-  need(options instanceof Map && [...options].flat().every(isLabel), "value", "options are not labels");
-  need(typeof get("keeps_prior") === "boolean", "value", "keeps_prior is not true or false");
-  need(!fromUsers || get("prior_from_users") === true, "value", "prior_from_users is not true");
-  need(isDigest(get("prior_digest")), "value", "prior_digest is not a digest");
+  need(options instanceof Map && [...options].flat().every(isLabel), "value", "options");
+  need(typeof get("keeps_prior") === "boolean", "value", "keeps_prior");
+  need(!fromUsers || get("prior_from_users") === true, "value", "prior_from_users");
+  need(isDigest(get("prior_digest")), "value", "prior_digest");
   const names = get("categories");
-  need(Array.isArray(names) && names.length, "value", "no categories");
+  need(Array.isArray(names) && names.length, "value", "categories");
   const type = typeof names[0];
-  need(type === "string" || type === "number", "value", "a category is neither text nor number");
-  need(names.every((name) => typeof name === type), "value", "texts and numbers mixed");
+  need(type === "string" || type === "number", "value", "categories");
+  need(names.every((name) => typeof name === type), "value", "categories");
   const position = new Map(names.map((name, i) => [name, i]));
   const n = names.length;
-  need(position.size === n, "value", "a category twice");
+  need(position.size === n, "value", "categories");
 
   const [a, b] = fraction(get("epsilon"));
-  need(a > 0n && a <= 100n * b, "value", "epsilon is not in 0 … 100");
-  need(get("ratio") === ratio(a, b), "ratio", "the ratio is not that of epsilon");
+  need(a > 0n && a <= 100n * b, "value", "epsilon");
+  need(get("ratio") === ratio(a, b), "ratio", "epsilon");
   const [up, down] = get("ratio").split("/").map(BigInt);
 
   const parts = { prior: wholes(get("prior"), n) };
@@ -120,12 +120,12 @@ export function certify(plain) {
     else {
       parts.own = wholes(get("own"), n);
       parts.order = places(get("order"), n);
-      need(parts.order.length === n, "value", "not every place has a rank");
+      need(parts.order.length === n, "value", "places");
     }
   }
   certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === N);
   const keeps = CERTIFY[kind](parts, up, down);
-  need(get("keeps_prior") === keeps, "keeps_prior", "the claim about the prior is wrong");
-  signed(plain);
+  need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
+  await signed(plain);
   return { ...parts, kind, n, names, position, epsilon: [a, b], fromUsers, keeps, digest: get("digest"), sampler: get("sampler") };
 }

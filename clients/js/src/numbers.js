@@ -7,20 +7,20 @@ export const ceil = (a, b) => (a + b - 1n) / b;
 
 /** A weight: a text of digits, at most N. */
 export const whole = (text) => {
-  need(typeof text === "string" && /^(0|[1-9]\d{0,18})$/.test(text), "value", "not a whole number");
+  need(typeof text === "string" && /^(0|[1-9]\d{0,18})$/.test(text), "value", "whole");
   const found = BigInt(text);
-  need(found <= N, "value", "above 2^62");
+  need(found <= N, "value", "whole");
   return found;
 };
 
 /** A fraction in lowest terms, as [a, b]. */
 export function fraction(text) {
   const found = typeof text === "string" && /^(0|[1-9]\d{0,79})\/([1-9]\d{0,399})$/.exec(text);
-  need(found, "value", "not a fraction");
+  need(found, "value", "fraction");
   const [a, b] = [BigInt(found[1]), BigInt(found[2])];
   let [x, y] = [a, b];
   while (y) [x, y] = [y, x % y];
-  need(x === 1n, "value", "not in lowest terms");
+  need(x === 1n, "value", "lowest terms");
   return [a, b];
 }
 
@@ -53,7 +53,7 @@ export function ratio(a, b) {
 /** A number of the policy as an exact fraction [a, b]: a double means itself, a text "a/b" means a/b. */
 export function limit(value) {
   if (typeof value === "string") return fraction(value);
-  need(typeof value === "number" && value > 0 && value < 2 ** 53, "policy", "a limit must be a positive number");
+  need(typeof value === "number" && value > 0 && value < 2 ** 53, "policy", "limit");
   let below = 1n;
   for (; !Number.isInteger(value); value *= 2) below *= 2n;
   return [BigInt(value), below];

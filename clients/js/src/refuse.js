@@ -1,7 +1,7 @@
 /** What is refused: `reason` is a word of docs/format.md; no message ever holds a user's data. */
 export class Refused extends Error {
   constructor(reason, message) {
-    super(message || reason);
+    super(reason + ": " + message);
     this.name = "Refused";
     this.reason = reason;
   }

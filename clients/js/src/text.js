@@ -16,7 +16,7 @@ export function parse(bytes) {
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    need(false, "text", "not UTF-8");
+    need(false, "text", "UTF-8");
   }
   let at = 0;
   let room = 65536;
@@ -24,7 +24,7 @@ export function parse(bytes) {
   const take = (pattern) => {
     pattern.lastIndex = at;
     const found = pattern.exec(text);
-    need(found, "text", "not JSON");
+    need(found, "text", "JSON");
     at = pattern.lastIndex;
     return found[0];
   };
@@ -34,13 +34,13 @@ export function parse(bytes) {
     while ((code = text.charCodeAt(at)) === 32 || code === 10 || code === 13 || code === 9) at++;
     return text[at] === character && ++at > 0;
   };
-  const must = (character) => need(next(character), "text", "not JSON");
+  const must = (character) => need(next(character), "text", "JSON");
 
   const string = () => {
     const start = at;
     let plain = true;
     for (let code; (code = text.charCodeAt(at)) !== 34; at++) {
-      need(code > 31, "text", "not JSON"); // NaN behind the end fails too
+      need(code > 31, "text", "JSON"); // NaN behind the end fails too
       if (code === 92) {
         plain = false;
         at++;
@@ -52,16 +52,16 @@ export function parse(bytes) {
     try {
       value = JSON.parse(text.slice(start - 1, at));
     } catch {
-      need(false, "text", "not JSON");
+      need(false, "text", "JSON");
     }
-    need(!/\p{Cs}/u.test(value), "value", "half a surrogate pair");
+    need(!/\p{Cs}/u.test(value), "value", "surrogate");
     return value;
   };
 
   const value = (depth, key) => {
     const isObject = next("{");
     if (isObject || next("[")) {
-      need(depth < DEEP, "text", "nested too deep");
+      need(depth < DEEP, "text", "depth");
       const start = at;
       const found = isObject ? new Map() : [];
       const close = isObject ? "}" : "]";
@@ -70,7 +70,7 @@ export function parse(bytes) {
           if (isObject) {
             must('"');
             const name = string();
-            need(!found.has(name), "text", "a key twice");
+            need(!found.has(name), "text", "key twice");
             must(":");
             found.set(name, value(depth + 1, name));
           } else found.push(value(depth + 1));
@@ -85,15 +85,15 @@ export function parse(bytes) {
     const first = text.charCodeAt(at);
     if (first !== 45 && !(first > 47 && first < 58)) return LITERALS[take(LITERAL)];
     const digits = take(NUMBER);
-    need(digits !== "-0", "text", "not a whole number");
-    need(Number.isSafeInteger(+digits), "value", "too large a number");
+    need(digits !== "-0", "text", "number");
+    need(Number.isSafeInteger(+digits), "value", "number");
     return +digits;
   };
 
   const found = value(0);
   take(END);
-  need(at === text.length, "text", "not JSON");
-  need(bytes.byteLength <= room, "text", "too long");
+  need(at === text.length, "text", "JSON");
+  need(bytes.byteLength <= room, "text", "length");
   return found;
 }
 
@@ -103,6 +103,14 @@ const quote = (text) => '"' + (/^[ !#-[\]-~]*$/.test(text) ? text : text.replace
 /** UTF-8 sorts like code points; UTF-16 does not. */
 const sortable = (key) => String.fromCharCode(...encoder.encode(key));
 const byCodePoint = ([a], [b]) => (sortable(a) < sortable(b) ? -1 : 1);
+
+/** SHA-256 of ASCII text in hexadecimal. A browser has it on secure origins only (https, localhost). */
+export async function sha256(text) {
+  const { subtle } = globalThis.crypto;
+  need(subtle, "digest", "no crypto.subtle: serve this page over https");
+  return hex(new Uint8Array(await subtle.digest("SHA-256", encoder.encode(text))));
+}
+export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** The canonical form of docs/format.md, over which the digest is taken; `without` leaves out a key of the top. */
 export function canonical(value, without) {

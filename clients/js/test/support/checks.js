@@ -4,7 +4,7 @@ import { law } from "./laws.js";
 export const FILES = ["canonical", "exponentials", "shares", "draws_box", "draws_kernel", "draws_response", "draws_groups",
   "files_accepted", "files_refused", "blend", "global_minimax", "kernel_clip", "local_minimax", "minimax_kernel",
   "power_caps", "prior_minimax", "randomized_response", "relative_mollifier", "rr_with_prior"];
-const PARTS = ["text", "sha256", "numbers", "certificate", "counts", "box", "draw", "core"];
+const PARTS = ["text", "numbers", "certificate", "counts", "box", "draw", "core", "groups"];
 
 /** All inner functions of a client in one object. */
 export async function client(source, stamp = "") {
@@ -33,9 +33,9 @@ const policyOf = ({ max_epsilon = 100, max_categories = 1e9, digests, require_pu
 });
 
 /** null if the file is accepted by `load` or `loadGroups`, otherwise the reason; another error is passed on. */
-export function verdict(sv, bytes, policy, groups = false) {
+export async function verdict(sv, bytes, policy, groups = false) {
   try {
-    sv[groups ? "loadGroups" : "load"](bytes, policyOf(policy));
+    await sv[groups ? "loadGroups" : "load"](bytes, policyOf(policy));
     return null;
   } catch (problem) {
     if (!(problem instanceof sv.Refused)) throw problem;
@@ -58,14 +58,14 @@ export function countsOf(sv, ready, user) {
 }
 
 /** Mechanisms by group; the name of the only one is undefined. */
-export function opened(sv, bytes, groups) {
+export async function opened(sv, bytes, groups) {
   const plain = sv.parse(bytes);
-  const found = groups ? sv.certifyGroups(plain) : [[undefined, sv.certify(plain)]];
+  const found = groups ? await sv.certifyGroups(plain) : [[undefined, await sv.certify(plain)]];
   return new Map(found.map(([name, parts]) => [name, sv.prepare(parts)]));
 }
 
-function* draws(sv, file) {
-  const ready = opened(sv, bytesOf({ text: file.text }), isGroups(file));
+async function* draws(sv, file) {
+  const ready = await opened(sv, bytesOf({ text: file.text }), isGroups(file));
   for (const [place, user] of file.users.entries()) {
     const one = ready.get(user.group);
     const size = 8 * sv.WORDS[one.kind];
@@ -87,10 +87,10 @@ function* draws(sv, file) {
 }
 
 /** Everything in which a client differs from the vectors; `vectors` holds each file by its name. */
-export function* complaints(sv, vectors) {
+export async function* complaints(sv, vectors) {
   for (const { value, canonical, digest } of vectors.canonical.cases) {
     const found = sv.canonical(sv.parse(encoder.encode(value)));
-    if (found !== canonical || sv.sha256(found) !== digest) yield `canonical form of ${value.slice(0, 40)}`;
+    if (found !== canonical || (await sv.sha256(found)) !== digest) yield `canonical form of ${value.slice(0, 40)}`;
   }
   for (const [epsilon, ratio] of vectors.exponentials.table)
     if (sv.ratio(...sv.fraction(epsilon)) !== ratio) yield `ratio of ${epsilon}`;
@@ -100,16 +100,23 @@ export function* complaints(sv, vectors) {
     if (JSON.stringify(plain) !== JSON.stringify(counts)) yield `shares ${p}`;
   }
   for (const file of vectors.files_accepted.files) {
-    const reason = verdict(sv, bytesOf(file), file.policy, isGroups(file));
+    const reason = await verdict(sv, bytesOf(file), file.policy, isGroups(file));
     if (reason !== null) yield `accepted file: ${file.name}: refused, ${reason}`;
-    if (isGroups(file) && verdict(sv, bytesOf(file), file.policy) === null) yield `${file.name}: groups taken for one`;
+    if (isGroups(file) && (await verdict(sv, bytesOf(file), file.policy)) === null) yield `${file.name}: groups taken for one`;
   }
   for (const file of vectors.files_refused.files)
-    if (verdict(sv, bytesOf(file), file.policy, isGroups(file)) === null) yield `refused file: ${file.name}: accepted`;
+    if ((await verdict(sv, bytesOf(file), file.policy, isGroups(file))) === null) yield `refused file: ${file.name}: accepted`;
   for (const [name, { files, mechanism, cases }] of Object.entries(vectors)) {
     if (name.startsWith("draws_")) for (const file of files) yield* draws(sv, file);
     if (!mechanism) continue;
     const users = cases.map(({ bytes, released, ...user }) => ({ ...user, draws: [{ bytes, released }] }));
     yield* draws(sv, { name, text: JSON.stringify(mechanism), users });
   }
+}
+
+/** Everything that an async generator gives. */
+export async function all(generator) {
+  const found = [];
+  for await (const one of generator) found.push(one);
+  return found;
 }

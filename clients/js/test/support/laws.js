@@ -14,9 +14,18 @@ function chosen({ mine, counts }) {
   });
 }
 
+/** All whole weights of a box. */
+function boxWeights({ solve, rounded }, box, user) {
+  const { own, all } = solve(box, user);
+  if (all) return rounded(box.prior, box.low, box.high, all, N);
+  const weights = [...box.low];
+  user.mine.forEach((i, j) => (weights[i] = own[j]));
+  return weights;
+}
+
 /** Over N^d, d being the number of words; in the order of the categories. */
 export function law(client, ready, user) {
-  if (ready.kind === "box") return client.boxWeights(ready, user);
+  if (ready.kind === "box") return boxWeights(client, ready, user);
   const weights = Array(ready.n).fill(0n);
   for (const [i, words] of chosen(user)) {
     if (ready.kind === "response") {
