@@ -8,6 +8,7 @@
  * back before it resolves, and lets nobody else in between. If `change` throws, nothing is stored.
  */
 import { Refused, report } from "./core.js";
+import { fromCounts, fromRecords } from "./counts.js";
 import { limit } from "./numbers.js";
 import { need } from "./refuse.js";
 
@@ -78,11 +79,19 @@ export async function openIn(store, { limit: epsilon, begin = true }, told = {})
     });
   };
 
+  /** What the mechanism would refuse is refused before anything is charged. */
+  const known = ({ categories }) => ({ position: new Map(categories.map((name, i) => [name, i])) });
   return Object.freeze({
     fresh,
     ...told,
-    release: (mechanism, epoch, records) => ask(mechanism, epoch, () => mechanism.release(records)),
-    releaseCounts: (mechanism, epoch, map) => ask(mechanism, epoch, () => mechanism.releaseCounts(map)),
+    async release(mechanism, epoch, records) {
+      fromRecords(known(mechanism), records);
+      return ask(mechanism, epoch, () => mechanism.release(records));
+    },
+    async releaseCounts(mechanism, epoch, map) {
+      fromCounts(known(mechanism), map);
+      return ask(mechanism, epoch, () => mechanism.releaseCounts(map));
+    },
     left: () => within((state) => (state.limit - state.spent) / 1e6),
   });
 }
