@@ -25,7 +25,7 @@ export function bytesOf({ text, bytes, length }) {
   return padded;
 }
 
-const policyOf = ({ max_epsilon = 100, max_categories = 1e9, digests, require_public_prior } = {}) => ({
+const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, require_public_prior } = {}) => ({
   maxEpsilon: max_epsilon,
   maxCategories: max_categories,
   ...(digests ? { digests } : { digest: "any" }),
