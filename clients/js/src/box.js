@@ -114,35 +114,40 @@ export function prepareBox({ low, high, prior, n }) {
 /** Step 2: the user's positions are at their caps; a solution for all positions. */
 function spread({ low, high, prior, n, ready }, mine, target) {
   const { grid, leave, reach, cells, flats, slopes } = ready;
-  /** flat and slope without the user's positions at a point of the grid that has `t` cells with knots before it. */
-  const line = (t, point) => {
-    let flat = flats[t];
+  /** target − flat, and slope, without some positions, at a point of the grid that has t cells with knots before it. */
+  const line = (t, point, without) => {
+    let rest = target - flats[t];
     let slope = slopes[t];
-    for (const i of mine) {
-      if (leave[i] >= point) flat -= low[i];
+    for (const i of without) {
+      if (leave[i] >= point) rest += low[i];
       else if (reach[i] >= point) slope -= prior[i];
-      else flat -= high[i];
+      else rest += high[i];
     }
-    return [target - flat, slope];
+    return [rest, slope];
   };
   const beyond = (t, point) => {
-    const [rest, slope] = line(t, point);
+    const [rest, slope] = line(t, point, mine);
     return BigInt(point) * slope > rest << grid;
   };
-  const t = first(0, cells.length, (s) => beyond(s, cells[s]));
-  const point = cells[t - 1] + 1;
-  let state = new Uint8Array(n);
-  let m = line(t, point);
-  if (beyond(t, point)) {
-    // m lies in a cell with knots, which happens rarely: only the exact comparison of all positions decides
-    const fixed = [...low];
-    for (const i of mine) {
-      target += high[i];
-      fixed[i] = high[i];
-    }
-    [state, m] = clip(prior, fixed, high, target);
-  } else for (let i = 0; i < n; i++) state[i] = leave[i] >= point ? LOW : reach[i] >= point ? FREE : HIGH;
+  let t = first(0, cells.length, (s) => beyond(s, cells[s])) - 1;
+  let point = cells[t];
+  const open = []; // those with a knot in the cell of m, if there are any: only they are undecided
+  if (beyond(t + 1, point + 1)) {
+    for (let i = 0; i < n; i++) if ((leave[i] === point || reach[i] === point) && !mine.includes(i)) open.push(i);
+  } else {
+    t++;
+    point++;
+  }
+  const state = new Uint8Array(n);
+  for (let i = 0; i < n; i++) state[i] = leave[i] >= point ? LOW : reach[i] >= point ? FREE : HIGH;
   for (const i of mine) state[i] = HIGH;
+  let m = line(t, point, mine.concat(open));
+  if (open.length) {
+    const pick = (list, rest) => [...open.map((i) => list[i]), rest]; // all that are free are one more, without bounds
+    const [found, solved] = clip(pick(prior, m[1]), pick(low, 0n), pick(high, N), m[0]);
+    open.forEach((i, j) => (state[i] = found[j]));
+    m = solved;
+  }
   return [state, m[1] ? m : [0n, 1n]];
 }
 

@@ -120,13 +120,13 @@ export const FAULTS = {
   "a box: sums are near enough": ["box", "const near = BigInt(n) * bottom;", "const near = 0n;"],
   "a box: floors in one step": ["box", "if (excess >= 0n) fix(LOW, low);", "fix(LOW, low);"],
   "a box: caps in one step": ["box", "if (excess <= 0n) fix(HIGH, high);", "fix(HIGH, high);"],
-  "a box: knots are the cells": ["box", "if (beyond(t, point)) {", "if (false) {"],
+  "a box: knots are the cells": ["box", "if (beyond(t + 1, point + 1)) {", "if (false) {"],
   "a box: the user's positions are spread": ["box", "for (const i of mine) state[i] = HIGH;", ""],
   "a box: prior for counts": ["box", "clip(counts, low, high, target)", "clip(mine.map((i) => box.prior[i]), low, high, target)"],
 };
 
 /** Faults so rare that no vector meets them; test/box.test.js does. */
 export const RARE = {
-  "a box: the cell of m is not looked at": ["box", "if (beyond(t, point)) {", "if (false) {"],
+  "a box: the cell of m is not looked at": ["box", "if (beyond(t + 1, point + 1)) {", "if (false) {"],
   "a box: sums rounded to the grid": ["box", "BigInt(point) * slope > rest << grid", "BigInt(point - 1) * slope > rest << grid"],
 };
