@@ -25,7 +25,8 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path != "/blank":
-            return super().do_GET()
+            super().do_GET()
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
@@ -80,7 +81,8 @@ def test_the_vectors(context: Any, address: str) -> None:
     assert found[1] == []
 
 
-MECHANISM = json.loads((ROOT / "tests" / "vectors" / "kernel_clip.json").read_text(encoding="utf-8"))["mechanism"]
+VECTOR = ROOT / "tests" / "vectors" / "kernel_clip.json"
+MECHANISM = json.loads(VECTOR.read_text(encoding="utf-8"))["mechanism"]
 PREPARE = """async ([text, name, limit, begin]) => {
   const sv = await import("/clients/js/src/core.js");
   const { openBudget } = await import("/clients/js/src/budget_browser.js");
@@ -182,7 +184,8 @@ def test_an_insecure_origin_is_refused(context: Any, address: str) -> None:
         """async (text) => {
           const { load } = await import("/clients/js/src/core.js");
           const policy = { maxEpsilon: 2, maxCategories: 5, digest: "any" };
-          return load(new TextEncoder().encode(text), policy).catch((problem) => [problem.reason, problem.message]);
+          const bytes = new TextEncoder().encode(text);
+          return load(bytes, policy).catch((problem) => [problem.reason, problem.message]);
         }""",
         json.dumps(MECHANISM),
     )

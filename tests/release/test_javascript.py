@@ -53,7 +53,8 @@ def check_draws(count: int, folder: Path) -> None:
             ]
             users.append({"records": records, "words": [tape.hex() for tape in tapes], "wants": wants})
             law = [str(weight) for weight in LIBRARY.law(mechanism, held)] if wants else None
-            released = [[LIBRARY.release(mechanism, held, tape), 8 * mechanism.engine.words] for tape in tapes]
+            size = 8 * mechanism.engine.words
+            released = [[LIBRARY.release(mechanism, held, tape), size] for tape in tapes]
             answers.append({"law": law, "released": released})
             done += len(tapes)
         questions.append({"text": signed(mechanism.document()), "users": users})

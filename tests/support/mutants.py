@@ -1,4 +1,4 @@
-"""Random mechanisms, and files in which a few things are changed: what a client must answer like the library."""
+"""Random mechanisms, and files with a few changes: a client must answer them like the library."""
 
 from __future__ import annotations
 

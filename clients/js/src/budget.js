@@ -33,7 +33,7 @@ function sound(state, total) {
 }
 
 /** Open the budget in a store; `begin: false` refuses where nothing is stored, instead of beginning anew. */
-export async function openIn(store, { limit: epsilon, begin = true }, told = {}) {
+export async function openWith(store, { limit: epsilon, begin = true }, told = {}) {
   const [a, b] = limit(epsilon);
   const total = Number((a * MICRO) / b);
   need(Number.isSafeInteger(total), "budget", "too large a limit");

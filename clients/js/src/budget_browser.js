@@ -1,4 +1,4 @@
-import { Refused, openIn } from "./budget.js";
+import { Refused, openWith } from "./budget.js";
 
 export { Refused };
 
@@ -49,5 +49,5 @@ export async function openBudget({ name = "sottovoce", ...rest }) {
   } catch {
     // An insecure origin or a worker cannot ask: not persisted.
   }
-  return openIn({ update }, rest, { persisted, notice: NOTICE[persisted] });
+  return openWith({ update }, rest, { persisted, notice: NOTICE[persisted] });
 }

@@ -1,7 +1,7 @@
 import { open, readFile, rename, unlink } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
-import { Refused, openIn } from "./budget.js";
+import { Refused, openWith } from "./budget.js";
 
 export { Refused };
 
@@ -86,5 +86,5 @@ export async function openBudget({ path, ...rest }) {
     return result;
   };
   const notice = "The budget lasts as long as its file: whoever deletes the file, or restores an old one, spends ε anew.";
-  return openIn({ update }, rest, { persisted: true, notice });
+  return openWith({ update }, rest, { persisted: true, notice });
 }

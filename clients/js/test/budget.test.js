@@ -7,7 +7,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { promisify } from "node:util";
 import { openBudget } from "../src/budget_node.js";
-import { openIn } from "../src/budget.js";
+import { openWith } from "../src/budget.js";
 import { load } from "../src/core.js";
 import { HOME, readVectors } from "./support/files.js";
 
@@ -72,7 +72,7 @@ test("overspending is refused and nothing is charged; nor for a user that is ref
 test("ε is rounded up, the limit down", async () => {
   const store = fragile(99);
   const third = { ...mechanism, epsilon: "1/3" };
-  const budget = await openIn(store, { limit: 1 });
+  const budget = await openWith(store, { limit: 1 });
   for (const epoch of ["1", "2"]) await budget.release(third, epoch, [a]);
   assert.equal(store.state.spent, 666668);
   await assert.rejects(budget.release(third, "3", [a]), { reason: "budget" });
@@ -80,7 +80,7 @@ test("ε is rounded up, the limit down", async () => {
 
 test("the charge is stored before the draw, and an answer before it is returned", async () => {
   const store = fragile(99);
-  const budget = await openIn(store, { limit: 3 });
+  const budget = await openWith(store, { limit: 3 });
   let seen;
   const spy = { ...mechanism, release: (records) => ((seen = structuredClone(store.state)), mechanism.release(records)) };
   const found = await budget.release(spy, "e", [a]);
@@ -91,10 +91,10 @@ test("the charge is stored before the draw, and an answer before it is returned"
 for (const updates of [1, 2])
   test(`no power after ${updates} updates: nothing is returned, and later one answer for at most one charge`, async () => {
     const store = fragile(updates);
-    const budget = await openIn(store, { limit: 1 });
+    const budget = await openWith(store, { limit: 1 });
     await assert.rejects(budget.release(mechanism, "e", [a]), /no power/);
     store.left = 99;
-    const found = await (await openIn(store, { limit: 1 })).release(mechanism, "e", [a]);
+    const found = await (await openWith(store, { limit: 1 })).release(mechanism, "e", [a]);
     assert.equal(store.state.spent, 1000000);
     assert.deepEqual(await budget.release(mechanism, "e", [b]), found);
   });
