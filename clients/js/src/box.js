@@ -85,17 +85,17 @@ export function prepareBox({ low, high, prior, n }) {
   const count = 2 * n;
   const most = Math.floor(2 ** 53 / count) - 1; // cell·count + number of the knot is whole in a double, and sorts fast
   const grid = BigInt(Math.floor(Math.log2(most)) - 8);
-  const knots = (bound) => Float64Array.from(bound, (one, i) => Math.min(Number((one << grid) / prior[i]), most));
+  const knots = (bound) => new Float64Array(n).map((_, i) => Math.min(Number((bound[i] << grid) / prior[i]), most));
   const leave = knots(low);
   const reach = knots(high);
-  const keys = Float64Array.from({ length: count }, (_, e) => (e < n ? leave[e] : reach[e - n]) * count + e).sort();
+  const keys = new Float64Array(count).map((_, e) => (e < n ? leave[e] : reach[e - n]) * count + e).sort();
   const lows = running(low);
   let flat = lows[n];
   let slope = 0n;
   const cells = [];
   const flats = [];
   const slopes = [];
-  for (const key of keys) {
+  keys.forEach((key) => {
     const e = key % count;
     const cell = (key - e) / count;
     if (cell !== cells.at(-1)) {
@@ -105,7 +105,7 @@ export function prepareBox({ low, high, prior, n }) {
     }
     flat += e < n ? -low[e] : high[e - n];
     slope += e < n ? prior[e] : -prior[e - n];
-  }
+  });
   flats.push(flat);
   slopes.push(slope);
   return { grid, leave, reach, cells, flats, slopes, lows, limbs: [low, prior, high].map(halves) };

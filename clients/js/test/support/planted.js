@@ -33,7 +33,7 @@ export const FAULTS = {
   "only 399 digits below": ["numbers", "{0,399}", "{0,398}"],
   "weights above N": ["numbers", 'need(found <= N, "value", "whole");', ""],
   "weights with a leading zero": ["numbers", "(0|[1-9]\\d{0,18})", "(\\d{1,19})"],
-  "other digits": ["numbers", "/^(0|[1-9]\\d{0,18})$/", "/^(0|[1-9\\p{Nd}]\\p{Nd}{0,18})$/u"],
+  "other digits": ["numbers", "/^(0|[1-9]\\d{0,18})$/", "/^(0|[1-9\\p{N}]\\p{N}{0,18})$/u"],
   "unknown keys": ["certificate", 'need(plain.size === keys.length, "fields", "unknown key");', ""],
   "missing keys": ["certificate", 'for (const key of keys) need(plain.has(key), "fields", key);', "keys = [...plain.keys()];"],
   "any version": ["certificate", 'get("version") === 1 &&', ""],
