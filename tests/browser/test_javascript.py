@@ -177,6 +177,28 @@ def test_the_worker_answers_on_its_grid(context: Any, address: str) -> None:
     assert reason == "user"
 
 
+def test_the_worker_shares_the_budget_of_the_page(context: Any, address: str) -> None:
+    page, _ = opened(context, address)
+    mine = page.evaluate(ASK, [1, "1", 0])
+    theirs, reason = page.evaluate(
+        """async (text) => {
+          const { remote } = await import("/clients/js/src/remote.js");
+          const far = remote(new Worker("/clients/js/src/worker.js", { type: "module" }));
+          const policy = { maxEpsilon: 2, maxCategories: 5, digest: "any" };
+          const bytes = new TextEncoder().encode(text);
+          const mechanism = await far.load(bytes, policy, { budget: { name: "test", limit: 5 } });
+          const ask = (epoch) => mechanism.release([mechanism.categories[2]], epoch);
+          const found = JSON.stringify(await ask("1"));
+          await ask("2");
+          return [found, await ask("3").catch((problem) => problem.reason)];
+        }""",
+        json.dumps(MECHANISM),
+    )
+    assert [theirs] == mine
+    assert reason == "budget"
+    assert page.evaluate("() => budget.left()") == 1
+
+
 def test_an_insecure_origin_is_refused(context: Any, address: str) -> None:
     """There is no crypto.subtle: the digest cannot be checked, and nothing is loaded."""
     page = tab(context, address.replace("127.0.0.1", "evil.test"))

@@ -80,16 +80,16 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
   };
 
   /** What the mechanism would refuse is refused before anything is charged. */
-  const known = ({ categories }) => ({ position: new Map(categories.map((name, i) => [name, i])) });
+  const lookup = ({ categories }) => ({ position: new Map(categories.map((name, i) => [name, i])) });
   return Object.freeze({
     fresh,
     ...told,
     async release(mechanism, epoch, records) {
-      fromRecords(known(mechanism), records);
+      fromRecords(lookup(mechanism), records);
       return ask(mechanism, epoch, () => mechanism.release(records));
     },
     async releaseCounts(mechanism, epoch, map) {
-      fromCounts(known(mechanism), map);
+      fromCounts(lookup(mechanism), map);
       return ask(mechanism, epoch, () => mechanism.releaseCounts(map));
     },
     left: () => within((state) => (state.limit - state.spent) / 1e6),

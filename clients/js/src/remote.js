@@ -18,12 +18,12 @@ export function remote(worker) {
       worker.postMessage({ call: last, operation, ...rest });
     });
   return Object.freeze({
-    async load(bytes, policy, { grid } = {}) {
-      const shown = await ask("load", { bytes, policy, grid });
+    async load(bytes, policy, { grid, budget } = {}) {
+      const shown = await ask("load", { bytes, policy, grid, budget });
       return Object.freeze({
         ...shown,
-        release: (records) => ask("release", { digest: shown.digest, records }),
-        releaseCounts: (counts) => ask("releaseCounts", { digest: shown.digest, counts }),
+        release: (records, epoch) => ask("release", { digest: shown.digest, records, epoch }),
+        releaseCounts: (counts, epoch) => ask("releaseCounts", { digest: shown.digest, counts, epoch }),
       });
     },
   });

@@ -4,26 +4,33 @@
  * otherwise. This hides how long a release took, as long as it took less than the grid. It does not hide that there
  * was a release, and it hides nothing from a script that can read the records themselves.
  */
+import { openBudget } from "./budget_browser.js";
 import { load, report } from "./core.js";
 
-const mechanisms = new Map();
+/** Without a budget every ask is a new release that nobody counts. */
+const UNCOUNTED = {
+  release: (mechanism, epoch, records) => report(mechanism, mechanism.release(records)),
+  releaseCounts: (mechanism, epoch, map) => report(mechanism, mechanism.releaseCounts(map)),
+};
+const loaded = new Map();
 let grid = 20;
 
 const OPERATIONS = {
-  async load({ bytes, policy, grid: chosen = 20 }) {
+  async load({ bytes, policy, grid: chosen = 20, budget }) {
     if (!(chosen > 0 && chosen <= 10000)) throw new TypeError("grid is a number of milliseconds up to 10,000");
     grid = chosen;
-    const { release, releaseCounts, releaseShares, ...shown } = await load(bytes, policy);
-    mechanisms.set(shown.digest, { ...shown, release, releaseCounts });
+    const mechanism = await load(bytes, policy);
+    loaded.set(mechanism.digest, [mechanism, budget ? await openBudget(budget) : UNCOUNTED]);
+    const { release, releaseCounts, releaseShares, ...shown } = mechanism;
     return shown;
   },
-  release: ({ digest, records }) => {
-    const mechanism = mechanisms.get(digest);
-    return report(mechanism, mechanism.release(records));
+  release({ digest, records, epoch }) {
+    const [mechanism, budget] = loaded.get(digest);
+    return budget.release(mechanism, epoch, records);
   },
-  releaseCounts: ({ digest, counts }) => {
-    const mechanism = mechanisms.get(digest);
-    return report(mechanism, mechanism.releaseCounts(counts));
+  releaseCounts({ digest, counts, epoch }) {
+    const [mechanism, budget] = loaded.get(digest);
+    return budget.releaseCounts(mechanism, epoch, counts);
   },
 };
 
