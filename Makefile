@@ -18,7 +18,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web test test-full test-spark test-browser test-matrix coverage lint hooks format bench figures docs lock clean
+.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,8 +63,13 @@ $(BROWSER): $(READY) locks/browser.txt
 	@$(PIP) $(LOCKED) -r locks/browser.txt
 	@touch $(BROWSER)
 
-test-browser: $(BROWSER) ## the explorer and the live page in a real browser (Debian's chromium)
-	$(BIN)/python -m pytest tests/explore tests/serving -m browser -rs
+test-browser: $(BROWSER) ## the pages and the JavaScript client in a real browser (Debian's chromium)
+	$(BIN)/python -m pytest tests/explore tests/serving tests/browser -m browser -rs
+
+test-js: ## the JavaScript client: vectors, planted faults, budget (Node 20 or newer)
+	@if node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; \
+	  then node --test $(wildcard clients/js/test/*.test.js); \
+	  else echo "Node 20 or newer is not on this machine: the JavaScript client is SKIPPED"; fi
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/tables/test_spark.py tests/spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from importlib import metadata
@@ -51,6 +52,11 @@ def test_the_installation_says_it() -> None:
     if ROOT.resolve().as_posix() + '"' not in origin:
         pytest.skip("what is installed here is another checkout, or a built package")
     assert installed.version == stated(), "the installation is older than the source: run make"
+
+
+def test_the_javascript_client_says_it() -> None:
+    package = json.loads((ROOT / "clients" / "js" / "package.json").read_text(encoding="utf-8"))
+    assert package["version"] == stated()
 
 
 def test_the_changelog_begins_with_it() -> None:

@@ -1,0 +1,29 @@
+import type { Category, Mechanism, Report } from "./index.js";
+export { Refused } from "./index.js";
+
+export interface BudgetOptions {
+  /** ε in all, added up in millionths; stays what it was when the budget was begun. */
+  limit: number | string;
+  /** false: refuse if nothing is stored, instead of beginning anew. */
+  begin?: boolean;
+  /** Browsers: the name of the database. */
+  name?: string;
+  /** Node: the file. */
+  path?: string;
+}
+
+export interface Budget {
+  /** Nothing was stored: this is the first time, or the storage was lost. */
+  readonly fresh: boolean;
+  /** Whether the browser promised to keep it. */
+  readonly persisted: boolean;
+  /** The same in plain words. */
+  readonly notice: string;
+  /** The first answer for this mechanism and epoch, now and later; ready to be sent. */
+  release(mechanism: Mechanism, epoch: string, records: readonly Category[]): Promise<Report>;
+  releaseCounts(mechanism: Mechanism, epoch: string, map: ReadonlyMap<Category, number>): Promise<Report>;
+  /** ε that is left. */
+  left(): Promise<number>;
+}
+
+export function openBudget(options: BudgetOptions): Promise<Budget>;

@@ -1,0 +1,55 @@
+/** Locally private sampling on the device. The format is docs/format.md of the project. */
+
+export type Category = string | number;
+
+export type Reason =
+  | "text" | "format" | "fields" | "value" | "digest" | "ratio" | "certificate" | "keeps_prior" | "policy" | "user" | "budget" | "call";
+
+/** Thrown for everything that is refused; `message` never holds a user's data. */
+export class Refused extends Error {
+  constructor(reason: Reason, message: string);
+  readonly reason: Reason;
+}
+
+export interface PolicyLimits {
+  /** The largest ε: a double, taken exactly, or a fraction in lowest terms as text, "3/10". */
+  maxEpsilon: number | string;
+  /** The most categories; of a file of groups, in all groups together. */
+  maxCategories: number;
+  /** Refuse a file that says its prior was made from the users it serves. */
+  requirePublicPrior?: boolean;
+}
+
+/** `digest: "any"` accepts every file: ε still holds, but whoever replaces the file names categories and prior. */
+export type Policy = PolicyLimits & ({ digest: string; digests?: never } | { digests: readonly string[]; digest?: never });
+
+export interface MechanismFacts {
+  readonly digest: string;
+  /** ε as a fraction, "1/2". */
+  readonly epsilon: string;
+  readonly kind: "box" | "kernel" | "response";
+  readonly sampler: string;
+  readonly categories: readonly Category[];
+  readonly keepsPrior: boolean;
+  readonly priorFromUsers: boolean;
+  /** How many random bytes one release reads, whatever the data are. */
+  readonly bytes: number;
+}
+
+export interface Mechanism extends MechanismFacts {
+  /** One category, ε-private; every further release costs ε again (see sottovoce/budget). */
+  release(records: readonly Category[]): Category;
+  releaseCounts(map: ReadonlyMap<Category, number>): Category;
+  /** From a distribution over the categories, in their order. */
+  releaseShares(p: readonly number[] | Float64Array | Float32Array): Category;
+}
+
+/** What is sent to a collector; send the same one again until it is answered. */
+export interface Report {
+  readonly mechanism: string;
+  readonly id: string;
+  readonly category: Category;
+}
+
+export function load(bytes: Uint8Array | ArrayBuffer, policy: Policy): Promise<Mechanism>;
+export function report(mechanism: MechanismFacts, category: Category): Report;

@@ -1,0 +1,97 @@
+/**
+ * The budget of a device: how much ε all its releases may cost together. Each release goes through four steps, and a
+ * crash between any two costs at most a charge, never privacy: the charge is stored, then the category is drawn, then
+ * the answer is stored, then it is returned. The first answer stays: asking again for the same mechanism and epoch
+ * returns it, whatever the records are now.
+ *
+ * A store has one function, `update(change)`: it hands the state to `change` (null if there is none), stores what comes
+ * back before it resolves, and lets nobody else in between. If `change` throws, nothing is stored.
+ */
+import { Refused, report } from "./core.js";
+import { fromCounts, fromRecords } from "./counts.js";
+import { limit } from "./numbers.js";
+import { need } from "./refuse.js";
+
+export { Refused };
+
+const MICRO = 1000000n;
+
+/** ε of a mechanism in millionths, rounded up. */
+const costOf = (mechanism) => {
+  const [a, b] = mechanism.epsilon.split("/").map(BigInt);
+  return Number((a * MICRO + b - 1n) / b);
+};
+
+/** A state as it must be; anything else is damage, and is never taken for an empty budget. */
+function sound(state, total) {
+  const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+  const good = state && state.version === 1 && isCount(state.limit) && isCount(state.spent) && Array.isArray(state.answers);
+  need(good && state.answers.every((one) => Array.isArray(one) && one.length === 3), "budget",
+    "what is stored is damaged; it is left as it is, and nothing is released");
+  need(state.limit === total, "budget", "this budget was made with another limit, of " + state.limit / 1e6);
+  return state;
+}
+
+/** Open the budget in a store; `begin: false` refuses where nothing is stored, instead of beginning anew. */
+export async function openWith(store, { limit: epsilon, begin = true }, told = {}) {
+  const [a, b] = limit(epsilon);
+  const total = Number((a * MICRO) / b);
+  need(Number.isSafeInteger(total), "budget", "too large a limit");
+  let fresh = false;
+  await store.update((state) => {
+    fresh = state === null;
+    need(begin || !fresh, "budget", "nothing is stored: it was never begun here, or it was deleted or evicted");
+    return fresh ? { version: 1, limit: total, spent: 0, answers: [] } : sound(state, total);
+  });
+
+  /** Change the state and give back what `change` gives. */
+  const within = async (change) => {
+    let result;
+    await store.update((state) => {
+      need(state !== null, "budget", "what was stored is gone: deleted or evicted; nothing is released");
+      result = change(sound(state, total));
+      return state;
+    });
+    return result;
+  };
+  const entry = (state, digest, epoch) => state.answers.find((one) => one[0] === digest && one[1] === epoch);
+
+  /** `draw` is called at most once, after the charge is stored. */
+  const ask = async (mechanism, epoch, draw) => {
+    need(typeof epoch === "string" && epoch, "budget", "an epoch is a text that is not empty");
+    const cost = costOf(mechanism);
+    const stored = await within((state) => {
+      const known = entry(state, mechanism.digest, epoch);
+      if (known) return known[2];
+      need(state.spent + cost <= state.limit, "budget", "not enough is left; nothing was charged");
+      state.spent += cost;
+      state.answers.push([mechanism.digest, epoch, null]);
+      return null;
+    });
+    if (stored) return Object.freeze({ ...stored });
+    const drawn = report(mechanism, draw());
+    // Another tab may have been faster, or a crash may have left a charge without an answer: the first stored one counts.
+    return within((state) => {
+      const known = entry(state, mechanism.digest, epoch);
+      need(known, "budget", "the charge is gone: the storage was cleared meanwhile; nothing is released");
+      known[2] ??= { ...drawn };
+      return Object.freeze({ ...known[2] });
+    });
+  };
+
+  /** What the mechanism would refuse is refused before anything is charged. */
+  const lookup = ({ categories }) => ({ position: new Map(categories.map((name, i) => [name, i])) });
+  return Object.freeze({
+    fresh,
+    ...told,
+    async release(mechanism, epoch, records) {
+      fromRecords(lookup(mechanism), records);
+      return ask(mechanism, epoch, () => mechanism.release(records));
+    },
+    async releaseCounts(mechanism, epoch, map) {
+      fromCounts(lookup(mechanism), map);
+      return ask(mechanism, epoch, () => mechanism.releaseCounts(map));
+    },
+    left: () => within((state) => (state.limit - state.spent) / 1e6),
+  });
+}

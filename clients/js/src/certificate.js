@@ -1,0 +1,131 @@
+import { N, ceil, fraction, ratio, sum, whole } from "./numbers.js";
+import { need } from "./refuse.js";
+import { canonical, sha256 } from "./text.js";
+
+const HEAD = "format version bits kind sampler options categories epsilon ratio keeps_prior prior_digest digest".split(" ");
+const KINDS = new Map([
+  ["box", ["prior", "low"]],
+  ["kernel", ["order", "prior", "low", "own"]],
+  ["response", ["kept", "own", "other", "prior"]],
+]);
+
+/** Printable is the space, and whatever Unicode calls neither control, format, private, unassigned nor separator. */
+export const isLabel = (text) => typeof text === "string" && /^(?:[^\p{C}\p{Z}]| ){1,100}$/u.test(text);
+const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+const least = (list) => list.reduce((a, b) => (b < a ? b : a));
+const most = (list) => list.reduce((a, b) => (b > a ? b : a));
+
+export const onlyKeys = (plain, keys) => {
+  for (const key of keys) need(plain.has(key), "fields", key);
+  need(plain.size === keys.length, "fields", "unknown key");
+};
+/** Refuse a parsed file whose digest is not that of its content. */
+export const signed = async (plain) =>
+  need(plain.get("digest") === (await sha256(canonical(plain, "digest"))), "digest", "not that of the content");
+
+const places = (list, n) => {
+  need(Array.isArray(list) && list.length, "value", "places");
+  for (const i of list) need(typeof i === "number" && i >= 0 && i < n, "value", "places");
+  need(new Set(list).size === list.length, "value", "places");
+  return list;
+};
+const wholes = (list, n) => {
+  need(Array.isArray(list) && list.length === n, "value", "weights");
+  return list.map(whole);
+};
+const certain = (condition) => need(condition, "certificate", "epsilon does not hold");
+
+/** Each function checks the certificate of its kind and returns whether the prior is kept. */
+const CERTIFY = {
+  box({ low, prior, high }, up, down) {
+    certain(up >= down && low.every((one) => one >= 1n));
+    certain(sum(low) <= N && sum(high) >= N);
+    return prior.every((one, i) => low[i] <= one && one <= high[i]);
+  },
+
+  kernel({ low, prior, own }, up, down) {
+    const last = low.length - 1;
+    let rest = N; // N − Σ low before j
+    let behind = N; // Σ prior from j on
+    let small; // the least ρ = R/S so far, as [R, S]
+    let large;
+    own.forEach((mine, j) => {
+      certain(low[j] >= 1n && (j === last || prior[j] <= prior[j + 1]));
+      let smallest = mine;
+      let largest = mine;
+      const also = (one, other) => {
+        if (one < smallest) smallest = one;
+        if (other > largest) largest = other;
+      };
+      if (j < last) also(low[j], low[j]);
+      if (j) also((small[0] * prior[j]) / small[1] - 1n, ceil(large[0] * prior[j], large[1]) + 1n);
+      certain(smallest >= 1n && largest * down <= up * smallest);
+      const left = rest - mine;
+      certain(j < last ? left >= 0n : left === 0n);
+      rest -= low[j];
+      behind -= prior[j];
+      if (!small || left * small[1] < small[0] * behind) small = [left, behind];
+      if (!large || left * large[1] > large[0] * behind) large = [left, behind];
+    });
+    return true;
+  },
+
+  response({ kept, own, other, prior }, up, down) {
+    const k = kept.length;
+    certain(own + BigInt(k - 1) * other === N && own >= 1n);
+    if (k > 1) certain(other >= 1n && own * down <= up * other && other * down <= up * own);
+    else certain(up >= down);
+    return k === prior.length && most(prior) - least(prior) <= 1n;
+  },
+};
+
+/** Check a parsed mechanism file in full, its digest last; what is needed to release from it. */
+export async function certify(plain) {
+  need(plain instanceof Map, "format", "mechanism");
+  const get = (key) => plain.get(key);
+  need(get("format") === "sottovoce-mechanism", "format", "mechanism");
+  need(get("version") === 1 && get("bits") === 62 && KINDS.has(get("kind")), "format", "version");
+  const kind = get("kind");
+  const fromUsers = plain.has("prior_from_users");
+  onlyKeys(plain, [...HEAD, ...KINDS.get(kind), ...(fromUsers ? ["prior_from_users"] : [])]);
+
+  need(isLabel(get("sampler")), "value", "sampler");
+  const options = get("options");
+  need(options instanceof Map && [...options].flat().every(isLabel), "value", "options");
+  need(typeof get("keeps_prior") === "boolean", "value", "keeps_prior");
+  need(!fromUsers || get("prior_from_users") === true, "value", "prior_from_users");
+  need(isDigest(get("prior_digest")), "value", "prior_digest");
+  const names = get("categories");
+  need(Array.isArray(names) && names.length, "value", "categories");
+  const type = typeof names[0];
+  need(type === "string" || type === "number", "value", "categories");
+  need(names.every((name) => typeof name === type), "value", "categories");
+  const position = new Map(names.map((name, i) => [name, i]));
+  const n = names.length;
+  need(position.size === n, "value", "categories");
+
+  const [a, b] = fraction(get("epsilon"));
+  need(a > 0n && a <= 100n * b, "value", "epsilon");
+  need(get("ratio") === ratio(a, b), "ratio", "epsilon");
+  const [up, down] = get("ratio").split("/").map(BigInt);
+
+  const parts = { prior: wholes(get("prior"), n) };
+  if (kind === "response") {
+    parts.kept = places(get("kept"), n);
+    parts.own = whole(get("own"));
+    parts.other = whole(get("other"));
+  } else {
+    parts.low = wholes(get("low"), n);
+    if (kind === "box") parts.high = parts.low.map((one) => ((one = (up * one) / down) < N ? one : N));
+    else {
+      parts.own = wholes(get("own"), n);
+      parts.order = places(get("order"), n);
+      need(parts.order.length === n, "value", "places");
+    }
+  }
+  certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === N);
+  const keeps = CERTIFY[kind](parts, up, down);
+  need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
+  await signed(plain);
+  return { ...parts, kind, n, names, position, epsilon: [a, b], fromUsers, keeps, digest: get("digest"), sampler: get("sampler") };
+}

@@ -1,0 +1,55 @@
+import { drawBox, first, prepareBox, running } from "./box.js";
+import { N, sum } from "./numbers.js";
+
+/** How many words of 8 bytes a release reads. */
+export const WORDS = { box: 1, kernel: 3, response: 2 };
+
+/** The words of the bytes: little-endian, without their two lowest bits. */
+const wordsOf = (bytes) => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: bytes.length / 8 }, (_, j) => view.getBigUint64(8 * j, true) >> 2n);
+};
+
+/** The position of the record with number ⌊word·K/N⌋, records being in ascending order of their positions. */
+const choose = ({ mine, counts }, word) => {
+  let number = (word * sum(counts)) >> 62n;
+  let j = 0;
+  while (number >= counts[j]) number -= counts[j++];
+  return mine[j];
+};
+
+const DRAW = {
+  box: drawBox,
+
+  kernel({ n, order, own, ready: { rank, lows, priors } }, user, [word, u, v]) {
+    const r = rank[choose(user, word)];
+    if (u < lows[r]) return order[first(0, r, (j) => u < lows[j + 1])];
+    if (u < lows[r] + own[r]) return order[r];
+    const y = priors[r + 1] + ((v * (N - priors[r + 1])) >> 62n);
+    return order[first(r + 1, n - 1, (j) => y < priors[j + 1])];
+  },
+
+  response({ kept, own, other, ready: { number } }, user, [word, u]) {
+    const i = choose(user, word);
+    if (!number.has(i)) return kept[Number((u * BigInt(kept.length)) >> 62n)];
+    if (u < own) return i;
+    const j = Number((u - own) / other);
+    return kept[j < number.get(i) ? j : j + 1];
+  },
+};
+
+const PREPARE = {
+  box: prepareBox,
+  kernel({ order, low, prior }) {
+    const rank = [];
+    order.forEach((i, j) => (rank[i] = j));
+    return { rank, lows: running(low), priors: running(prior) };
+  },
+  response: ({ kept }) => ({ number: new Map(kept.map((i, j) => [i, j])) }),
+};
+
+/** Everything that a release needs and no user changes. */
+export const prepare = (parts) => ({ ...parts, ready: PREPARE[parts.kind](parts) });
+
+/** The position that is released from these bytes. Not part of the package: a release has no seed. */
+export const draw = (ready, user, bytes) => DRAW[ready.kind](ready, user, wordsOf(bytes));

@@ -1,0 +1,30 @@
+/** The page's side of worker.js: `remote(new Worker(url, {type: "module"}))` gives load, which gives a mechanism. */
+import { Refused } from "./refuse.js";
+
+export { Refused };
+
+export function remote(worker) {
+  const waiting = new Map();
+  let last = 0;
+  worker.addEventListener("message", ({ data: { call, value, reason, message } }) => {
+    const [resolve, reject] = waiting.get(call);
+    waiting.delete(call);
+    if (reason) reject(Object.assign(new Refused(reason, ""), { message }));
+    else resolve(value);
+  });
+  const ask = (operation, rest) =>
+    new Promise((resolve, reject) => {
+      waiting.set(++last, [resolve, reject]);
+      worker.postMessage({ call: last, operation, ...rest });
+    });
+  return Object.freeze({
+    async load(bytes, policy, { grid, budget } = {}) {
+      const shown = await ask("load", { bytes, policy, grid, budget });
+      return Object.freeze({
+        ...shown,
+        release: (records, epoch) => ask("release", { digest: shown.digest, records, epoch }),
+        releaseCounts: (counts, epoch) => ask("releaseCounts", { digest: shown.digest, counts, epoch }),
+      });
+    },
+  });
+}

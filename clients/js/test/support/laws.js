@@ -1,0 +1,55 @@
+/** Exact laws of a release by counting words, as docs/format.md says; only tests need them. */
+const N = 1n << 62n;
+const ceil = (a, b) => (a + b - 1n) / b;
+
+/** How many of the N words choose each of the user's positions. */
+function chosen({ mine, counts }) {
+  const total = counts.reduce((a, b) => a + b, 0n);
+  let before = 0n;
+  return mine.map((i, j) => {
+    const k = counts[j];
+    const words = ceil((before + k) * N, total) - ceil(before * N, total);
+    before += k;
+    return [i, words];
+  });
+}
+
+/** All whole weights of a box. */
+function boxWeights({ solve, rounded }, box, user) {
+  const { own, all } = solve(box, user);
+  if (all) return rounded(box.prior, box.low, box.high, all, N);
+  const weights = [...box.low];
+  user.mine.forEach((i, j) => (weights[i] = own[j]));
+  return weights;
+}
+
+/** Over N^d, d being the number of words; in the order of the categories. */
+export function law(client, ready, user) {
+  if (ready.kind === "box") return boxWeights(client, ready, user);
+  const weights = Array(ready.n).fill(0n);
+  for (const [i, words] of chosen(user)) {
+    if (ready.kind === "response") {
+      const { kept, own, other } = ready;
+      const k = BigInt(kept.length);
+      kept.forEach((place, j) => {
+        const among = ceil(BigInt(j + 1) * N, k) - ceil(BigInt(j) * N, k);
+        weights[place] += words * (!kept.includes(i) ? among : place === i ? own : other);
+      });
+      continue;
+    }
+    const { order, low, own, prior } = ready;
+    const r = order.indexOf(i);
+    const below = low.slice(0, r).reduce((a, b) => a + b, 0n);
+    const passed = prior.slice(0, r + 1).reduce((a, b) => a + b, 0n);
+    for (let j = 0; j < r; j++) weights[order[j]] += words * low[j] * N;
+    weights[i] += words * own[r] * N;
+    let before = 0n;
+    for (let j = r + 1; j < ready.n; j++) {
+      const end = before + prior[j];
+      const tail = ceil(end * N, N - passed) - ceil(before * N, N - passed);
+      weights[order[j]] += words * (N - below - own[r]) * tail;
+      before = end;
+    }
+  }
+  return weights;
+}
