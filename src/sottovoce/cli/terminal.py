@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -93,13 +93,15 @@ def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool =
     limited = any(row.above_limit is not None for row in rows)
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     head = [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns]
-    head += [*(["above limit"] if limited else []), "keeps q", *(["best"] if marks else [])]
+    marked = bool(marks) and not best
+    head += [*(["above limit"] if limited else []), "keeps q", *(["best"] if marked else [])]
     for column in head:
         side = column in ("group", "sampler", "f", "best")
-        shown.add_column(column.replace("_", " "), justify="left" if side else "right", no_wrap=not side)
+        justify: Literal["left", "right"] = "left" if side else "right"
+        shown.add_column(column.replace("_", " "), justify=justify, no_wrap=not side, overflow="fold")
     block: tuple[object, ...] = ()
     for row in rows:
-        if marks and not best and block not in ((), (row.group, row.epsilon, row.divergence)):
+        if marked and block not in ((), (row.group, row.epsilon, row.divergence)):
             shown.add_row()
         block = row.group, row.epsilon, row.divergence
         shown.add_row(
@@ -111,13 +113,13 @@ def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool =
             *(_number_or_dash(getattr(row, column)) for column in columns),
             *([_number_or_dash(row.above_limit)] if limited else []),
             "yes" if row.keeps_prior else "no",
-            *([marks.get(row, "")] if marks else []),
-            style="bold" if marks.get(row) == "best" and not best else None,
+            *([marks.get(row, "")] if marked else []),
+            style="bold" if marked and marks.get(row) == "best" else None,
         )
     console.print(shown)
     if table.prior_from_users:
         print_note(FROM_USERS)
-    if limited:
+    if limited and not best:
         print_note(
             "best possible: no private sampler that keeps the prior has a smaller mean + 0.3·maximum on "
             "these users; above limit: how much larger that sum is."
