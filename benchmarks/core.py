@@ -182,10 +182,14 @@ def auditing() -> list[Line]:
     """A million draws from a mechanism with 3,394 categories, in less than a minute."""
     n = 3394
     q = 1 / np.arange(1, n + 1)
-    mechanism = sv.certify(sv.minimax_kernel(sv.Prior([f"item {i}" for i in range(n)], q / q.sum()), 2.0))
-    ours = seconds(lambda: sv.audit(mechanism, draws=1_000_000), 1)
-    what = "audit of minimax_kernel, n = 3,394, 10⁶ draws"
-    return [Line(what, f"{ours:.1f} s", "60 s", f"{ours / 60:.2f}×", "≤ 1×", ours <= 60)]
+    prior = sv.Prior([f"item {i}" for i in range(n)], q / q.sum())
+    lines = []
+    for make in (sv.minimax_kernel, sv.kernel_clip, sv.fitted):
+        mechanism = sv.certify(make(prior, 2.0))
+        ours = seconds(partial(sv.audit, mechanism, draws=1_000_000), 1)
+        what = f"audit of {mechanism.sampler}, n = 3,394, 10⁶ draws"
+        lines.append(Line(what, f"{ours:.1f} s", "60 s", f"{ours / 60:.2f}×", "≤ 1×", ours <= 60))
+    return lines
 
 
 def importing() -> list[Line]:

@@ -62,16 +62,40 @@ while time.perf_counter() - begin < 2:
 print((time.perf_counter() - begin) / count)
 """
 LARGE = """
-import json, resource, time, numpy as np, sottovoce as sv
+import hashlib, json, resource, time, numpy as np, sottovoce as sv
+from fractions import Fraction
+from sottovoce.release.certify import prior_weights
+from sottovoce.release.exact import check_kernel, integer_kernel
 n = 1_000_000
 q = 1 / np.arange(1, n + 1)
-sampler = sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), 4.0)
-t = time.perf_counter(); m = sv.certify(sampler); a = time.perf_counter() - t
-m.save("{0}")
-t = time.perf_counter(); m = sv.load("{0}"); b = time.perf_counter() - t
-m.release([5])
+names = [f"category {i}" for i in range(n)]
+def spent(call):
+    begin = time.process_time()
+    found = call()
+    return time.process_time() - begin, found
+def build():
+    weights = prior_weights(prior, 1 << 62)
+    order = sorted(range(n), key=weights.__getitem__)
+    integer_kernel([weights[i] for i in order], mechanism.ratio, 1 << 62, slack=Fraction(1, 1 << 44))
+def read():
+    plain = json.loads(open("PLACE").read())
+    plain.pop("digest")
+    hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return [tuple(map(int, plain[key])) for key in ("prior", "low", "own")]
+def best(call):
+    return min(spent(call)[0] for _ in range(3))
+prior = sv.Prior(names, q / q.sum())
+sampler = sv.minimax_kernel(prior, 4.0)
+certify, mechanism = spent(lambda: sv.certify(sampler))
+mechanism.save("PLACE")
+load, _ = spent(lambda: sv.load("PLACE"))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-print(json.dumps([a, b, peak]))
+for _ in range(2):
+    sampler = sv.minimax_kernel(sv.Prior(names, q / q.sum()), 4.0)
+    certify = min(certify, spent(lambda: sv.certify(sampler))[0])
+load = min(load, best(lambda: sv.load("PLACE")))
+check = best(lambda: check_kernel(mechanism.engine.kernel, mechanism.ratio))
+print(json.dumps([certify, load, best(build) + check, best(read) + check, peak]))
 """
 
 
@@ -174,21 +198,17 @@ def single() -> list[Line]:
 
 
 def large() -> list[Line]:
-    """Certify and load a million categories."""
+    """Certify and load a million categories, against what nobody can leave out, in processor time."""
     with tempfile.TemporaryDirectory() as folder:
-        certify, load, peak = json.loads(fresh(LARGE.format(Path(folder) / "m.json")))
-    what = "peak memory of both"
+        program = LARGE.replace("PLACE", str(Path(folder) / "m.json"))
+        certify, load, built, read, peak = json.loads(fresh(program))
+    what = "load it, against parsing, hashing and converting its text, and one check"
     return [
-        Line(
-            "certify the kernel, n = 10⁶",
-            f"{certify:.1f} s",
-            "60 s",
-            f"{certify / 60:.2f}×",
-            "≤ 1×",
-            certify <= 60,
+        at_most(
+            "certify the kernel, n = 10⁶, against building its integers and one check", certify, built, 1.3
         ),
-        Line("load and recertify it", f"{load:.1f} s", "60 s", f"{load / 60:.2f}×", "≤ 1×", load <= 60),
-        Line(what, f"{peak:.2f} GiB", "2 GiB", f"{peak / 2:.2f}×", "≤ 1×", peak <= 2),
+        at_most(what, load, read, 1.3),
+        Line("peak memory of both", f"{peak:.2f} GiB", "2 GiB", f"{peak / 2:.2f}×", "≤ 1×", peak <= 2),
     ]
 
 
