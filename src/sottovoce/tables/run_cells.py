@@ -19,6 +19,9 @@ from ..errors import TableError
 from .cells import KEYS, as_array, check_missing, codes_of, joined
 from .tally import Tally
 
+SHORT, LARGEST = 1 << 32, 1 << 63
+"""Combinations of codes that are packed into 32 bits, and into 64."""
+
 
 def as_cells(parts: Sequence[Any]) -> Any:
     """The one table that the parts of an answer make, if they are counted cells; None if they are runs."""
@@ -98,8 +101,8 @@ def _counted(
     is then half the work.
     """
     total = math.prod(sizes)
-    kind = np.uint32 if total <= 1 << 32 else np.uint64
-    if total > 1 << 63:
+    kind = np.uint32 if total <= SHORT else np.uint64
+    if total > LARGEST:
         spread = [np.repeat(code, rows) if i == user else code for i, code in enumerate(codes)]
         order = np.lexsort(tuple(reversed(spread)))
         spread = [code[order].astype(np.intp) for code in spread]

@@ -60,6 +60,8 @@ def sorted_runs(records: pl.LazyFrame, options: dict[str, Any]) -> tuple[pl.Data
     texts = [pl.col(name).cast(pl.Categorical) for name in coded if kinds[name] == pl.String]
     table = records.with_columns(*texts, place=place).sort("place").collect(**options)
     runs = table["key_user"].rle().struct.unnest().select(key_user="value", rows="len")
+    if kinds["key_user"] in (pl.Categorical, pl.Enum):  # each part of it would have all names
+        runs = runs.with_columns(pl.col("key_user").cast(pl.String))
     names = [_names(table[name], name.removeprefix("key_")) for name in coded]
     return runs, table.select(keys).with_columns(pl.col(coded).to_physical()), *names
 
