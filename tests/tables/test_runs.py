@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import sottovoce as sv
@@ -24,6 +25,7 @@ SHAPES: dict[str, tuple[int, int, int]] = {  # users, items, rows
     "an item a row": (50, 100_000, 2000),
     "one row": (1, 1, 1),
 }
+NINE = [f"e{n}" for n in reversed(range(12))]  # three of them are in no row
 KINDS: dict[str, Callable[[list[int]], pl.Series]] = {
     "text": lambda numbers: pl.Series([f"é {n}" for n in numbers]),
     "whole numbers": lambda numbers: pl.Series(numbers, dtype=pl.Int64) - 3,
@@ -31,7 +33,6 @@ KINDS: dict[str, Callable[[list[int]], pl.Series]] = {
     "categories": lambda numbers: pl.Series([f"c{n}" for n in numbers], dtype=pl.Categorical),
     "one of a list": lambda numbers: pl.Series([f"e{n % 9}" for n in numbers], dtype=pl.Enum(NINE)),
 }
-NINE = [f"e{n}" for n in reversed(range(12))]  # three of them are in no row
 
 
 def invented(shape: str, kinds: dict[str, str], seed: int) -> pl.DataFrame:
@@ -127,6 +128,14 @@ def test_codes_that_need_more_than_32_bits() -> None:
     assert counts.tolist() == [1, 1, 2, 2]
 
 
+def test_codes_may_come_in_any_order_and_with_gaps() -> None:
+    known = pa.table({"code_item": pa.array([9, 2, 5], pa.uint32()), "name_item": ["b", "c", "a"]})
+    sent = pa.chunked_array([pa.array([5, 9], pa.uint32()), pa.array([2, 9], pa.uint32())])
+    names, places = run_cells._record_codes(sent, known, "item", "what", as_text=True)
+    assert [names[place] for place in places] == ["a", "b", "c", "b"]
+    assert names.tolist() == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("key", KEYS)
 def test_missing_names_are_counted_by_the_row(key: str, kind: str, tmp_path: Path) -> None:
@@ -166,7 +175,11 @@ def test_a_file_is_counted_alike_whichever_way_suits_it(ending: str, items: int,
         }
     )
     path = tmp_path / f"log.{ending}"
-    write = {"parquet": table.write_parquet, "csv": table.write_csv, "jsonl": table.write_ndjson}
+    write: dict[str, Callable[[Path], object]] = {
+        "parquet": table.write_parquet,
+        "csv": table.write_csv,
+        "jsonl": table.write_ndjson,
+    }
     write[ending](path)
     keys = table.select(key_user="user", key_item="item").lazy()
     assert runs.suits(keys, path) == (items == 5000)
@@ -181,10 +194,10 @@ def test_a_file_is_counted_alike_whichever_way_suits_it(ending: str, items: int,
 
 def test_a_table_that_is_too_large_is_grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pl.DataFrame({"key_user": ["a", "b", "c"], "key_item": ["x", "x", "y"]})
-    for ending, write in (("parquet", table.write_parquet), ("csv", table.write_csv)):
-        path = tmp_path / f"log.{ending}"
-        write(path)
-        assert runs.suits(table.lazy(), path)
+    table.write_parquet(tmp_path / "log.parquet")
+    table.write_csv(tmp_path / "log.csv")
+    for ending in ("parquet", "csv"):
+        assert runs.suits(table.lazy(), tmp_path / f"log.{ending}")
     monkeypatch.setattr(runs, "MOST_ROWS", 2)
     monkeypatch.setattr(runs, "MOST_BYTES", 10)
     assert not runs.suits(table.lazy(), tmp_path / "log.parquet")

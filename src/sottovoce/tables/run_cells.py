@@ -108,11 +108,11 @@ def _counted(
         spread = [code[order].astype(np.intp) for code in spread]
         first = np.logical_or.reduce([_changes(code) for code in spread])
         return [code[first] for code in spread], _lengths(first)
-    packed: npt.NDArray[np.unsignedinteger[Any]] = np.zeros(1, dtype=kind)
+    packed: npt.NDArray[Any] = np.zeros(1, dtype=kind)
     weight = total
     for i, (code, size) in enumerate(zip(codes, sizes, strict=True)):
         weight //= size
-        part = code.astype(kind)
+        part: npt.NDArray[Any] = code.astype(kind)
         part *= kind(weight)
         packed = packed + (np.repeat(part, rows) if i == user else part)
     packed.sort()

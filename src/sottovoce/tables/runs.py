@@ -70,6 +70,6 @@ def _names(column: pl.Series, key: str) -> pl.DataFrame:
     """The distinct names of a column of categories, and their codes."""
     import polars as pl
 
-    names = column.unique().drop_nulls()
+    names = column.unique()
     codes = names.to_physical().cast(pl.UInt32)
     return pl.DataFrame({f"code_{key}": codes, f"name_{key}": names.cast(pl.String)})
