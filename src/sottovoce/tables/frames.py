@@ -85,11 +85,11 @@ def count_table(
     columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
     if not isinstance(table, str | Path):
         return to_tally(_cells(table, columns, None), columns, as_text=False)
+    from .run_cells import as_cells, tally_of_runs
+
     path = Path(table)
     with files.prefix_errors(path):
         parts = ask_reader("frames", "count_file", path, columns=asdict(columns))
-        from .run_cells import as_cells, tally_of_runs
-
         cells = as_cells(parts)
         if cells is None:
             return tally_of_runs(parts, columns.keys(), as_text=True)

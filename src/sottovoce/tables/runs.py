@@ -5,7 +5,7 @@ again. Here the rows are sorted by a hash of the user, and neighbours with the s
 has the user's name once; items and groups of text become codes. `run_cells` counts them. The hash only brings
 rows together: where two users share one, their rows make more runs, and the counts are the same.
 
-All rows are in memory then, 70 to 130 bytes each, where groups take memory by the cell. So `suits` looks at
+All rows are in memory then, 40 to 140 bytes each, where groups take memory by the cell. So `suits` looks at
 the table first.
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 _BITS = 32
-"""Bits of the hash: fewer sort faster, and at ten million users only a few thousand share one."""
+"""Bits of the hash: fewer sort faster, and of ten million users one in several hundred shares one."""
 MOST_ROWS = 50_000_000
-"""Rows of a Parquet or JSON file from which on it is grouped: they would take about 5 GiB."""
+"""Rows of a Parquet or JSON file from which on it is grouped: they would take 2 to 7 GiB."""
 MOST_BYTES = 1 << 30
 """Bytes of a CSV file from which on it is grouped; its rows are not known before they are read."""
 SAMPLE = 1 << 18
