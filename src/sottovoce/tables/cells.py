@@ -38,14 +38,14 @@ def tally_of(
     `keys` and `sums` say what the table calls them, for messages; `as_text` turns whole numbers into text, as
     files do.
     """
-    rows = _array(cells["rows"]).astype(np.intp)
+    rows = as_array(cells["rows"]).astype(np.intp)
     if len(rows) == 0:
         raise TableError("the table is empty: it has no rows")
     values = {
         key: _amounts(cells, key, f"column {name!r}" if long else "the category columns", rows)
         for key, name in sums.items()
     }
-    coded = {key: _codes(cells[f"key_{key}"], name, rows, as_text) for key, name in keys.items()}
+    coded = {key: codes_of(cells[f"key_{key}"], name, rows, as_text) for key, name in keys.items()}
     given = [coded[key] for key in KEYS if key in coded]
     order, sorted_codes = _order([codes for _, codes in given], [len(names) for names, _ in given])
     nothing = np.zeros(len(rows), dtype=np.intp)
@@ -93,7 +93,7 @@ def _order(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, l
     return order, [packed, *ordered]
 
 
-def _array(column: Any) -> Any:
+def as_array(column: Any) -> Any:
     """A column of numbers without nulls as an array."""
     # Not arrow's to_numpy: it imports pandas, for a second, and swallows a Ctrl-C that comes meanwhile.
     with warnings.catch_warnings():  # numpy before 2.3 asks in a way that arrow warns of, and gets the same
@@ -107,7 +107,7 @@ def _amounts(cells: Any, key: str, what: str, rows: IntArray) -> Any:
     wrong = total - int(pc.sum(cells[f"fine_{key}"]).as_py())
     if wrong:
         raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-    amounts = _array(cells[key]).astype(np.float64)
+    amounts = as_array(cells[key]).astype(np.float64)
     with np.errstate(over="ignore"):
         check_sum(what, float(amounts.sum()))
     return amounts
@@ -119,40 +119,51 @@ def check_sum(what: str, total: float) -> None:
         raise TableError(f"{what} adds up to infinity: divide it by a constant first")
 
 
-def _codes(column: Any, name: str, rows: IntArray, as_text: bool) -> tuple[Any, IntArray]:
-    """The distinct names in sorted order, and the position of each cell's name among them."""
+def codes_of(column: Any, name: str, rows: IntArray | None, as_text: bool) -> tuple[Any, IntArray]:
+    """The distinct names in sorted order, and the position of each entry's name among them.
+
+    An entry stands for so many `rows`, or for one each.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
-    if column.null_count:
-        missing = int(rows[_array(column.is_null().cast(pa.uint8())) > 0].sum())
-        raise TableError(f"column {name!r} has {missing} missing values")
-    values, indices = _distinct(_as_names(column, name, as_text).combine_chunks())
+    check_missing(column, name, rows)
+    values, indices = _distinct(_as_names(column, name).combine_chunks())
+    values = values.cast(pa.large_string()) if as_text else values
     order = pc.array_sort_indices(values)
     place = np.empty(len(order), dtype=np.intp)
-    place[_array(order)] = np.arange(len(order))
+    place[as_array(order)] = np.arange(len(order))
     names = np.empty(len(order), dtype=object)
     names[:] = values.take(order).to_pylist()
     return names, place[indices]
+
+
+def check_missing(column: Any, name: str, rows: IntArray | None) -> None:
+    """Refuse a column with missing names, and say how many rows have none."""
+    missing = column.null_count
+    if missing and rows is not None:
+        missing = int(rows[as_array(column.is_null().cast(pa.uint8())) > 0].sum())
+    if missing:
+        raise TableError(f"column {name!r} has {missing} missing values")
 
 
 def _distinct(column: Any) -> tuple[Any, IntArray]:
     """The distinct values of a column, and where each entry's stands among them; a long one in two halves."""
     if len(column) < LONG:
         coded = column.dictionary_encode()
-        return coded.dictionary, _array(coded.indices)
+        return coded.dictionary, as_array(coded.indices)
     middle = len(column) // 2
     with ThreadPoolExecutor(max_workers=2) as pool:
         halves = list(pool.map(lambda part: part.dictionary_encode(), (column[:middle], column[middle:])))
     both = pa.concat_arrays([half.dictionary for half in halves]).dictionary_encode()
-    places, first = _array(both.indices), len(halves[0].dictionary)
+    places, first = as_array(both.indices), len(halves[0].dictionary)
     own = (places[:first], places[first:])
-    indices = [place[_array(half.indices)] for place, half in zip(own, halves, strict=True)]
+    indices = [place[as_array(half.indices)] for place, half in zip(own, halves, strict=True)]
     return both.dictionary, np.concatenate(indices)
 
 
-def _as_names(column: Any, name: str, as_text: bool) -> Any:
+def _as_names(column: Any, name: str) -> Any:
     """A column of text or of whole numbers, whatever it was stored as; anything else is refused."""
     kind = column.type
     if pa.types.is_floating(kind):
@@ -168,4 +179,4 @@ def _as_names(column: Any, name: str, as_text: bool) -> Any:
             str(kind).split("<")[0].split("(")[0].split("[")[0]
         )  # the rest may be field names, that is, data
         raise TableError(f"column {name!r} must hold text or whole numbers, it holds {found}")
-    return column.cast(pa.large_string()) if as_text else column
+    return column

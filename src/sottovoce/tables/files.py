@@ -113,14 +113,15 @@ def collecting(path: Path | None) -> dict[str, Any]:
     return {"engine": "streaming", "optimizations": flags}
 
 
-def streams(table: pl.DataFrame) -> Iterator[memoryview]:
-    """A table as Arrow streams of some rows each, at least one."""
+def streams(*tables: pl.DataFrame) -> Iterator[memoryview]:
+    """Tables as Arrow streams of some rows each, at least one a table."""
     import polars as pl
 
-    for part in table.iter_slices(_ROWS_SENT) if table.height else (table,):
-        buffer = io.BytesIO()
-        part.write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())
-        yield buffer.getbuffer()
+    for table in tables:
+        for part in table.iter_slices(_ROWS_SENT) if table.height else (table,):
+            buffer = io.BytesIO()
+            part.write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())
+            yield buffer.getbuffer()
 
 
 def unreadable(path: Path, reason: str) -> TableError:

@@ -16,7 +16,7 @@ import narwhals as nw
 
 from .. import _naming
 from ..errors import ParameterError, SottovoceError, TableError
-from . import files, reading, unpack
+from . import files, reading, runs, unpack
 from .header import ROWS, Head, missing_column
 
 if TYPE_CHECKING:
@@ -85,16 +85,19 @@ def count_table(
     columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
     if not isinstance(table, str | Path):
         return to_tally(_cells(table, columns, None), columns, as_text=False)
-    from .cells import joined
+    from .run_cells import as_cells, tally_of_runs
 
     path = Path(table)
     with files.prefix_errors(path):
         parts = ask_reader("frames", "count_file", path, columns=asdict(columns))
-        return to_tally(joined(parts), columns, as_text=True)
+        cells = as_cells(parts)
+        if cells is None:
+            return tally_of_runs(parts, columns.keys(), as_text=True)
+        return to_tally(cells, columns, as_text=True)
 
 
 def count_file(path: Path, columns: dict[str, Any]) -> Any:
-    """The counted cells of a file, as a table of polars; for the reader's process."""
+    """The counted cells of a file, a table of polars, or its runs, several. For the reader's process."""
     item = columns.pop("item")
     asked = Columns(item if isinstance(item, str) else tuple(item), **columns)
     return _cells(files.scan_table(path), asked, path)
@@ -118,7 +121,7 @@ def to_tally(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
 
 
 def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
-    """The counts, computed by the frame's own library: for a file a table of polars, else one of arrow."""
+    """The counts, computed by the frame's own library: for a file tables of polars, else one of arrow."""
     found = _collected(frame, columns, path)
     if not isinstance(found, str):
         return found
@@ -134,6 +137,10 @@ def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
 def _collected(frame: Any, columns: Columns, path: Path | None) -> Any:
     """The counted cells, or the name of the error: each library has its own, and their text quotes data."""
     try:
+        if path is not None and columns.long and columns.user is not None and not columns.sums():
+            records = record_frame(frame, columns).to_native()
+            if runs.suits(records, path):
+                return runs.sorted_runs(records, files.collecting(path))
         counted = counted_frame(frame, columns, path is None)
         options: Any = {}
         if counted.implementation.is_polars():

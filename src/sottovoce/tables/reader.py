@@ -57,13 +57,13 @@ def _listen(requests: queue.SimpleQueue[bytes]) -> None:
 
 
 def _answer(request: dict[str, Any], output: io.FileIO) -> None:
-    """Send what the asked function returns, a table in parts, or how it failed."""
+    """Send what the asked function returns, a table or several in parts, or how it failed."""
     try:
         found = call(**request)
         if isinstance(found, list | dict):
             _send(output, VALUE, json.dumps(found).encode())
         else:
-            for part in streams(found):
+            for part in streams(*found) if isinstance(found, tuple) else streams(found):
                 _send(output, PART, part)
     except SottovoceError as problem:
         _send(output, REFUSED, json.dumps([type(problem).__name__, str(problem)]).encode())

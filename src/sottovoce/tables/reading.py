@@ -45,7 +45,7 @@ def ask(
 ) -> Any:
     """What `verb` of the module `room` says about a file, asked in the reader's process.
 
-    A value of JSON, or for a table of polars the list of its parts, each an Arrow stream. `meanwhile` runs
+    A value of JSON, or for tables of polars the list of their parts, each an Arrow stream. `meanwhile` runs
     here while the reader works; if it raises, the reader ends.
     """
     request = {"room": room, "verb": verb, "path": os.path.abspath(path), "arguments": arguments}
