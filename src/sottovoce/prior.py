@@ -173,11 +173,13 @@ class Prior:
         the same too.)
         """
         order = sorted(range(len(self)), key=self._categories.__getitem__)
-        names = [str(self._categories[i]).encode("utf-8", "surrogatepass") for i in order]
+        names = list(map(str, map(self._categories.__getitem__, order)))
         kind = type(self._categories[0]).__name__
         state = hashlib.sha256(f"sottovoce prior 1 {kind} {len(names)}\n".encode())
-        state.update(np.array([len(name) for name in names], dtype="<u8").tobytes())
-        state.update(b"".join(names))
+        text = "".join(names)
+        sizes = map(len, names if text.isascii() else (name.encode() for name in names))
+        state.update(np.fromiter(sizes, dtype="<u8", count=len(names)).tobytes())
+        state.update(text.encode())
         state.update(self._probabilities[order].astype("<f8").tobytes())
         return state.hexdigest()
 
