@@ -32,5 +32,5 @@ def test_the_tutorial_runs_from_its_first_line_to_its_last(
             assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert pl.read_csv("comparison.csv").height == 3 * 3 * (len(sv.SAMPLERS) + 1)
     assert pl.read_csv("reports.csv").height == 2000
-    assert sv.Ledger(tmp_path / "budget.db").left("member-0001", "2026-11") == 2
+    assert sv.Ledger(tmp_path / "budget.db").left("member-0001", "2026-11") == 0  # 6 − 2 − 4
     assert Path("estimate.png").stat().st_size > 10_000

@@ -73,8 +73,8 @@ def test_what_design_takes_unless_told_otherwise(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["-e", "1", "--nobody-above", "0.1"], "the best is 0.8641 with prior_minimax"),
-        ([], "give epsilon, or a target"),
-        (["--share-within", "0.1"], "belong together"),
+        ([], "give --epsilon, or a target"),
+        (["--share-within", "0.1"], "--share-within and --reports belong together"),
         (["-e", "2", "panel.csv"], "public users need --source"),
         (["-e", "2", "--source", "a panel"], "which is missing"),
         (["-e", "2", "panel.csv", "--source", " "], "source must say in words"),

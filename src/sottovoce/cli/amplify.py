@@ -26,7 +26,7 @@ def amplify(
         float | None, typer.Option(help="Also say how many reports it takes to reach this central epsilon.")
     ] = None,
     curve: Annotated[
-        bool, typer.Option("--curve", help="Also print δ for ten values of the central epsilon.")
+        bool, typer.Option("--curve", help="Also print δ for some values of the central epsilon.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -83,6 +83,13 @@ def choose_command(
             if source is None
             else "--source describes the file of public users, which is missing"
         )
+    if (share_within is None) != (reports is None):
+        raise ParameterError("--share-within and --reports belong together: give both, or none")
+    if epsilon is None and mean_at_most is None and nobody_above is None and reports is None:
+        raise ParameterError(
+            "give --epsilon, or a target to find it by: --mean-at-most, --nobody-above, or --share-within "
+            "with --reports"
+        )
     with working(f"reading {prior_file.name}"):
         public = read_priors(
             prior_file, item=item, count=count, by=by, options=PriorOptions(smoothing=smoothing)
@@ -139,9 +146,14 @@ def choose_command(
             console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
         console.print()
     if design is None:
-        print_note("The groups need different samplers: design each from a prior file of its own.")
+        print_note(
+            "The groups would take different samplers, and design takes one name for all: -s fitted fits "
+            "each group by itself; or design each group from a prior file of its own."
+        )
     else:
         console.print(f"  {design}", markup=False, highlight=False, soft_wrap=True)
+        if len({one.epsilon for one in found.values()}) > 1:
+            print_note("A file of groups has one epsilon: the largest is taken.")
 
 
 def _design(found: dict[str, Choice], prior_file: Path, by: str | None, *, auto: bool) -> str | None:

@@ -87,6 +87,11 @@ def _print_released(released: DemoRelease) -> None:
     )
     found = released.found
     low, high = found.interval()
+    console.print(
+        f"To be learnt from, the members {released.group} released once more, through {found.model.name} at "
+        f"ε = {found.model.epsilon:g}:\nwhat they spent adds up.\n",
+        highlight=False,
+    )
     shown = Table(title=f"what the collector learns about {released.group}", box=None, header_style="bold")
     for column in ("genre", "prior", "truth", "estimate", "95 % interval"):
         shown.add_column(column, justify="left" if column == "genre" else "right", no_wrap=True)

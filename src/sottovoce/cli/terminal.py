@@ -15,7 +15,7 @@ from rich.table import Table
 from .._atomic import inf_to_null
 from ..demo import averages
 from ..planning.cards import Card
-from ..planning.comparison import STATISTICS, Comparison
+from ..planning.comparison import BEST_POSSIBLE, STATISTICS, Comparison
 from ..prior import FROM_USERS
 
 console = Console()
@@ -86,7 +86,9 @@ def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool =
     """One line per row, sorted and marked; on a narrow terminal fewer statistics: no number is cut."""
     wide = console.width >= 110
     marks = table.marks(statistic)
-    ordered = (table.best(statistic) if best else table).sorted(statistic)
+    if best:
+        limits = Comparison(tuple(row for row in table if row.sampler == BEST_POSSIBLE))
+    ordered = (table.best(statistic) + limits if best else table).sorted(statistic)
     rows = ordered.rows + ordered.all_groups
     columns = STATISTICS if wide else tuple(dict.fromkeys(("mean", statistic, "maximum")))
     grouped = any(row.group != "all" for row in table)
@@ -119,10 +121,10 @@ def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool =
     console.print(shown)
     if table.prior_from_users:
         print_note(FROM_USERS)
-    if limited and not best:
+    if limited:
         print_note(
             "best possible: no private sampler that keeps the prior has a smaller mean + 0.3·maximum on "
-            "these users; above limit: how much larger that sum is."
+            "these users; above limit: how much larger that sum is, at most (its own: what is left to prove)."
         )
     if not wide:
         print_note("More columns in a wider window, or with --json.")

@@ -106,8 +106,8 @@ class Choice:
 def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
     """In which numbers the second is better than the first."""
     better = [
-        f"{words} {theirs:.4f} instead of {ours:.4f}"
+        f"a lower {words}, {theirs:.4f} against {ours:.4f}"
         for name, words in MEASURES.items()
         if (theirs := getattr(second, name)) < (ours := getattr(first, name)) - 5e-5
     ]
-    return "it would win " + ", ".join(better) if better else "it would win nothing"
+    return "it has " + ", and ".join(better) if better else "it is better in nothing"

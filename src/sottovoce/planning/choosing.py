@@ -229,8 +229,8 @@ def _candidates(
 
 def _rank(each: _Candidate, same_for_everybody: bool) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    worst = round(each.worst_case, 9) if same_for_everybody else 0.0
-    return worst, round(each.objective, 9), not each.sampler.keeps_prior
+    first = (round(each.worst_case, 9), round(each.row.maximum, 9)) if same_for_everybody else ()
+    return *first, round(each.objective, 9), not each.sampler.keeps_prior
 
 
 def _reason(meeting: int, everybody: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
@@ -258,9 +258,10 @@ def _cheaper(
 def _unmet(targets: Sequence[_Target], last: Sequence[_Candidate], tried: Sequence[float]) -> str:
     asked = " and ".join(target.words for target in targets)
     up_to = f"epsilon {tried[-1]:g}" if len(tried) == 1 else f"any epsilon up to {tried[-1]:g}"
+    larger = "allow a larger epsilon, " if len(tried) == 1 else ""
     return (
         f"no sampler meets the target ({asked}) at {up_to}; there {_nearest(targets, last)}; "
-        f"ask for less, allow a larger epsilon, or merge rare categories of the prior"
+        f"ask for less, {larger}or merge rare categories of the prior"
     )
 
 
