@@ -28,22 +28,22 @@ export function judge(policy) {
   };
 }
 
-/** A mechanism that is checked and can release: a frozen value. */
+/** A mechanism that is checked and can release: a frozen value. The first release prepares what all need. */
 export function mechanism(parts) {
-  const ready = prepare(parts);
-  const bytes = 8 * WORDS[ready.kind];
-  const released = (counts) => ready.names[draw(ready, counts, random(bytes))];
+  let ready;
+  const bytes = 8 * WORDS[parts.kind];
+  const released = (counts) => parts.names[draw((ready ??= prepare(parts)), counts, random(bytes))];
   return Object.freeze({
-    digest: ready.digest,
-    epsilon: ready.epsilon.join("/"),
-    kind: ready.kind,
-    sampler: ready.sampler,
-    categories: Object.freeze([...ready.names]),
-    keepsPrior: ready.keeps,
-    priorFromUsers: ready.fromUsers,
+    digest: parts.digest,
+    epsilon: parts.epsilon.join("/"),
+    kind: parts.kind,
+    sampler: parts.sampler,
+    categories: Object.freeze([...parts.names]),
+    keepsPrior: parts.keeps,
+    priorFromUsers: parts.fromUsers,
     bytes,
-    release: (records) => released(fromRecords(ready, records)),
-    releaseCounts: (map) => released(fromCounts(ready, map)),
-    releaseShares: (p) => released(fromShares(ready, p)),
+    release: (records) => released(fromRecords(parts, records)),
+    releaseCounts: (map) => released(fromCounts(parts, map)),
+    releaseShares: (p) => released(fromShares(parts, p)),
   });
 }
