@@ -106,6 +106,8 @@ def test_compare_with_the_limit_sorted_and_the_best_alone(tmp_path: Path) -> Non
     )
     keeping = [row for row in rows[1:] if row["keeps_prior"]]
     assert [row["sampler"] for row in best["rows"]] == [keeping[0]["sampler"]]
+    both = json.loads(run("compare", survey, panel, "-e", "2", "--best", "--limit", "--json").stdout)
+    assert [row["sampler"] == "best possible" for row in both["rows"]] == [True, False]
     printed = run("compare", survey, panel, "-e", "2", "--limit").stdout
     assert "best possible" in printed
     assert printed.splitlines()[0].split()[-1] == "best"

@@ -166,7 +166,7 @@ def test_the_live_estimate_of_groups_and_of_few_reports(tmp_path: Path) -> None:
         collector.post([report(digests[group], name, group=group) for group, name in told])
         found = json.loads(collector.ask("GET", "/v1/estimate").body)
     assert [(one["group"], one["reports"]) for one in found["groups"]] == [
-        (live.EVERYBODY, 5), ("old", 3), ("young", 2), ("older", 1),
+        ("all groups together", 5), ("old", 3), ("young", 2), ("older", 1),
     ]  # fmt: skip
     assert "at least 2 reports" in found["groups"][-1]["verdict"]
     assert found["groups"][-1]["rows"] == []

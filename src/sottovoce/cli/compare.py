@@ -166,13 +166,13 @@ def compare_command(
     if output is not None:
         files.write_rows(table.to_dicts(), output, replace=force)
         print_note(f"written to {output}")
+    shown = (table.best(statistic) + table.limits() if best else table).sorted(statistic)
     if as_json:
         note = f"{NOT_PRIVATE} {FROM_USERS}" if table.prior_from_users else NOT_PRIVATE
-        shown = table.best(statistic) if best else table.sorted(statistic)
         together = [asdict(row) for row in shown.all_groups]
         print_json({"rows": shown.to_dicts(), "all_groups": together, "note": note})
     else:
-        print_comparison(table, statistic, best=best)
+        print_comparison(shown, statistic, {} if best else table.marks(statistic))
         print_note(NOT_PRIVATE)
 
 

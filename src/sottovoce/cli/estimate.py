@@ -12,7 +12,7 @@ from rich.table import Table
 from .. import _validate
 from ..collecting.estimation import Estimate, estimate
 from ..collecting.model import model_of
-from ..collecting.population import whole_population
+from ..collecting.population import EVERYBODY, whole_population
 from ..collecting.reports import count_reports
 from ..collecting.verdict import Verdict, verdict
 from ..errors import EstimateError, ParameterError
@@ -29,7 +29,6 @@ from .app import (
 from .terminal import console, number, print_json, print_note, shown_text, working
 
 LISTED = 25
-EVERYBODY = "all groups together"
 
 
 @app.command("estimate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
@@ -15,7 +16,8 @@ from rich.table import Table
 from .._atomic import inf_to_null
 from ..demo import averages
 from ..planning.cards import Card
-from ..planning.comparison import BEST_POSSIBLE, STATISTICS, Comparison
+from ..planning.comparison import STATISTICS, Comparison, ComparisonRow
+from ..planning.limit import TAIL
 from ..prior import FROM_USERS
 
 console = Console()
@@ -82,28 +84,23 @@ def print_card(card: Card) -> None:
     console.print()
 
 
-def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool = False) -> None:
-    """One line per row, sorted and marked; on a narrow terminal fewer statistics: no number is cut."""
+def print_comparison(table: Comparison, statistic: str, marks: Mapping[ComparisonRow, str]) -> None:
+    """One line per row, the marked ones bold; on a narrow terminal fewer statistics: no number is cut."""
     wide = console.width >= 110
-    marks = table.marks(statistic)
-    if best:
-        limits = Comparison(tuple(row for row in table if row.sampler == BEST_POSSIBLE))
-    ordered = (table.best(statistic) + limits if best else table).sorted(statistic)
-    rows = ordered.rows + ordered.all_groups
+    rows = table.rows + table.all_groups
     columns = STATISTICS if wide else tuple(dict.fromkeys(("mean", statistic, "maximum")))
     grouped = any(row.group != "all" for row in table)
     limited = any(row.above_limit is not None for row in rows)
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     head = [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns]
-    marked = bool(marks) and not best
-    head += [*(["above limit"] if limited else []), "keeps q", *(["best"] if marked else [])]
+    head += [*(["above limit"] if limited else []), "keeps q", *(["best"] if marks else [])]
     for column in head:
         side = column in ("group", "sampler", "f", "best")
         justify: Literal["left", "right"] = "left" if side else "right"
         shown.add_column(column.replace("_", " "), justify=justify, no_wrap=not side, overflow="fold")
     block: tuple[object, ...] = ()
     for row in rows:
-        if marked and block not in ((), (row.group, row.epsilon, row.divergence)):
+        if marks and block not in ((), (row.group, row.epsilon, row.divergence)):
             shown.add_row()
         block = row.group, row.epsilon, row.divergence
         shown.add_row(
@@ -115,16 +112,16 @@ def print_comparison(table: Comparison, statistic: str = "mean", *, best: bool =
             *(_number_or_dash(getattr(row, column)) for column in columns),
             *([_number_or_dash(row.above_limit)] if limited else []),
             "yes" if row.keeps_prior else "no",
-            *([marks.get(row, "")] if marked else []),
-            style="bold" if marked and marks.get(row) == "best" else None,
+            *([marks.get(row, "")] if marks else []),
+            style="bold" if marks.get(row) == "best" else None,
         )
     console.print(shown)
     if table.prior_from_users:
         print_note(FROM_USERS)
     if limited:
         print_note(
-            "best possible: no private sampler that keeps the prior has a smaller mean + 0.3·maximum on "
-            "these users; above limit: how much larger that sum is, at most (its own: what is left to prove)."
+            f"best possible: no private sampler that keeps the prior has a smaller mean + {TAIL:g}·maximum "
+            "on these users; above limit: how much larger that sum is, at most (its own: the proof's gap)."
         )
     if not wide:
         print_note("More columns in a wider window, or with --json.")

@@ -11,6 +11,9 @@ from ..errors import EstimateError
 from .estimation import Estimate
 from .model import Model
 
+EVERYBODY = "all groups together"
+"""How the whole population is named beside its groups."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Mixture(Model):

@@ -42,7 +42,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def style(sampler: str) -> dict[str, Any]:
     """How a sampler is drawn, whatever its options."""
-    name = sampler.split("(")[0].split(",")[0]
+    name = sampler.split("(")[0]
     if name in STYLES:
         return STYLES[name]
     place = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
@@ -52,11 +52,6 @@ def style(sampler: str) -> dict[str, Any]:
 def _plain(name: object) -> str:
     """A name as text: a dollar sign would begin a formula."""
     return str(name).replace("$", r"\$")
-
-
-def _line(sampler: str) -> str:
-    """The name of a line; the limit says what it minimises."""
-    return f"{BEST_POSSIBLE}, mean + 0.3·maximum" if sampler == BEST_POSSIBLE else sampler
 
 
 def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> Axes:
@@ -111,7 +106,7 @@ def plot_comparison(
             value = getattr(row, statistic)
             if value is None:  # the limit has no worst case
                 continue
-            cells.setdefault(_line(row.sampler), {}).setdefault(row.epsilon, []).append(value)
+            cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
     for name, by_epsilon in cells.items():
         epsilons = sorted(by_epsilon)
         means = [float(np.mean(by_epsilon[epsilon])) for epsilon in epsilons]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..release.box_engine import BoxEngine
-from ..release.exact import IntegerKernel
+from ..release.exact import check_kernel
 from ..release.linear_engines import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
@@ -50,7 +50,7 @@ def certified_floor(mechanism: Mechanism) -> int:
     if isinstance(engine, BoxEngine):
         return sum(engine.box.low)
     if isinstance(engine, KernelEngine):
-        return _kernel_floor(engine.kernel)
+        return check_kernel(engine.kernel, mechanism.ratio)
     if isinstance(engine, ResponseEngine):
         k, total = len(engine.kept), 1 << mechanism.bits
         if k == 1:
@@ -58,21 +58,3 @@ def certified_floor(mechanism: Mechanism) -> int:
         lowest = min(engine.own, engine.other, total // k)  # a record that is not kept draws one of k alike
         return k * lowest
     raise ParameterError("this kind of mechanism has no floor")
-
-
-def _kernel_floor(kernel: IntegerKernel) -> int:
-    """The smallest weight of each column, as the certificate finds it, added up."""
-    last, floor = len(kernel.prior) - 1, 0
-    before, behind = 0, kernel.total
-    least_rest, least_behind = 0, 0
-    for j, (weight, low, own) in enumerate(zip(kernel.prior, kernel.low, kernel.own, strict=True)):
-        smallest = min(own, low) if j < last else own
-        if j > 0:
-            smallest = min(smallest, least_rest * weight // least_behind - 1)
-        floor += smallest
-        rest = kernel.total - before - own
-        behind -= weight
-        before += low
-        if j < last and (j == 0 or rest * least_behind < least_rest * behind):
-            least_rest, least_behind = rest, behind
-    return floor

@@ -31,6 +31,7 @@ class Choice:
     table: Comparison
     limit: Limit | None
     measured_on: str
+    from_public_users: bool
     targets: tuple[str, ...]
     reason: str
     cheaper: str | None
@@ -53,9 +54,9 @@ class Choice:
         """The sampler as the command line takes it, bit for bit: fitted, or power-caps:scale=…,exponent=…"""
         name, options = self.sampler.name, dict(self.sampler.options)
         if name == "fitted":
-            if self.measured_on.startswith("invented"):
+            if not self.from_public_users:
                 return name
-            name = "power_caps"
+            name = "power_caps"  # which takes the parameters that were found on them
         given = ",".join(f"{key}={value!r}" for key, value in options.items())
         return name.replace("_", "-") + (f":{given}" if given else "")
 

@@ -23,6 +23,7 @@ from .comparing import compare
 from .comparison import Comparison, ComparisonRow
 from .fitted import fitted
 from .invented import UNITS, invented
+from .limit import TAIL
 from .limit import limit as best_possible
 from .public_users import PublicUsers
 
@@ -68,7 +69,7 @@ def choose(
     one_record: bool = False,
     same_for_everybody: bool = False,
     keep_prior: bool = True,
-    tail: float = 0.3,
+    tail: float = TAIL,
     epsilons: Sequence[float] = GRID,
     limit: bool = True,
     progress: Callable[[float], object] | None = None,
@@ -139,6 +140,7 @@ def choose(
         table=table,
         limit=bound,
         measured_on=measured_on,
+        from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
         reason=_reason(len(meeting), len(everybody), one_record or bool(reports), same_for_everybody, weight),
         cheaper=_cheaper(targets, before, tried, one),

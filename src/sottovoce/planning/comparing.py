@@ -20,6 +20,7 @@ from ..prior import Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..users import Users, UsersLike, rows_for
 from .comparison import BEST_POSSIBLE, Comparison, ComparisonRow
+from .limit import TAIL
 from .limit import limit as best_possible
 from .prior_check import add_up, doubt, moments
 from .summary import summarise
@@ -37,7 +38,7 @@ def compare(
     *,
     group: str = "all",
     limit: bool = False,
-    tail: float = 0.3,
+    tail: float = TAIL,
     progress: Callable[[], object] | None = None,
 ) -> Comparison:
     """How far each sampler's release is from each user, summarised over the users.
@@ -80,7 +81,8 @@ def compare(
             for measure, values in zip(measures, held, strict=True):
                 found = once.divergence(sampler, measure)
                 rows[name].append(make_row(name, sampler, measure, len(found), summarise(found), gave))
-                values.append(found if alike else found[:0])
+                if alike:
+                    values.append(found)
             if progress is not None:
                 progress()
         if alike:

@@ -23,6 +23,8 @@ from .summary import summarise
 if TYPE_CHECKING:
     from scipy import sparse
 
+TAIL = 0.3
+"""The weight of the maximum against the mean, unless another one is asked for."""
 FEW, MANY = 24, 150
 """Categories up to which cutting planes are as fast as the smooth descent, and up to which they end."""
 NOTHING = 1e-6
@@ -65,7 +67,7 @@ def limit(
     users: UsersLike | Users,
     *,
     divergence: FDivergence = TV,
-    tail: float = 0.3,
+    tail: float = TAIL,
     keep_prior: bool = True,
     relative_gap: float = 1e-3,
     progress: Callable[[float], object] | None = None,

@@ -254,5 +254,6 @@ def _expectation(grid: _Grid, tilted: FloatArray, tilt: float, log_moment: float
     inside = float(np.maximum(around, 0) @ gain)
     outside = 4 * OUTSIDE / (math.e * tilt)
     total = inside + rounding * float(np.abs(power).mean()) + outside
-    exponent = m * log_moment + math.log(max(total, 1e-300)) + 16 * m * UNIT * (1 + abs(log_moment))
+    largest = 1 + abs(log_moment) + tilt * step * float(np.abs(grid.steps).max())
+    exponent = m * log_moment + math.log(max(total, 1e-300)) + 16 * m * UNIT * largest  # roundings of V
     return math.exp(min(exponent, 700.0))

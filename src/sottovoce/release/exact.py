@@ -181,8 +181,10 @@ def integer_kernel(prior: Sequence[int], ratio: Fraction, total: int, slack: Fra
     return IntegerKernel(tuple(prior), tuple(low), tuple(own), total)
 
 
-def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
+def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> int:
     """The certificate, in O(n): in every column the largest weight is at most A times the smallest.
+
+    Returns the sum of the smallest weights of all columns, the floor that every drawn law has.
 
     Column j holds low_j (rows above j in rank), own_j, and for rows i < j a tail weight within one unit of
     ρ_i·Q_j, ρ_i = R_i/S_{i+1}, because a tail is drawn by ⌊v·S/N⌋ with v uniform below N. The running least
@@ -196,6 +198,7 @@ def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
     up, down = ratio.numerator, ratio.denominator
     before, behind = 0, total
     least_r, least_s, most_r, most_s = 0, 0, 0, 0
+    floor = 0
     for j, (weight, low, own) in enumerate(zip(kernel.prior, kernel.low, kernel.own, strict=True)):
         smallest, largest = own, own
         if j < last and low < own:
@@ -210,6 +213,7 @@ def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
                 largest = above
         if smallest < 1 or largest * down > up * smallest:
             raise CertificateError(f"column {j} breaks the ratio: the kernel is not ε-private")
+        floor += smallest
         rest = total - before - own
         behind -= weight
         before += low
@@ -220,6 +224,7 @@ def check_kernel(kernel: IntegerKernel, ratio: Fraction) -> None:
                 least_r, least_s = rest, behind
             if j == 0 or rest * most_s > most_r * behind:
                 most_r, most_s = rest, behind
+    return floor
 
 
 def check_response(own: int, other: int, kept: int, ratio: Fraction, total: int) -> None:

@@ -15,13 +15,12 @@ from typing import Any
 from .._atomic import inf_to_null
 from .._validate import FloatArray
 from ..collecting.estimation import Estimate, estimate
-from ..collecting.population import whole_population
+from ..collecting.population import EVERYBODY, whole_population
 from ..collecting.store import counts_in, reading
 from ..collecting.verdict import Verdict, verdict
 from ..errors import SottovoceError
 from .served import Served
 
-EVERYBODY = "all groups together"
 MOST_ROWS = 25
 MOST_GROUPS = 12
 LEAST_REST, REST = 1.0, 10.0
