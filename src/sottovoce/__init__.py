@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .planning.fitted import fitted
     from .planning.limit import Limit, limit
     from .planning.public_users import PublicUsers
+    from .planning.several_samples import SamplesRow, compare_samples
     from .planning.shuffling import amplified, amplified_delta, local_epsilon_for, reports_for
     from .planning.tuning import tuned
     from .prior import Prior
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
         relative_mollifier,
         rr_with_prior,
     )
+    from .samplers.joint import JointSampler, several
     from .samplers.trimming import trimmed
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
@@ -99,6 +101,7 @@ __all__ = [
     "Estimate",
     "EstimateError",
     "FDivergence",
+    "JointSampler",
     "KernelSampler",
     "Ledger",
     "LedgerError",
@@ -113,6 +116,7 @@ __all__ = [
     "PublicUsers",
     "RandomnessError",
     "Sampler",
+    "SamplesRow",
     "SottovoceError",
     "StoreError",
     "TableError",
@@ -130,6 +134,7 @@ __all__ = [
     "certify",
     "choose",
     "compare",
+    "compare_samples",
     "count_table",
     "diagonal_bound",
     "distance_factor",
@@ -158,6 +163,7 @@ __all__ = [
     "released_as_itself",
     "reports_for",
     "rr_with_prior",
+    "several",
     "trimmed",
     "tuned",
     "verdict",
@@ -183,6 +189,7 @@ _ROOMS = {
     "planning.fitted": "fitted",
     "planning.limit": "Limit limit",
     "planning.public_users": "PublicUsers",
+    "planning.several_samples": "SamplesRow compare_samples",
     "planning.shuffling": "amplified amplified_delta local_epsilon_for reports_for",
     "planning.tuning": "tuned",
     "prior": "Prior",
@@ -198,6 +205,7 @@ _ROOMS = {
         "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility power_caps "
         "prior_minimax randomized_response relative_mollifier rr_with_prior"
     ),
+    "samplers.joint": "JointSampler several",
     "samplers.trimming": "trimmed",
     "tables.frames": "count_table",
     "tables.read": "build_prior read_users",

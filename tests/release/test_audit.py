@@ -130,7 +130,7 @@ def test_promise_7_a_float32_cumulative_sum_is_caught_by_the_tape() -> None:
     sums = np.cumsum(np.array(law, dtype=np.float32) * np.float32(1.1), dtype=np.float32) / np.float32(1.1)
 
     def honest(u: int) -> int:
-        return mechanism.engine.position(weights, [u])
+        return int(mechanism.engine.position(weights, [u]))
 
     def faulty(u: int) -> int:
         return int(np.searchsorted(sums, np.float32(u), side="right"))

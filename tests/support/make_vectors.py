@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import vector_joint
 from vector_draws import boxes, counted, draws, exponentials, from_bytes, linear, refused_users, signed
 from vector_files import BOX, GROUPS, WHOLE, grouped
 from vector_texts import accepted, refused, reports
@@ -156,6 +157,7 @@ def others() -> dict[str, dict[str, Any]]:
         "draws_kernel": {"files": drawn(one for one in linear() if one[1].engine.words == 3)},
         "draws_response": {"files": drawn(one for one in linear() if one[1].engine.words == 2)},
         "draws_groups": {"files": drawn_by_group()},
+        "joint_draws": {"files": vector_joint.files()},
         "files_accepted": {"files": list(accepted())},
         "files_refused": {"files": list(refused())},
         "exponentials": {"table": [[fraction_text(e), fraction_text(exp_below(e))] for e in exponentials()]},

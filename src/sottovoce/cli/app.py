@@ -15,6 +15,7 @@ ORDER = (
     "prior",
     "choose",
     "compare",
+    "samples",
     "design",
     "ledger",
     "release",

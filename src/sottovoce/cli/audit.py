@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from ..release.audit import AuditReport, Finding, audit
+from ..release.audit import AuditReport, Finding, audit, usual_draws
 from ..release.mechanism_file import load_mechanisms
 from ..release.policy import Policy
 from .app import (
@@ -30,7 +30,13 @@ SHOWN = 5
 @app.command("audit")
 def audit_command(
     mechanism_file: MechanismPath,
-    draws: Annotated[int, typer.Option(help="Releases to look at, per mechanism, at most.")] = 1_000_000,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Releases to look at, per mechanism, at most.",
+            show_default="a million; with several samples 100,000",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Chance that a sound mechanism passes.")] = 0.999,
     max_epsilon: MaxEpsilon = None,
     digest: Digest = None,
@@ -50,7 +56,7 @@ def audit_command(
     quiet = as_json or not errors.is_terminal
     with Progress(console=errors, transient=True, disable=quiet) as progress:
         for group, mechanism in mechanisms.items():
-            task = progress.add_task(f"auditing {shown_text(group)}", total=draws)
+            task = progress.add_task(f"auditing {shown_text(group)}", total=draws or usual_draws(mechanism))
 
             def show(done: int, task: TaskID = task) -> None:
                 progress.update(task, completed=done)
@@ -109,7 +115,8 @@ def _told(found: Finding, epsilon: float) -> str:
     first, second = (shown_text(name) for name in found.users)
     names = ", ".join(shown_text(str(name)) for name in found.event[:SHOWN])
     more = f" and {len(found.event) - SHOWN:,} more" if len(found.event) > SHOWN else ""
-    event = f"one of {len(found.event):,} categories ({names}{more})" if len(found.event) > 1 else names
+    kind = "tuples" if isinstance(found.event[0], tuple) else "categories"
+    event = f"one of {len(found.event):,} {kind} ({names}{more})" if len(found.event) > 1 else names
     return (
         f"a user with {first} releases {event} at least {math.exp(found.lower_bound):.3g} times as often "
         f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {found.path} in "

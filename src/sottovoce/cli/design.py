@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import ParameterError, PriorError
 from ..planning.cards import card
+from ..planning.joint_card import JointCard, joint_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.mechanism_file import save_mechanisms
+from ..samplers.joint import MOST_SAMPLES, JointSampler, several
 from ..tables import files
 from ..tables.inputs import read_priors
 from ..tables.options import PriorOptions
@@ -28,7 +31,7 @@ from .app import (
     app,
 )
 from .parsing import parse_sampler
-from .terminal import plain, print_card, print_json, print_note, working
+from .terminal import plain, print_card, print_joint_card, print_json, print_note, working
 
 
 @app.command()
@@ -45,6 +48,10 @@ def design(
     count: Count = None,
     by: By = None,
     smoothing: Smoothing = 0.0,
+    samples: Annotated[
+        int,
+        typer.Option(help="Categories that one release gives, 1 to 16; epsilon covers all of them together."),
+    ] = 1,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Certify, and write the mechanism to this JSON file."),
@@ -63,8 +70,13 @@ def design(
       sottovoce design survey.csv --epsilon 2
       sottovoce design survey.csv -e 2 -e 4 -s prior-minimax --by group
       sottovoce design survey.csv -e 2 --by group -o mechanism.json
+      sottovoce design survey.csv -e 4 --samples 4 -o four.json
     """
+    make: Callable[..., Any]
+    options: dict[str, Any]
     make, options = parse_sampler(sampler)
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise ParameterError(f"--samples must be a whole number from 1 to {MOST_SAMPLES}, got {samples}")
     if output is not None and len(epsilon) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilon)}")
     if output is not None:
@@ -75,6 +87,8 @@ def design(
         counting = PriorOptions(smoothing=smoothing)
         public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
     with working("choosing the floor"):
+        if samples > 1:
+            make, options = several, {**options, "sampler": make, "samples": samples}
         samplers = {
             (group, one): make(prior, one, **options)
             for group, prior in public.priors.items()
@@ -95,7 +109,13 @@ def design(
         print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
         if public.by is not None:
             print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
-    made = [card(one, group=group) for (group, _), one in samplers.items()]
+    with working("bounding what shuffling adds"):
+        made = [
+            joint_card(one, group=group, shuffled=True)
+            if isinstance(one, JointSampler)
+            else card(one, group=group, shuffled=True)
+            for (group, _), one in samplers.items()
+        ]
     print_note(
         f"{prior_file.name}: {plain(public.how)}. It must be public data, not counts of the users to be "
         f"served."
@@ -104,4 +124,4 @@ def design(
         print_json([asdict(one) for one in made])
         return
     for one in made:
-        print_card(one)
+        print_joint_card(one) if isinstance(one, JointCard) else print_card(one)

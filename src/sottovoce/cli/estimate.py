@@ -15,7 +15,7 @@ from ..collecting.model import model_of
 from ..collecting.population import EVERYBODY, whole_population
 from ..collecting.reports import count_reports
 from ..collecting.verdict import Verdict, verdict
-from ..errors import EstimateError, ParameterError
+from ..errors import ParameterError
 from ..prior import FROM_USERS
 from ..release.mechanism_file import load_mechanisms
 from ..tables import files
@@ -26,6 +26,7 @@ from .app import (
     RowsOutput,
     app,
 )
+from .parsing import check_picture
 from .terminal import console, number, print_json, print_note, shown_text, working
 
 LISTED = 25
@@ -79,7 +80,7 @@ def estimate_command(
     _validate.positive(error=error)
     if output is not None:
         files.check_writable(output, mechanism_file, reports, force=force)
-    _check_picture(picture, force)
+    check_picture(picture, force)
     loaded = load_mechanisms(mechanism_file)
     mechanisms = loaded.mechanisms
     if by is not None and loaded.by is None:
@@ -207,14 +208,6 @@ def _print(
             f"A share of {share:g} malicious reports can move a value by {found.moved_by(share=share):.2g}."
         )
     console.print()
-
-
-def _check_picture(path: Path | None, force: bool) -> None:
-    fits = path is None or (path.suffix.lower() in (".png", ".pdf", ".svg") and path.parent.is_dir())
-    if not fits or (path is not None and path.is_dir()):
-        raise EstimateError(f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists")
-    if path is not None and path.exists() and not force:
-        raise EstimateError(f"{path} is there already: choose another name, or say --force to replace it")
 
 
 def _draw(found: dict[str, Estimate], path: Path) -> None:

@@ -26,6 +26,7 @@ from . import (  # noqa: F401  (each registers its command)
     ledger,
     prior,
     release,
+    samples,
 )
 from .app import app
 from .terminal import errors, print_note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from typing import Any, cast
 
 from .. import divergences
@@ -86,3 +87,14 @@ def parse_divergence(text: str) -> FDivergence:
         return DIVERGENCES[name]
     made: FDivergence = getattr(divergences, name)(*options.values())
     return made
+
+
+def check_picture(path: Path | None, force: bool) -> None:
+    """Refuse a picture that cannot be drawn, or that would replace a file nobody said to replace."""
+    fits = path is None or (path.suffix.lower() in (".png", ".pdf", ".svg") and path.parent.is_dir())
+    if not fits or (path is not None and path.is_dir()):
+        raise ParameterError(
+            f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
+        )
+    if path is not None and path.exists() and not force:
+        raise ParameterError(f"{path} is there already: choose another name, or say --force to replace it")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +14,7 @@ from ..collecting.model import model_prior
 from ..errors import ParameterError, SottovoceError, TableError
 from ..planning.prior_check import check_public, moments
 from ..prior import FROM_USERS
-from ..release.charges import Receipt, Request, request
+from ..release.charges import Receipt
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism
 from ..release.mechanism_file import MechanismFile, load_mechanisms
@@ -41,6 +39,7 @@ from .app import (
 )
 from .interruption import Interruptions
 from .ledger import epoch_said
+from .released_rows import SAMPLE, ReleasedRows
 from .terminal import errors, plain, print_note, working
 
 BATCH = 100_000
@@ -103,7 +102,8 @@ def release(
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
 
-    Refused means nothing spent: everything is checked before anybody is charged.
+    Refused means nothing spent: everything is checked before anybody is charged. A mechanism with several
+    samples writes a row for each of them, numbered in the column sample.
 
     \b
     Examples:
@@ -118,9 +118,12 @@ def release(
     by = released_column(by, loaded, pinned=digest is not None)
     if by is not None:
         _naming.group_column(by, user, weight, None if wide else item)
-    names = [user, item, "epsilon", "mechanism", *([by] if by else [])]
+    numbered = [SAMPLE] if any(one.samples > 1 for one in loaded.mechanisms.values()) else []
+    names = [user, item, "epsilon", "mechanism", *numbered, *([by] if by else [])]
     if len(set(names)) < len(names):
-        raise ParameterError("--user, --item and --by must differ, and not be named epsilon or mechanism")
+        raise ParameterError(
+            "--user, --item and --by must differ, and not be named epsilon, mechanism or sample"
+        )
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
@@ -148,7 +151,7 @@ def release(
     _check_public(loaded.mechanisms, groups, prior_is_public)
     if by is not None:
         print_note(f"The group of every user, column {plain(by)!r}, is published in clear.")
-    rows = _Release(loaded.mechanisms, groups, (user, by, item))
+    rows = ReleasedRows(loaded.mechanisms, groups, (user, by, item))
     if book is None:
         _run(rows, output, force)
         print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
@@ -187,47 +190,7 @@ def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], ac
         print_note(doubtful)
 
 
-@dataclass
-class _Release:
-    """What is to be released, and the columns that have come out, part by part."""
-
-    mechanisms: dict[str, Mechanism]
-    groups: dict[str, Users]
-    names: tuple[str, str | None, str]
-    parts: list[dict[str, object]] = field(default_factory=list)
-    count: int = 0
-    receipt: Receipt | None = None
-    written: bool = False
-
-    def add(self, group: str, who: Sequence[object], answers: Sequence[object]) -> None:
-        user, by, item = self.names
-        mechanism = self.mechanisms[group]
-        place = {by: group} if by else {}
-        about = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
-        self.parts.append({user: who, **place, item: answers, **about})
-        self.count += len(answers)
-
-    def table(self) -> list[dict[str, object]]:
-        """All parts; where nobody was released, one without rows."""
-        user, by, item = self.names
-        return self.parts or [{name: [] for name in (user, by, item, "epsilon", "mechanism") if name}]
-
-    def requests(self) -> dict[str, Request]:
-        grouped = self.names[1] is not None
-        return {
-            name: request(self.mechanisms[name], users.ids, users.p, group=name if grouped else "")
-            for name, users in self.groups.items()
-            if len(users)
-        }
-
-    def spent(self) -> str:
-        """What an interruption or a failure has cost, in words."""
-        if self.receipt is None or not self.receipt.charged:
-            return "nobody was charged"
-        return f"{self.receipt.charged:,} releases were charged; running again costs nothing more"
-
-
-def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
+def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None:
     """Charge, draw and write; whatever stops it, the last line says what it has cost."""
     with Interruptions() as interruptions:
         try:
@@ -250,11 +213,11 @@ def _run(work: _Release, output: Path, force: bool, **charging: Any) -> None:
             if work.receipt is None:
                 raise
             raise type(problem)(f"{problem}; {work.spent()}") from None
-    print_note(f"{work.count:,} releases, one category for each user and group, into {output}")
+    print_note(f"{work.count:,} releases, {work.each()} for each user and group, into {output}")
 
 
 def _draw(
-    work: _Release,
+    work: ReleasedRows,
     interruptions: Interruptions,
     book: Ledger | None = None,
     epoch: str = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
@@ -15,8 +15,9 @@ from rich.table import Table
 
 from .._atomic import inf_to_null
 from ..demo import averages
-from ..planning.cards import Card
+from ..planning.cards import Card, Shuffled
 from ..planning.comparison import STATISTICS, Comparison, ComparisonRow
+from ..planning.joint_card import JointCard
 from ..planning.limit import TAIL
 from ..prior import FROM_USERS
 
@@ -69,6 +70,7 @@ def print_card(card: Card) -> None:
     if card.reports_needed is not None:
         needed = f"{card.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
     facts.add_row("reports to estimate", needed)
+    add_shuffled(facts, card.shuffled)
     facts.add_row("prior digest", card.prior_digest[:16])
     console.print(facts)
     if card.prior_from_users:
@@ -82,6 +84,40 @@ def print_card(card: Card) -> None:
         table.add_row(row.divergence, *map(number, (row.this, *rivals)))
     console.print(table)
     console.print()
+
+
+def print_joint_card(card: JointCard) -> None:
+    """The card of a design with several samples."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("sampler", f"[bold]{shown_text(card.sampler)}[/bold] for {shown_text(card.group)}")
+    facts.add_row("samples", f"{card.samples} categories in one release")
+    facts.add_row("epsilon", f"{card.epsilon:g} for all samples together")
+    facts.add_row("categories", f"{card.categories:,}")
+    kept = (
+        "yes: data equal to the public data are released as independent draws" if card.keeps_prior else "no"
+    )
+    facts.add_row("keeps the prior", kept)
+    facts.add_row(
+        "worst case",
+        f"{number(card.worst_together)} joint total variation for the rarest user, "
+        f"{number(card.worst_separately)} with separate releases at {card.epsilon / card.samples:g}",
+    )
+    facts.add_row("told apart", f"{card.told_apart} categories of a user; with more, similar ones are merged")
+    add_shuffled(facts, card.shuffled)
+    facts.add_row("prior digest", card.prior_digest[:16])
+    console.print(facts)
+    if card.prior_from_users:
+        console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
+    console.print()
+
+
+def add_shuffled(facts: Table, found: Sequence[Shuffled]) -> None:
+    """What shuffling adds, and whom one has to trust for it."""
+    for k, one in enumerate(found):
+        words = f"{one.reports:,} reports are ({one.central_epsilon:.2g}, {one.delta:g})-private, at least"
+        facts.add_row("if shuffled" if k == 0 else "", words)
+    if found:
+        facts.add_row("", "[dim]by somebody people trust; epsilon holds whatever the shuffler does[/dim]")
 
 
 def print_comparison(table: Comparison, statistic: str, marks: Mapping[ComparisonRow, str]) -> None:

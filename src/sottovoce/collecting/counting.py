@@ -12,10 +12,17 @@ import numpy.typing as npt
 from .. import _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
+from .joint_reports import JointCounts, of_tuples
 from .model import Model, ReportColumns
 
 
-def counts_of(model: Model, reports: Any, columns: ReportColumns) -> FloatArray:
+def counted(model: Model, reports: Any, columns: ReportColumns) -> JointCounts:
+    """The counts, Σ over users of the squared share of each category, and the number of users."""
+    found = counts_of(model, reports, columns)
+    return found if isinstance(found, JointCounts) else JointCounts(found, found, float(found.sum()))
+
+
+def counts_of(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | JointCounts:
     """How often each category was reported, from any form the reports come in."""
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
         from .reports import count_reports
@@ -23,6 +30,12 @@ def counts_of(model: Model, reports: Any, columns: ReportColumns) -> FloatArray:
         return count_reports(reports, model, **columns)["all"]
     if columns:
         raise ParameterError(f"{', '.join(columns)} is for a table of reports")
+    if model.samples > 1:
+        if isinstance(reports, JointCounts):
+            return reports
+        if isinstance(reports, Mapping):
+            raise EstimateError(f"several samples are counted by user: give a tuple of {model.samples} each")
+        return of_tuples(reports, model)
     if isinstance(reports, np.ma.MaskedArray):
         raise EstimateError("counts must not be a masked array: fill or drop what is masked")
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":

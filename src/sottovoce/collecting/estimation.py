@@ -29,7 +29,7 @@ from ..errors import EstimateError, ParameterError
 from ..prior import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
-from .counting import counts_of
+from .counting import counted
 from .model import Model, ReportColumns, model_of
 from .nearer import maximum_likelihood, project, shrink
 from .possible import floor_of, possible_shares
@@ -202,9 +202,10 @@ def estimate(
 
     Parameters
         mechanism: what the users released with: a mechanism or, in a simulation, a sampler.
-        reports: a list of released categories; how often each was released, as a mapping or as a numpy array
-            in the order of the categories; or a table or path, with `item=` the column of the category and
-            `user=` that of the user, where there is one, so that nobody counts twice.
+        reports: a list of released categories (with several samples a list of tuples, one per user); how
+            often each was released, as a mapping or as a numpy array in the order of the categories; or a
+            table or path, with `item=` the column of the category and `user=` that of the user, where there
+            is one, so that nobody counts twice.
         level: of intervals and bands.
 
     Raises
@@ -219,13 +220,12 @@ def estimate(
     """
     _check_level(level)
     model = model_of(mechanism)
-    counts = counts_of(model, reports, columns)
-    total = float(counts.sum())
+    counts, squares, total = counted(model, reports, columns)
     if total < 2:
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
-    y = counts / total
+    y = counts / (total * model.samples)
     if model.kernel is None:
-        values, variances = y, y.copy()
+        values, variances = y, squares / total
         reach = np.full(len(y), 1.0 if len(y) > 1 else 0.0)
     else:
         values = model.kernel.inverse(y)

@@ -13,7 +13,9 @@ from ..divergences import TV
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
 from ..release.box_engine import BoxEngine
-from ..release.exact import Box
+from ..release.exact import Box, times_below
+from ..release.joint_box import JointBox
+from ..release.joint_engine import JointEngine
 from ..release.linear_engines import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
@@ -49,6 +51,7 @@ class Model:
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
     source: Mechanism | Sampler | None = None
+    samples: int = 1  # categories that one user reports
 
     @property
     def linear(self) -> bool:
@@ -62,8 +65,10 @@ class Model:
         if self.source is None or self.source.keeps_prior:
             return self.prior
         if isinstance(self.source, Mechanism):
-            weights = list(enumerate(self.source.engine.prior_weights()))
-            return np.array([float(share) for share in self.source.engine.law(weights)])
+            engine = self.source.engine
+            weights = list(enumerate(engine.prior_weights()))
+            law = engine.single_law(weights) if isinstance(engine, JointEngine) else engine.law(weights)
+            return np.array([float(share) for share in law])
         return self.source.distribution(self.prior)
 
 
@@ -165,6 +170,8 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
     elif isinstance(engine, BoxEngine):
         worst = _worst_distance(engine.box, 1 << mechanism.bits)
+    elif isinstance(engine, JointEngine):
+        worst = _worst_joint_distance(engine.box)
     return Model(
         mechanism.sampler,
         mechanism.categories,
@@ -174,6 +181,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         worst,
         mechanism.digest,
         mechanism,
+        engine.samples,
     )
 
 
@@ -182,6 +190,13 @@ def _worst_distance(box: Box, total: int) -> float:
     spare = total - sum(box.low)
     most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
     return 1 - most / total
+
+
+def _worst_joint_distance(box: JointBox) -> float:
+    """The same for tuples: no single sample is further from the user than all samples together."""
+    whole, floors, low = box.total**box.samples, box.before[-1] ** box.samples, box.least**box.samples
+    most = min(times_below(box.ratio, low), whole - floors + low)
+    return float(1 - most / whole)
 
 
 def _check_response(name: str, invertible: bool) -> None:

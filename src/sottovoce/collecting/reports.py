@@ -19,6 +19,7 @@ from ..errors import EstimateError, ParameterError
 from ..tables import tally
 from ..tables.frames import column_names, count_table
 from ..tables.tally import Tally
+from .joint_reports import JointCounts, of_cells
 from .model import Model
 from .store import is_store, stored_counts
 
@@ -30,10 +31,11 @@ def count_reports(
     item: str = "item",
     user: str | None = None,
     by: str | None = None,
-) -> dict[str, FloatArray]:
+) -> Mapping[str, FloatArray | JointCounts]:
     """How often each category was reported, by group ("all" without a group column).
 
-    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile.
+    With several samples a user has as many rows, and the counts are kept by user. A path may also be that of
+    a store, which `sottovoce collect` may be writing to meanwhile.
 
     Raises
         TableError: a column is missing or malformed.
@@ -51,10 +53,23 @@ def count_reports(
     user = "user" if user is None and "user" in columns else user
     counted = count_table(table, item=item, user=user, by=by, weight=weight_of(columns, item, user))
     digests = count_table(table, item="mechanism", by=by) if described else None
-    several = None if user is None else _several(counted)
-    return checked_counts(
-        ReportCounts(counted, digests, several), known, as_text=isinstance(table, str | Path)
-    )
+    joint = any(one.samples > 1 for one in known.values())
+    if joint and user is None:
+        raise EstimateError(
+            "several samples are counted by user: name the column of the user (user=, --user) in the reports"
+        )
+    several = None if user is None or joint else _several(counted)
+    found = ReportCounts(counted, digests, several)
+    as_text = isinstance(table, str | Path)
+    single = checked_counts(found, known, as_text=as_text)
+    if not joint:
+        return {**single}
+    return {
+        name: of_cells(
+            counted, counted.groups.index(name), _places(counted, name, known[name], as_text), known[name]
+        )
+        for name in single
+    }
 
 
 @dataclass(frozen=True)
@@ -110,16 +125,21 @@ def _several(counted: Tally) -> tuple[int, int]:
     return int(np.count_nonzero(reports > 1)), len(reports)
 
 
-def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
+def _places(counted: Tally, name: str, model: Model, as_text: bool) -> Any:
+    """The place of every cell's item among the categories, or -1."""
     cells = counted.cells(counted.groups.index(name))
     index = {str(one) if as_text else one: i for i, one in enumerate(model.categories)}
     names = (str(name) if as_text else name for name in counted.items)
-    place = np.array([index.get(name, -1) for name in names], dtype=np.intp)[counted.item[cells]]
-    rows = counted.amount[cells]
+    return np.array([index.get(name, -1) for name in names], dtype=np.intp)[counted.item[cells]]
+
+
+def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
+    place = _places(counted, name, model, as_text)
+    rows = counted.amount[counted.cells(counted.groups.index(name))]
     strange = rows[place < 0].sum()
     if strange:
         raise EstimateError(
             f"reports must be categories of the mechanism: {strange:g} of {rows.sum():g} are not; is it the "
             f"mechanism they were released with?"
         )
-    return np.bincount(place, rows, minlength=len(index)).astype(np.float64)
+    return np.bincount(place, rows, minlength=len(model.categories)).astype(np.float64)

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ParameterError
 from ..release.box_engine import BoxEngine
 from ..release.exact import check_kernel
+from ..release.joint_engine import JointEngine
 from ..release.linear_engines import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
@@ -32,7 +33,7 @@ def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
     """The blanket of a certified mechanism, from its integers, or of a sampler, from its floor."""
     if isinstance(mechanism, Mechanism):
         floor = certified_floor(mechanism)
-        mass = math.nextafter(float(Fraction(floor, 1 << mechanism.bits)), 0)
+        mass = math.nextafter(float(floor), 0)
         epsilon = float(mechanism.epsilon)
         ratio = math.nextafter(float(mechanism.ratio), math.inf)
     elif isinstance(mechanism, Sampler):
@@ -44,9 +45,20 @@ def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
     return Blanket(epsilon, ratio, min(mass, 1.0))
 
 
-def certified_floor(mechanism: Mechanism) -> int:
-    """Σ_j of the smallest weight that category j has in any law that is drawn, in units of 2^-bits."""
+def certified_floor(mechanism: Mechanism) -> Fraction:
+    """The smallest weights of all that can be released, added up, as a share of all units.
+
+    Of several samples it is the floor of the tuples, (Σlow)^k/N^k: a tuple is what is shuffled.
+    """
+    total = 1 << mechanism.bits * mechanism.samples
+    return Fraction(_floor_units(mechanism), total)
+
+
+def _floor_units(mechanism: Mechanism) -> int:
     engine = mechanism.engine
+    if isinstance(engine, JointEngine):
+        floors: int = sum(engine.box.low) ** engine.samples
+        return floors
     if isinstance(engine, BoxEngine):
         return sum(engine.box.low)
     if isinstance(engine, KernelEngine):

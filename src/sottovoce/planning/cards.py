@@ -8,9 +8,13 @@ from ..collecting.estimation import how_many
 from ..divergences import DIVERGENCES
 from ..errors import SottovoceError
 from ..prior import Category
+from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler, label
 from ..samplers.bounds import diagonal_bound, released_as_itself
 from ..samplers.catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
+from .shuffling import at_a_glance
+
+SHUFFLED_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,15 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Shuffled:
+    """The central (ε′, δ) of so many shuffled reports, at least; it needs a shuffler that people trust."""
+
+    reports: int
+    delta: float
+    central_epsilon: float
+
+
+@dataclass(frozen=True)
 class Card:
     """The facts about a sampler that follow from its prior alone: public, if the prior is."""
 
@@ -60,10 +73,11 @@ class Card:
     released_as_itself: tuple[Kept, ...]  # from the rarest category to the likeliest, at most five
     reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
     worst_cases: tuple[WorstCase, ...]
+    shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was asked for
 
 
-def card(sampler: Sampler, *, group: str = "all") -> Card:
-    """Collect the worst case for every divergence against its rivals.
+def card(sampler: Sampler, *, group: str = "all", shuffled: bool = False) -> Card:
+    """Collect the worst case for every divergence against its rivals; with `shuffled` what shuffling adds.
 
     >>> from sottovoce import Prior, kernel_clip
     >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
@@ -100,6 +114,15 @@ def card(sampler: Sampler, *, group: str = "all") -> Card:
             )
             for name, f in DIVERGENCES.items()
         ),
+        shuffled=what_shuffling_adds(sampler) if shuffled else (),
+    )
+
+
+def what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
+    """The central guarantee for ten thousand and a hundred thousand reports, on the safe side."""
+    return tuple(
+        Shuffled(reports, SHUFFLED_DELTA, at_a_glance(mechanism, reports, SHUFFLED_DELTA))
+        for reports in (10_000, 100_000)
     )
 
 

@@ -57,7 +57,7 @@ class Finding:
     draws: int
     lower_bound: float
     users: tuple[str, str]  # the first releases a category of the event more often than the second
-    event: tuple[Category, ...]
+    event: tuple[Any, ...]  # categories, or with several samples tuples of them
     looks: int
     ended: str  # why no more was drawn
 
@@ -96,7 +96,7 @@ class AuditReport:
 def audit(
     mechanism: Mechanism,
     *,
-    draws: int = 1_000_000,
+    draws: int | None = None,
     confidence: float = 0.999,
     progress: Callable[[int], None] | None = None,
 ) -> AuditReport:
@@ -112,6 +112,7 @@ def audit(
 
     Parameters
         draws: how many releases to look at, at most: nine in ten by `release_many`, one in ten by `release`.
+            By default a million; with several samples, which take longer, 100,000.
         confidence: the probability, at least, with which a sound mechanism passes.
         progress: called with the number of draws made so far.
 
@@ -126,19 +127,27 @@ def audit(
     except CertificateError as problem:
         certificate = str(problem)
     names = mechanism.categories
+    draws = usual_draws(mechanism) if draws is None else draws
     users = _users(_extremes(mechanism), names)
     error = _check(draws, confidence, len(users)) / 2
     records = [[names[place] for place in held for _ in range(held[place])] for held in users.values()]
 
-    def one_by_one(who: IntegerArray) -> list[Category]:
+    def one_by_one(who: IntegerArray) -> list[Any]:
         return [mechanism.release(records[user]) for user in who.tolist()]
 
     epsilon = float(mechanism.epsilon)
     batches = _by_rows(mechanism.release_many, users, len(names))
-    many = _search("release_many", batches, users, names, epsilon, draws - draws // SINGLE, error, progress)
+    several = mechanism.samples > 1
+    answers = None if several else names
+    many = _search("release_many", batches, users, answers, epsilon, draws - draws // SINGLE, error, progress)
     told = None if progress is None else lambda done: progress(many.draws + done)
-    one = _search("release", one_by_one, users, names, epsilon, draws // SINGLE, error, told)
+    one = _search("release", one_by_one, users, answers, epsilon, draws // SINGLE, error, told)
     return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, one))
+
+
+def usual_draws(mechanism: Mechanism) -> int:
+    """How many releases an audit looks at unless it is told otherwise."""
+    return 1_000_000 if mechanism.samples == 1 else 100_000
 
 
 def black_box(
@@ -172,7 +181,7 @@ def _search(
     path: str,
     draw: DrawFor,
     users: dict[str, dict[int, int]],
-    categories: Sequence[Category],
+    answers: Sequence[Any] | None,
     epsilon: float,
     draws: int,
     error: float,
@@ -180,7 +189,7 @@ def _search(
 ) -> Finding:
     """Look for the event with the largest bound; see `audit_looks` for what may be concluded."""
     names = list(users)
-    positions = _Positions(draw, categories, progress)
+    positions = _Positions(draw, answers, progress)
     seen = [Seen() for _ in names]
     best, found, made = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64)), 0
     ended = ALL_DRAWN
@@ -207,20 +216,33 @@ def _search(
         draws=positions.done,
         lower_bound=max(best, 0.0),
         users=(names[found.first], names[found.second]),
-        event=tuple(categories[place] for place in found.places.tolist()),
+        event=tuple(positions.names[place] for place in found.places.tolist()),
         looks=made,
         ended=ended,
     )
 
 
 class _Positions:
-    """Draws for some users, as positions of categories, and counts how many were made."""
+    """Draws for some users, as numbers of answers, and counts how many were made.
+
+    Tuples are numbered as they are seen: there are too many to list.
+    """
 
     def __init__(
-        self, draw: DrawFor, categories: Sequence[Category], progress: Callable[[int], None] | None
+        self, draw: DrawFor, answers: Sequence[Any] | None, progress: Callable[[int], None] | None
     ) -> None:
-        self._draw, self._progress, self.done = draw, progress, 0
-        self._index = {name: place for place, name in enumerate(categories)}
+        self._draw, self._progress, self.done, self._grows = draw, progress, 0, answers is None
+        self.names: list[Any] = [] if answers is None else list(answers)
+        self._index = {name: place for place, name in enumerate(self.names)}
+
+    def _number(self, answer: Any) -> int:
+        if not self._grows:
+            return self._index[answer]
+        key = tuple(answer)
+        if key not in self._index:
+            self._index[key] = len(self.names)
+            self.names.append(key)
+        return self._index[key]
 
     def of(self, users: Sequence[int], times: int) -> dict[int, IntegerArray]:
         """Each user drawn so many times; the users take turns, as in a batch of many people."""
@@ -230,7 +252,7 @@ class _Positions:
         for begin in range(0, times, step):
             who = np.tile(turns, min(step, times - begin))
             drawn = np.asarray(self._draw(who)).tolist()
-            parts.append(np.fromiter(map(self._index.__getitem__, drawn), dtype=np.int64, count=len(who)))
+            parts.append(np.fromiter(map(self._number, drawn), dtype=np.int64, count=len(who)))
             self.done += len(who)
             if self._progress is not None:
                 self._progress(self.done)

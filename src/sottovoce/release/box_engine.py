@@ -40,6 +40,8 @@ class Engine(Protocol):
 
     kind: ClassVar[str]
     """What a mechanism file calls it."""
+    version: ClassVar[int]
+    """The version of the format that has this kind first."""
     own_fields: ClassVar[frozenset[str]]
     """What its mechanism file has besides the fields of every document."""
     linear: ClassVar[bool]
@@ -48,6 +50,10 @@ class Engine(Protocol):
     @property
     def words(self) -> int:
         """How many uniform words one release needs, always."""
+
+    @property
+    def samples(self) -> int:
+        """How many categories one release gives."""
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """Check its whole certificate in exact arithmetic; raise CertificateError if anything is off."""
@@ -61,14 +67,14 @@ class Engine(Protocol):
     def prepare_many(self) -> None:
         """Build now what only a batch needs; `prepare` leaves it out, because a device never needs it."""
 
-    def position(self, weights: Weights, words: list[int]) -> int:
-        """The released category's position."""
+    def position(self, weights: Weights, words: list[int]) -> Any:
+        """The released category's position; with several samples, a tuple of them."""
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row, with one array per word."""
+        """The same for every row, with one array per word; with several samples a row of positions each."""
 
     def law(self, weights: Weights) -> list[Fraction]:
-        """The exact probability of every category."""
+        """The exact probability of every category; with several samples, of every tuple in order."""
 
     def prior_weights(self) -> Sequence[int]:
         """The prior in whole units, in the order of the categories."""
@@ -86,6 +92,8 @@ class BoxEngine:
     """Clip samplers: the exact clip of the user's whole numbers into the box, drawn with one word."""
 
     kind: ClassVar[str] = "box"
+    version: ClassVar[int] = 1
+    samples: ClassVar[int] = 1
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low"})
     linear: ClassVar[bool] = False
     box: Box

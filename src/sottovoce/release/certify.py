@@ -16,21 +16,25 @@ from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError, PriorError
 from ..prior import FROM_USERS, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler
+from ..samplers.joint import JointSampler
 from ..samplers.minimax import MinimaxKernel
 from ..samplers.response import ResponseKernel
 from .box_engine import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
+from .joint_box import JointBox, whole_root
+from .joint_engine import JointEngine
 from .linear_engines import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
 
 
-def certify(sampler: Sampler, *, accept_prior_from_users: bool = False) -> Mechanism:
+def certify(sampler: Sampler | JointSampler, *, accept_prior_from_users: bool = False) -> Mechanism:
     """Turn a sampler into a mechanism that releases in exact integer arithmetic.
 
     Guarantees
         The mechanism is ε-locally private exactly, for the ε of the sampler taken at its exact binary value;
         its law is the sampler's up to about 16·n·e^ε/2^62, for the kernel also a relative 2^-44. Clip
-        samplers that keep the prior keep its integer weights exactly.
+        samplers that keep the prior keep its integer weights exactly. A `JointSampler`, made by `several`,
+        gives a mechanism that releases several categories for the ε of the sampler, all of them together.
 
     Parameters
         accept_prior_from_users: certify although the prior was made from the users it serves; the mechanism
@@ -53,10 +57,13 @@ def certify(sampler: Sampler, *, accept_prior_from_users: bool = False) -> Mecha
     return certify_with(sampler, BITS)
 
 
-def certify_with(sampler: Sampler, bits: int) -> Mechanism:
+def certify_with(sampler: Sampler | JointSampler, bits: int) -> Mechanism:
     """`certify` with N = 2^bits; fewer bits are for tests that enumerate every draw."""
     ratio, total = exp_below(Fraction(sampler.epsilon)), 1 << bits
     prior = prior_weights(sampler.prior, total)
+    if isinstance(sampler, JointSampler):
+        joint = JointEngine(_joint_box(sampler, prior, ratio, total), tuple(prior))
+        return _mechanism(sampler, joint, ratio, bits)
     if isinstance(sampler, ClipSampler):
         return _mechanism(sampler, BoxEngine(_box(sampler, prior, ratio, total), tuple(prior)), ratio, bits)
     kernel = sampler.kernel if isinstance(sampler, KernelSampler) else None
@@ -76,7 +83,7 @@ def certify_with(sampler: Sampler, bits: int) -> Mechanism:
     )
 
 
-def _mechanism(sampler: Sampler, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
+def _mechanism(sampler: Sampler | JointSampler, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
     """The mechanism of an engine, if its certificate holds: it is checked here, and only here."""
     return Mechanism(
         sampler=sampler.name,
@@ -132,6 +139,21 @@ def _box(sampler: ClipSampler, prior: list[int], ratio: Fraction, total: int) ->
         step = -(-missing // len(low)) + 1
         low = [unit + step for unit in low]
     return certified_box(low, ratio, total)
+
+
+def _joint_box(sampler: JointSampler, prior: list[int], ratio: Fraction, total: int) -> JointBox:
+    """The floor of one sample in whole units; where the prior is kept, so that its k-th power stays kept.
+
+    low ≥ Q/A^(1/k), rounded up: then A·low^k ≥ Q^k.
+    """
+    low, k = [max(unit, 1) for unit in _units(sampler.single.floor, total)], sampler.samples
+    if sampler.keeps_prior:
+        up, down = ratio.numerator, ratio.denominator
+        low = [
+            min(max(unit, whole_root((w**k * down - 1) // up, k) + 1), w)
+            for unit, w in zip(low, prior, strict=True)
+        ]
+    return JointBox(tuple(low), k, ratio, total)
 
 
 def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:

@@ -16,12 +16,12 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .. import _validate
 from .._atomic import real_path
-from .._validate import IntArray
 from ..errors import BudgetError, LedgerError, ParameterError
 from ..prior import Category
 from ..users import UsersLike
@@ -172,7 +172,7 @@ class Ledger:
         *,
         epoch: str | None = None,
         group: str = "",
-    ) -> Category:
+    ) -> Any:
         """Release for one user, or return what was released before; charge only for something new.
 
         Raises
@@ -194,8 +194,8 @@ class Ledger:
         *,
         epoch: str | None = None,
         group: str = "",
-    ) -> list[Category]:
-        """Release one category per user and row of p; all who have no answer yet are charged in one commit.
+    ) -> list[Any]:
+        """Release for every user and row of p; all who have no answer yet are charged in one commit.
 
         All or nothing: when one user has too little left, or anything is wrong with the data, nobody is
         charged. The message says how many lack budget (for a single user: how much is left), never which.
@@ -238,7 +238,7 @@ class Ledger:
                 self._store.count_commit()
         return Receipt(name, charged, sum(map(len, keys)) - charged - left_out, left_out, tuple(kept))
 
-    def answers(self, asked: Request, epoch: str, which: IntArray) -> list[Category]:
+    def answers(self, asked: Request, epoch: str, which: _validate.IntArray) -> list[Any]:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
@@ -247,7 +247,7 @@ class Ledger:
         if missing := [i for i, position in enumerate(found) if position is None]:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
-            rows = [(users[i], asked.mechanism.index[one]) for i, one in zip(missing, drawn, strict=True)]
+            rows = [(users[i], asked.mechanism.number_of(one)) for i, one in zip(missing, drawn, strict=True)]
             with self._store.exclusively() as database:
                 kind = ledger_entries.kind_number(database, *asked.kind)
                 number = ledger_entries.epoch_number(database, epoch)
@@ -257,7 +257,7 @@ class Ledger:
         self._store.testify()  # a store from before these answers must not be able to draw again
         if any(position is None or position == NOBODY for position in found):
             raise LedgerError(f"an answer vanished from {self.path}; nothing is released")
-        return [asked.mechanism.categories[position] for position in found if position is not None]
+        return [asked.mechanism.answer_of(position) for position in found if position is not None]
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""

@@ -30,6 +30,8 @@ class KernelEngine:
     """The paper's kernel: choose a record, then draw its row with two more words, in O(log n)."""
 
     kind: ClassVar[str] = "kernel"
+    version: ClassVar[int] = 1
+    samples: ClassVar[int] = 1
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low", "own", "order"})
     linear: ClassVar[bool] = True
     kernel: IntegerKernel
@@ -152,6 +154,8 @@ class ResponseEngine:
     """Randomized response on the kept positions: choose a record, then one word, in O(1)."""
 
     kind: ClassVar[str] = "response"
+    version: ClassVar[int] = 1
+    samples: ClassVar[int] = 1
     own_fields: ClassVar[frozenset[str]] = frozenset({"kept", "own", "other", "prior"})
     linear: ClassVar[bool] = True
     kept: tuple[int, ...]

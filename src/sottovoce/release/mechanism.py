@@ -1,4 +1,4 @@
-"""A mechanism: certified integers that release one category per user, and the file that carries them.
+"""A mechanism: certified integers that release for one user, and the file that carries them.
 
 There is no float in this file. A mechanism exists only after its certificate has been checked, whether it was
 made from a sampler or read from a file.
@@ -24,12 +24,13 @@ from ..prior import Category
 from ..users import UsersLike
 from . import randomness, weights
 from .box_engine import BoxEngine, Engine, only_fields
-from .document import FORMAT, MARK, VERSION, digest_of, fraction_text
+from .document import FORMAT, MARK, digest_of, fraction_text
 from .exact import BITS, exp_below
+from .joint_engine import JointEngine
 from .linear_engines import KernelEngine, ResponseEngine
 from .side_by_side import processors, side_by_side
 
-ENGINES = (BoxEngine, KernelEngine, ResponseEngine)
+ENGINES = (BoxEngine, KernelEngine, ResponseEngine, JointEngine)
 """Everything that may draw; each checks its own certificate."""
 
 BATCH = 1 << 17
@@ -41,9 +42,10 @@ class Mechanism:
     """An ε-locally private release in exact integer arithmetic.
 
     Guarantees
-        For every two users and every category, Pr[release] differs by a factor of at most A ≤ e^ε, as an
-        inequality between integers that was checked when the mechanism was made or loaded. Randomness comes
-        from the operating system only; a release draws the same number of random bytes whatever the data are.
+        For every two users and everything that can be released, Pr[release] differs by a factor of at most
+        A ≤ e^ε, as an inequality between integers that was checked when the mechanism was made or loaded.
+        Randomness comes from the operating system only; a release draws the same number of random bytes
+        whatever the data are. With several samples, ε covers all samples of one release together.
 
     Make one with `certify(sampler)` or `load(path)`.
     """
@@ -78,6 +80,11 @@ class Mechanism:
         """Whether one random record of the user is all that is looked at."""
         return self.engine.linear
 
+    @property
+    def samples(self) -> int:
+        """How many categories one release gives; with more than one, a release is a tuple of them."""
+        return self.engine.samples
+
     @cached_property
     def index(self) -> Mapping[Category, int]:
         """Where each category stands."""
@@ -89,8 +96,8 @@ class Mechanism:
         names[:] = list(self.categories)
         return names
 
-    def release(self, records: Iterable[Category] | None = None, *, p: UsersLike | None = None) -> Category:
-        """Release one category for one user, from their records or their distribution p.
+    def release(self, records: Iterable[Category] | None = None, *, p: UsersLike | None = None) -> Any:
+        """Release for one user, from their records or their distribution p: a category, or a tuple of them.
 
         Draws the same number of bytes from the operating system whatever the data are. Calling it twice
         for the same data spends ε twice: use a ledger to stop that.
@@ -106,10 +113,11 @@ class Mechanism:
         else:
             raise ParameterError("release takes either records or p=, one of them")
         words = randomness.words(self.engine.words, self.bits)
-        return self.categories[self.engine.position(held, words)]
+        found = self.engine.position(held, words)
+        return self.categories[found] if isinstance(found, int) else tuple(self.categories[i] for i in found)
 
     def release_many(self, p: UsersLike) -> Any:
-        """Release one category per row of p, dense or sparse.
+        """Release one category per row of p, dense or sparse; with several samples, a row of them each.
 
         Rows of floats are distributions, rows of integers are counts. All rows are checked before any
         randomness is drawn, and nothing is returned unless every row was released.
@@ -131,7 +139,7 @@ class Mechanism:
         that the same words give the same answer however many threads there are.
         """
         users = rows.shape[0]
-        positions = np.empty(users, dtype=np.int64)
+        positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
         begins, turn = iter(range(0, users, BATCH)), Lock()
         self.engine.prepare_many()
 
@@ -150,12 +158,30 @@ class Mechanism:
         return self._names[positions]
 
     def law(self, p: UsersLike | None = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
-        """The exact law of what a user releases, as fractions in the order of the categories."""
+        """The exact law of what a user releases, as fractions in the order of the categories.
+
+        With several samples it is that of the tuples, in the order of itertools.product.
+        """
         if p is not None and records is None:
             return self.engine.law(weights.from_law(p, len(self.categories)))
         if records is not None and p is None:
             return self.engine.law(weights.from_records(records, self.index))
         raise ParameterError("law takes either p or records=, one of them")
+
+    def number_of(self, answer: Any) -> int:
+        """A release as one whole number below categories^samples: what a ledger remembers."""
+        number = 0
+        for one in answer if self.samples > 1 else (answer,):
+            number = number * len(self.categories) + self.index[one]
+        return number
+
+    def answer_of(self, number: int) -> Any:
+        """The release that has this number."""
+        if self.samples == 1:
+            return self.categories[number]
+        n = len(self.categories)
+        places = [number // n**power % n for power in range(self.samples - 1, -1, -1)]
+        return tuple(self.categories[place] for place in places)
 
     @cached_property
     def digest(self) -> str:
@@ -175,7 +201,7 @@ class Mechanism:
         """The part of the document that every kind of mechanism has."""
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.engine.version,
             "sampler": self.sampler,
             "options": dict(self.options),
             "categories": list(self.categories),
@@ -196,9 +222,21 @@ class Mechanism:
 
     def __repr__(self) -> str:
         mark = ", prior made from the users it serves" if self.prior_from_users else ""
+        many = f"{self.samples} samples of " if self.samples > 1 else ""
         return (
-            f"<Mechanism {self.sampler} on {len(self.categories)} categories, epsilon={self.epsilon}{mark}>"
+            f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
+            f"epsilon={self.epsilon}{mark}>"
         )
+
+
+def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
+    """Refuse mechanisms with several samples where a release must be one category."""
+    for one in mechanisms:
+        if one.samples > 1:
+            raise ParameterError(
+                f"{what} takes one sample per user, and this mechanism releases {one.samples}; design it "
+                f"without samples, or release with `sottovoce release`"
+            )
 
 
 def recheck(mechanism: Mechanism) -> None:

@@ -14,6 +14,7 @@ from .. import _naming
 from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
 from ..prior import LARGEST_INTEGER, Category
+from .box_engine import Engine
 from .document import COMMON, FORMAT, MARK, VERSION, Fields, digest_of, read_fraction
 from .exact import BITS
 from .justified_text import read_justified
@@ -22,7 +23,8 @@ from .policy import Policy
 
 GROUPS = "sottovoce-mechanisms"
 _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_ENGINES = {engine.kind: engine for engine in ENGINES}
+_ENGINES: dict[str, type[Engine]] = {engine.kind: engine for engine in ENGINES}
+NEWEST = max(engine.version for engine in ENGINES)
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,14 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"{source} is not a mechanism file: its format is not {FORMAT!r} "
             f"(make one with: sottovoce design … -o)"
         )
-    if plain.get("version") != VERSION or plain.get("bits") != BITS:
-        raise MechanismFileError(f"{source} has an unknown version: this library reads version {VERSION}")
-    kind = plain.get("kind")
+    version, kind = plain.get("version"), plain.get("kind")
+    if type(version) is not int or not VERSION <= version <= NEWEST or plain.get("bits") != BITS:
+        raise MechanismFileError(
+            f"{source} has an unknown version: this library reads versions {VERSION} to {NEWEST}"
+        )
     engine = _ENGINES.get(kind) if isinstance(kind, str) else None
+    if engine is not None and engine.version != version:
+        engine = None  # each kind has one version
     marked = plain.get(MARK) is True  # false is never written: one mechanism, one document
     if engine is None or set(plain) != COMMON | engine.own_fields | ({MARK} if marked else set()):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
@@ -165,20 +171,25 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"{source} says that its prior was made from the users it serves; the policy wants a "
             f"public one (for an experiment: --accept-prior-from-users)"
         )
+    drawn = engine.read(Fields(plain, source, len(names), BITS), ratio)
+    if drawn.samples > rules.max_samples:
+        raise MechanismFileError(
+            f"{source} releases {drawn.samples} samples at once, the policy allows {rules.max_samples}"
+        )
     mechanism = Mechanism(
         sampler=plain["sampler"],
         options=plain["options"],
         categories=names,
         epsilon=epsilon,
         ratio=ratio,
-        engine=engine.read(Fields(plain, source, len(names), BITS), ratio),
+        engine=drawn,
         keeps_prior=plain["keeps_prior"],
         prior_digest=plain["prior_digest"],
         prior_from_users=marked,
     )
     # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type;
     # the weights and places of an engine have been read in the one way in which they can be written.
-    exact = type(plain["version"]) is int and type(plain["bits"]) is int
+    exact = type(plain["bits"]) is int
     heading = {name: value for name, value in plain.items() if name not in engine.own_fields}
     if not exact or mechanism.heading() != heading:
         raise MechanismFileError(f"{source} is not written in the canonical way")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..prior import Category
 from ..release.justified_text import read_justified
-from ..release.mechanism import Mechanism
+from ..release.mechanism import Mechanism, one_sample_each
 from ..release.mechanism_file import parse_mechanisms
 from ..release.policy import Policy
 
@@ -65,4 +65,5 @@ def read_served(path: Path) -> Served:
 def parse_served(text: str, source: str) -> Served:
     """What a text describes; a worker process makes its own from the text that the first process read."""
     found = parse_mechanisms(text, source, Policy())
+    one_sample_each(found.mechanisms.values(), "the collector")
     return Served(text, found.mechanisms, found.by)

@@ -10,7 +10,7 @@ from ..collecting.estimation import estimate as estimate_counts
 from ..collecting.model import model_of
 from ..collecting.reports import ReportCounts, checked_counts, weight_of
 from ..errors import ParameterError, TableError
-from ..release.mechanism import Mechanism
+from ..release.mechanism import Mechanism, one_sample_each
 from ..samplers.base import Sampler
 from ..tables.frames import Columns, count_table, record_frame, require
 from ..tables.spark_cells import parts_of
@@ -40,6 +40,7 @@ def estimate(
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
     models = {name: model_of(one) for name, one in known.items()}
+    one_sample_each((one for one in known.values() if isinstance(one, Mechanism)), "Spark's estimate")
     columns = list(frame.columns)
     user = "user" if user is None and "user" in columns else user
     weight = weight_of(columns, item, user)

@@ -14,7 +14,7 @@ from ..planning.prior_check import check_public, moments
 from ..planning.summary import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger
-from ..release.mechanism import Mechanism
+from ..release.mechanism import Mechanism, one_sample_each
 from ..tables.options import ReadingKeywords, ReadingOptions
 from ..tables.spark_cells import cells_by_person, in_batches
 from ..tables.spark_engine import (
@@ -83,6 +83,7 @@ def release(
     if isinstance(mechanism, Mapping) != (by is not None):
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    one_sample_each(known.values(), "Spark's release")
     if any(one.prior_from_users for one in known.values()) and not accept_prior_from_users:
         raise PriorError(f"{FROM_USERS} For an experiment say accept_prior_from_users=True")
     answer = item if isinstance(item, str) else "item"

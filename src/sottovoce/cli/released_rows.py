@@ -1,0 +1,74 @@
+"""The rows that the command release writes, part by part, and what they have cost so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..release.charges import Receipt, Request, request
+from ..release.mechanism import Mechanism
+from ..users import Users
+
+SAMPLE = "sample"
+"""The column that numbers the samples of one user, where there are several."""
+
+
+@dataclass
+class ReleasedRows:
+    """What is to be released, and the columns that have come out, part by part."""
+
+    mechanisms: dict[str, Mechanism]
+    groups: dict[str, Users]
+    names: tuple[str, str | None, str]
+    parts: list[dict[str, object]] = field(default_factory=list)
+    count: int = 0
+    receipt: Receipt | None = None
+    written: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Whether any mechanism gives several samples: then every row says which sample it is."""
+        return any(one.samples > 1 for one in self.mechanisms.values())
+
+    def add(self, group: str, who: Sequence[object], answers: Sequence[Any]) -> None:
+        """Add what these users of a group have released."""
+        user, by, item = self.names
+        mechanism, k = self.mechanisms[group], self.mechanisms[group].samples
+        self.count += len(answers)
+        place = {by: group} if by else {}
+        about: dict[str, object] = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
+        if self.several:
+            about[SAMPLE] = list(range(1, k + 1)) * len(answers)
+        if k > 1:
+            who = [one for one in who for _ in range(k)]
+            answers = [one for answer in answers for one in answer]
+        self.parts.append({user: who, **place, item: answers, **about})
+
+    def table(self) -> list[dict[str, object]]:
+        """All parts; where nobody was released, one without rows."""
+        user, by, item = self.names
+        names = (user, by, item, "epsilon", "mechanism", SAMPLE if self.several else None)
+        return self.parts or [{name: [] for name in names if name}]
+
+    def requests(self) -> dict[str, Request]:
+        """What is asked of a ledger, by group."""
+        grouped = self.names[1] is not None
+        return {
+            name: request(self.mechanisms[name], users.ids, users.p, group=name if grouped else "")
+            for name, users in self.groups.items()
+            if len(users)
+        }
+
+    def spent(self) -> str:
+        """What an interruption or a failure has cost, in words."""
+        if self.receipt is None or not self.receipt.charged:
+            return "nobody was charged"
+        return f"{self.receipt.charged:,} releases were charged; running again costs nothing more"
+
+    def each(self) -> str:
+        """What every user has released, in words."""
+        if not self.several:
+            return "one category"
+        numbers = sorted({one.samples for one in self.mechanisms.values()})
+        return f"{' or '.join(map(str, numbers))} samples, a row each,"

@@ -1,0 +1,178 @@
+"""The command samples: what several samples of one budget are worth. It parses, calls and prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from .. import _validate
+from ..errors import ParameterError
+from ..planning.several_samples import SamplesRow, compare_samples
+from ..tables import files
+from ..tables.inputs import read_priors, read_user_groups
+from ..tables.options import PriorOptions, ReadingOptions
+from .app import (
+    AsJson,
+    By,
+    Count,
+    Epsilons,
+    Force,
+    Item,
+    PriorFile,
+    RowsOutput,
+    Smoothing,
+    Unknown,
+    User,
+    Weight,
+    Wide,
+    app,
+)
+from .parsing import check_picture, parse_divergence, parse_sampler
+from .terminal import NOT_PRIVATE, console, errors, number, plain, print_json, print_note, shown_text, working
+
+
+@app.command("samples")
+def samples_command(
+    prior_file: PriorFile,
+    users_file: Annotated[
+        Path,
+        typer.Argument(
+            help="Private histories you may look at: a row per user and item.", show_default=False
+        ),
+    ],
+    epsilon: Epsilons,
+    samples: Annotated[
+        list[int] | None,
+        typer.Option("--samples", "-k", help="Samples per user; repeat for several. Default 1, 2 and 4."),
+    ] = None,
+    sampler: Annotated[
+        str, typer.Option("--sampler", "-s", help="A clip sampler, such as fitted or kernel-clip.")
+    ] = "fitted",
+    divergence: Annotated[str, typer.Option("--divergence", "-d", help="Such as tv or kl.")] = "tv",
+    users: Annotated[
+        int, typer.Option(help="Look at so many users of each group at most, evenly spread over the file.")
+    ] = 200,
+    user: User = "user",
+    item: Item = "item",
+    weight: Weight = None,
+    count: Count = None,
+    by: By = None,
+    wide: Wide = False,
+    smoothing: Smoothing = 0.0,
+    unknown: Unknown = "error",
+    output: RowsOutput = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw it into this file (.png, .pdf, .svg), for one epsilon.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """What several samples per user are worth: released together, separately, or one alone, for the same ε.
+
+    \b
+    Examples:
+      sottovoce samples survey.csv members.csv -e 4
+      sottovoce samples survey.csv members.csv -e 8 -k 1 -k 4 -k 10 --picture samples.png
+    """
+    make, options = parse_sampler(sampler)
+    measure = parse_divergence(divergence)
+    most = _validate.whole_at_least(1, users=users)
+    if output is not None:
+        files.check_writable(output, prior_file, users_file, force=force)
+    check_picture(picture, force)
+    if picture is not None and len(epsilon) > 1:
+        raise ParameterError("--picture takes one epsilon")
+    numbers = list(dict.fromkeys(samples or (1, 2, 4)))
+    with working(f"reading {prior_file.name}"):
+        counting = PriorOptions(smoothing=smoothing)
+        public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
+    with working(f"counting {users_file.name}"):
+        reading = ReadingOptions(unknown=unknown, empty="skip", several_groups="allow")
+        groups, how = read_user_groups(
+            users_file,
+            public.priors,
+            user=user,
+            item=item,
+            weight=weight,
+            by=public.by,
+            wide=wide,
+            options=reading,
+        )
+    print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
+    found: list[tuple[str, SamplesRow]] = []
+    with Progress(console=errors, transient=True, disable=as_json or not errors.is_terminal) as progress:
+        steps = len(groups) * len(epsilon) * sum(1 + (k > 1) for k in numbers)
+        task = progress.add_task("comparing", total=steps)
+        for group, people in groups.items():
+            chosen = np.unique(np.linspace(0, len(people) - 1, min(most, len(people))).astype(np.intp))
+            for one in epsilon:
+                rows = compare_samples(
+                    people.p[chosen],
+                    public.priors[group],
+                    one,
+                    samples=numbers,
+                    sampler=make,
+                    divergence=measure,
+                    accept_prior_from_users=True,  # nothing is released
+                    progress=lambda: progress.advance(task),
+                    **options,
+                )
+                found += [(group, row) for row in rows]
+    told = [{"group": group, **asdict(row)} for group, row in found]
+    if output is not None:
+        files.write_rows(told, output, replace=force)
+        print_note(f"written to {output}")
+    if picture is not None:
+        _draw(found, picture)
+        print_note(f"drawn into {picture}")
+    if as_json:
+        print_json({"rows": told, "note": NOT_PRIVATE})
+        return
+    _print(found, grouped=public.by is not None)
+    print_note(NOT_PRIVATE)
+
+
+def _print(found: list[tuple[str, SamplesRow]], *, grouped: bool) -> None:
+    shown = Table(box=None, header_style="bold")
+    head = ["ε", "samples", "released", "users", "each: mean", "p99", "jointly: mean", "p99"]
+    for column in [*(["group"] if grouped else []), *head]:
+        shown.add_column(column, justify="left" if column in ("group", "released") else "right", no_wrap=True)
+    for group, row in found:
+        joint = [row.joint_mean, row.joint_p99]
+        shown.add_row(
+            *([shown_text(group)] if grouped else []),
+            f"{row.epsilon:g}",
+            str(row.samples),
+            row.way if row.samples > 1 else "one alone",
+            f"{row.users:,}",
+            number(row.single_mean),
+            number(row.single_p99),
+            *("–" if value is None else number(value) for value in joint),
+        )
+    console.print(shown)
+    print_note(
+        "Each: one of the samples beside one draw of the user. Jointly: all samples beside as many "
+        "independent draws. Separately: every sample at epsilon/samples."
+    )
+    left_out = max(row.users - row.joint_users for _, row in found)
+    if left_out:
+        print_note(f"Jointly leaves out {left_out:,} users with more categories than can be told apart.")
+
+
+def _draw(found: list[tuple[str, SamplesRow]], path: Path) -> None:
+    from ..pictures import plots
+    from ..pictures.samples import plot_samples
+
+    groups = list(dict.fromkeys(group for group, _ in found))
+    figure: Any = plots.new_figure(7, 3.6 * len(groups))
+    for axes, group in zip(figure.subplots(len(groups), 1, squeeze=False).flat, groups, strict=True):
+        plot_samples([row for name, row in found if name == group], axes)
+        if group != "all":
+            axes.set_title(f"{group}: {axes.get_title()}")
+    plots.save_figure(figure, path)

@@ -1,0 +1,195 @@
+"""What several samples of one budget are worth: their joint and their single law, beside separate releases.
+
+The joint distance is D_f(p^⊗k ‖ law of the k samples), the single one D_f(p ‖ law of one of the k samples,
+chosen at random). Both are taken from the exact law that a mechanism draws from. For looking at data you may
+look at: the numbers are not private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import factorial, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _validate
+from .._validate import FloatArray
+from ..divergences import TV, FDivergence, checked
+from ..errors import ParameterError
+from ..prior import Prior
+from ..release.certify import certify
+from ..release.classes import most_groups
+from ..release.joint_engine import JointEngine
+from ..release.mechanism import Mechanism
+from ..samplers.base import Sampler
+from ..samplers.catalogue import kernel_clip
+from ..samplers.joint import several
+from ..users import Users, UsersLike, rows_for
+from .summary import summarise
+
+TOGETHER, SEPARATELY = "together", "separately"
+
+
+@dataclass(frozen=True)
+class SamplesRow:
+    """One way to spend ε on so many samples, summarised over the users."""
+
+    samples: int
+    way: str  # "together": one release of all samples; "separately": each at ε/samples
+    epsilon: float  # for all samples together
+    divergence: str
+    users: int
+    single_mean: float
+    single_p99: float
+    single_maximum: float
+    joint_users: int  # users with few enough categories that the joint distance is computed
+    joint_mean: float | None
+    joint_p99: float | None
+    joint_maximum: float | None
+
+
+class Distances(NamedTuple):
+    """One number per user; the joint one is NaN for a user with too many categories."""
+
+    joint: FloatArray
+    single: FloatArray
+
+
+def compare_samples(
+    users: UsersLike | Users,
+    prior: Prior,
+    epsilon: float,
+    *,
+    samples: Iterable[int] = (1, 2, 4),
+    sampler: Callable[..., Sampler] = kernel_clip,
+    divergence: FDivergence = TV,
+    accept_prior_from_users: bool = False,
+    progress: Callable[[], object] | None = None,
+    **options: float,
+) -> tuple[SamplesRow, ...]:
+    """How far several samples are from independent draws of each user, together and separately.
+
+    One row for one sample; two for more: all samples together for ε, and each separately for ε/samples.
+    `sampler` and `options` are those of `several`. `progress` is called after every row.
+
+    >>> import sottovoce as sv
+    >>> rows = sv.compare_samples([[0.5, 0.3, 0.2]], sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5]), 2.0,
+    ...                           samples=[1, 2])
+    >>> [(row.samples, row.way) for row in rows]
+    [(1, 'together'), (2, 'together'), (2, 'separately')]
+    >>> rows[1].joint_mean < rows[2].joint_mean
+    True
+    """
+    held = _validate.users(rows_for(users, prior), len(prior))
+    f, out = checked(divergence), []
+    for k in samples:
+        many = _validate.whole_at_least(1, samples=k)
+        single = sampler(prior, _validate.privacy(epsilon) / many, **options)
+        apart = _separate(single, held, f, many)
+        if many > 1:
+            joint = several(prior, epsilon, samples=many, sampler=sampler, **options)
+            mechanism = certify(joint, accept_prior_from_users=accept_prior_from_users)
+            found = joint_distances(mechanism, held, f)
+            out.append(_row(many, TOGETHER, epsilon, f, found))
+            if progress is not None:
+                progress()
+        out.append(_row(many, SEPARATELY if many > 1 else TOGETHER, epsilon, f, apart))
+        if progress is not None:
+            progress()
+    return tuple(out)
+
+
+def joint_distances(mechanism: Mechanism, users: UsersLike, f: FDivergence) -> Distances:
+    """The distances of every user from the exact law of a mechanism with several samples."""
+    engine = mechanism.engine
+    if not isinstance(engine, JointEngine):
+        raise ParameterError("mechanism must be one with several samples, made from `several`")
+    laws = _validate.users(users, len(mechanism.categories))
+    whole = mechanism.prepare(laws)
+    joint, single = np.empty(laws.shape[0]), np.empty(laws.shape[0])
+    for i in range(laws.shape[0]):
+        part, counted = (slice(rows.indptr[i], rows.indptr[i + 1]) for rows in (laws, whole))
+        p = dict(zip(laws.indices[part].tolist(), laws.data[part].tolist(), strict=True))
+        weights = list(zip(whole.indices[counted].tolist(), whole.data[counted].tolist(), strict=True))
+        joint[i], single[i] = _of_one(engine, p, weights, f)
+    return Distances(joint, single)
+
+
+def _of_one(
+    engine: JointEngine, p: dict[int, float], weights: list[tuple[int, int]], f: FDivergence
+) -> tuple[float, float]:
+    """Joint and single distance of one user, whose own law is p."""
+    if engine.box.inside(weights) is not None:
+        return 0.0, 0.0  # the user's own law, but for the rounding to whole units
+    found = engine.box.law(weights)
+    groups = found.groups
+    whole = engine.box.total**engine.samples
+    owned = [sum(p.get(place, 0.0) for place in group.places) for group in groups]
+    private, released, rest = [], [], 0.0
+    for members, orders, units in zip(found.classes.groups, found.classes.orders, found.units, strict=True):
+        chance = orders * prod(owned[g] for g in members)
+        if chance > 0:
+            private.append(chance)
+            released.append(units / whole)
+        else:
+            rest += units / whole
+    merged = any(len(group.places) > 1 for group in groups)
+    joint = np.nan if merged else float(f.on_support(np.array(private), np.array(released), np.asarray(rest)))
+    law = np.array([float(share) for share in engine.single_law(weights)])[list(p)]
+    others = 0.0 if groups[-1].places else max(1 - float(law.sum()), 0.0)
+    return joint, float(f.on_support(np.array(list(p.values())), law, np.asarray(others)))
+
+
+def _separate(sampler: Sampler, laws: Any, f: FDivergence, samples: int) -> Distances:
+    """The same for `samples` separate releases of a sampler, whose joint law is a product."""
+    single = np.atleast_1d(sampler.divergence(laws, f))
+    if samples == 1:
+        return Distances(single, single)
+    joint = np.empty(laws.shape[0])
+    for i in range(laws.shape[0]):
+        p = laws.data[laws.indptr[i] : laws.indptr[i + 1]]
+        places = laws.indices[laws.indptr[i] : laws.indptr[i + 1]]
+        if len(p) > most_groups(samples):
+            joint[i] = np.nan
+            continue
+        x = sampler.distribution(laws[[i]])[0][places]
+        orders, chosen = _multisets(len(p), samples)
+        private, released = orders * p[chosen].prod(axis=1), orders * x[chosen].prod(axis=1)
+        rest = 0.0 if len(p) == laws.shape[1] else max(1 - float(x.sum()) ** samples, 0.0)
+        joint[i] = float(f.on_support(private, released, np.asarray(rest)))
+    return Distances(joint, single)
+
+
+def _multisets(n: int, samples: int) -> tuple[FloatArray, Any]:
+    """How many orders each multiset of k out of n has, and its members."""
+    members = np.array(list(combinations_with_replacement(range(n), samples)), dtype=np.intp)
+    first = np.ones_like(members, dtype=bool)
+    first[:, 1:] = np.diff(members, axis=1) != 0
+    orders = np.full(len(members), float(factorial(samples)))
+    run = np.zeros(len(members), dtype=np.int64)
+    for column in range(samples):
+        run = np.where(first[:, column], 1, run + 1)
+        orders /= run
+    return orders, members
+
+
+def _row(samples: int, way: str, epsilon: float, f: FDivergence, found: Distances) -> SamplesRow:
+    told = found.joint[~np.isnan(found.joint)]
+    single, joint = summarise(found.single), summarise(told) if len(told) else {}
+    return SamplesRow(
+        samples=samples,
+        way=way,
+        epsilon=epsilon,
+        divergence=f.name,
+        users=len(found.single),
+        single_mean=single["mean"],
+        single_p99=single["p99"],
+        single_maximum=single["maximum"],
+        joint_users=len(told),
+        joint_mean=joint.get("mean"),
+        joint_p99=joint.get("p99"),
+        joint_maximum=joint.get("maximum"),
+    )

@@ -1,0 +1,108 @@
+"""Several samples on the command line: designed, compared, released, charged, audited and estimated."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command import run
+
+import sottovoce as sv
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "survey.csv").write_text("item,count\na,10\nb,20\nc,30\nd,40\n")
+    rows = [f"u{i},{item}" for i in range(30) for item in ("a", "d", "abcd"[i % 4])]
+    (tmp_path / "members.csv").write_text("user,item\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+def design(folder: Path, *more: object) -> None:
+    told = run("design", "survey.csv", "-e", 4, "--samples", 3, "-o", "three.json", *more, cwd=folder)
+    assert told.returncode == 0, told.stderr
+
+
+def test_design_says_what_epsilon_covers_and_writes_a_joint_mechanism(folder: Path) -> None:
+    told = run("design", "survey.csv", "-e", 4, "--samples", 3, "-o", "three.json", cwd=folder)
+    assert "4 for all samples together" in told.stdout
+    assert "3 categories in one release" in told.stdout
+    assert "by somebody people trust" in told.stdout
+    assert sv.load(folder / "three.json").samples == 3
+    plain = json.loads(run("design", "survey.csv", "-e", 4, "--samples", 3, "--json", cwd=folder).stdout)
+    assert (plain[0]["samples"], plain[0]["epsilon"]) == (3, 4.0)
+    for wrong in (0, 17):
+        told = run("design", "survey.csv", "-e", 4, "--samples", wrong, cwd=folder)
+        assert (told.returncode, "from 1 to 16" in told.stderr) == (2, True)
+    told = run("design", "survey.csv", "-e", 4, "--samples", 2, "-s", "minimax-kernel", cwd=folder)
+    assert (told.returncode, "clip sampler" in told.stderr) == (2, True)
+
+
+def test_one_sample_is_designed_as_before_with_what_shuffling_adds(folder: Path) -> None:
+    told = run("design", "survey.csv", "-e", 2, "-o", "one.json", cwd=folder)
+    assert sv.load(folder / "one.json").samples == 1
+    assert "10,000 reports are (" in told.stdout
+    assert "epsilon holds whatever the shuffler does" in told.stdout
+
+
+def test_release_writes_a_row_for_each_sample_and_estimate_reads_them(folder: Path) -> None:
+    design(folder)
+    run("ledger", "create", "budget.db", "--budget", 4, cwd=folder)
+    told = run("release", "three.json", "members.csv", "-o", "r.csv", "--ledger", "budget.db", cwd=folder)
+    assert told.returncode == 0, told.stderr
+    assert "30 releases, 3 samples, a row each," in told.stderr
+    with (folder / "r.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert Counter(row["user"] for row in rows) == Counter({f"u{i}": 3 for i in range(30)})
+    assert [row["sample"] for row in rows[:6]] == ["1", "2", "3"] * 2
+    again = run("release", "three.json", "members.csv", "-o", "s.csv", "--ledger", "budget.db", cwd=folder)
+    assert "0 releases charged" in again.stderr
+    assert (folder / "s.csv").read_text() == (folder / "r.csv").read_text()
+    told = run("estimate", "three.json", "r.csv", "--json", cwd=folder)
+    found = json.loads(told.stdout)[0]
+    assert found["reports"] == 30
+    assert sum(row["reports"] for row in found["rows"]) == 90
+    cut = (folder / "r.csv").read_text().splitlines()[:-1]
+    (folder / "cut.csv").write_text("\n".join(cut) + "\n")
+    told = run("estimate", "three.json", "cut.csv", cwd=folder)
+    assert (told.returncode, "1 of 30 users do not have 3 reports" in told.stderr) == (2, True)
+
+
+def test_a_column_of_the_users_is_not_taken_for_the_number_of_a_sample(folder: Path) -> None:
+    design(folder)
+    told = run("release", "three.json", "members.csv", "-o", "r.csv", "--item", "sample", cwd=folder)
+    assert (told.returncode, "not be named" in told.stderr) == (2, True)
+
+
+def test_audit_amplify_and_collect_know_them(folder: Path) -> None:
+    design(folder)
+    told = run("audit", "three.json", "--draws", 2000, cwd=folder)
+    assert (told.returncode, "no violation found" in told.stdout) == (0, True)
+    told = run("amplify", "three.json", "--reports", 10000, "--json", cwd=folder)
+    central = json.loads(told.stdout)["groups"][0]["central_epsilon"]
+    assert 0 < central < 4
+    told = run("collect", "three.json", "--store", "store.db", cwd=folder)
+    assert (told.returncode, "one sample per user" in told.stderr) == (2, True)
+    assert not (folder / "store.db").exists()
+
+
+def test_samples_compares_and_draws(folder: Path) -> None:
+    told = run(
+        "samples", "survey.csv", "members.csv", "-e", 4, "-k", 1, "-k", 3, "-s", "kernel-clip", "--users", 9,
+        "--picture", "p.png", "-o", "rows.csv", cwd=folder,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    assert "separately" in told.stdout
+    assert "one alone" in told.stdout
+    assert (folder / "p.png").stat().st_size > 5000
+    with (folder / "rows.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["samples"], row["way"], row["users"]) for row in rows] == [
+        ("1", "together", "9"), ("3", "together", "9"), ("3", "separately", "9")
+    ]  # fmt: skip
+    assert float(rows[1]["joint_mean"]) < float(rows[2]["joint_mean"])
+    told = run("samples", "survey.csv", "members.csv", "-e", 4, "-k", 99, cwd=folder)
+    assert (told.returncode, "at most 16" in told.stderr) == (2, True)
