@@ -15,7 +15,7 @@ from pathlib import Path
 from sottovoce.demo import demo_comparison, demo_data
 from sottovoce.pictures.plots import demo_picture
 
-from . import avazu, avazu_like, films, movielens, recursion, several, synthetic
+from . import avazu, avazu_like, films, movielens, recursion, several, shuffling_rivals, synthetic
 from .documents import ROOT, update, write_block
 
 ROWS = 1_000_000
@@ -42,6 +42,7 @@ def main() -> None:
     written = [demo_picture(data, demo_comparison(data), images / "demo.png"), *recursion.run(results)]
     written += [*synthetic.run(results), several.picture(images)]
     write_block("docs/choosing.md", "samples", several.table())
+    write_block("docs/guarantees.md", "rivals", shuffling_rivals.table())
     place = os.environ.get("SOTTOVOCE_DATA")
     folder = Path(place) if place else None
     written += run_movielens(folder, results)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import polars as pl
 import pytest
 
 import sottovoce as sv
-from experiments import avazu, avazu_like, films, movielens, synthetic
+from experiments import avazu, avazu_like, films, movielens, shuffling_rivals, synthetic
 from experiments.results import versus_mollifier
 
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
@@ -277,3 +278,20 @@ def test_with_films_fitted_is_best_in_the_mean_or_nearly() -> None:
     ours = {row.epsilon: row.mean for row in found if row.sampler == "fitted"}
     assert len(best) == 3
     assert all(ours[epsilon] <= 1.05 * best[epsilon] for epsilon in best)
+
+
+@pytest.mark.parametrize("local", [0.5, 1.0, 3.0])
+def test_the_published_bounds_on_shuffling_hold_for_randomized_response(local: float) -> None:
+    """Two categories, all multisets of up to six reports: the stronger clones are exact, the clones above."""
+    likely = math.exp(local) / (math.exp(local) + 1)
+    law, other = np.array([likely, 1 - likely]), np.array([1 - likely, likely])
+    for reports in (2, 4, 6):
+        for central in (0.1, 0.5 * local):
+            exact = max(
+                oracles.shuffled_delta(law, other, np.array([one] * (reports - 1)), central)
+                for one in (law, other)
+            )
+            stronger = shuffling_rivals.clones_delta(local, central, reports, 2 / (math.exp(local) + 1))
+            clones = shuffling_rivals.clones_delta(local, central, reports, math.exp(-local))
+            assert exact <= stronger + 1e-12
+            assert stronger <= clones + 1e-12
