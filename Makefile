@@ -18,7 +18,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage lint hooks format bench figures docs lock clean
+.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage proofs lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,16 +39,16 @@ demo-web: $(READY) ## a film club in the browser: every tab is a member, a live 
 	$(BIN)/python examples/web/club.py
 
 test: $(READY) ## the whole test suite at its everyday size
-	$(BIN)/python -m pytest -n 2 -m "not full and not spark and not browser"
+	$(BIN)/python -m pytest -n 2 -m "not full and not spark and not browser and not proofs"
 
 test-full: $(READY) ## the same with every promise at its stated size
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark and not browser"
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark and not browser and not proofs"
 
 # The folder on PYTHONPATH lets the readers of tables save what they ran before they end.
 coverage: $(READY) ## branch coverage of src, the command line and the readers of tables included
 	@rm -rf build/coverage && mkdir -p build/coverage
 	COVERAGE_FILE=$(CURDIR)/build/coverage/data PYTHONPATH=$(CURDIR)/tests/support/measuring \
-	  $(BIN)/python -m coverage run -m pytest -n 2 -m "not full and not spark and not browser"
+	  $(BIN)/python -m coverage run -m pytest -n 2 -m "not full and not spark and not browser and not proofs"
 	@COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage combine --quiet build/coverage
 	COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage report
 
@@ -70,6 +70,12 @@ test-js: ## the JavaScript client: vectors, planted faults, budget (Node 20 or n
 	@if node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; \
 	  then node --test $(wildcard clients/js/test/*.test.js); \
 	  else echo "Node 20 or newer is not on this machine: the JavaScript client is SKIPPED"; fi
+
+# Everything is compiled in build/proofs: the proofs, what they assume, and the checker that is extracted from them.
+proofs: $(READY) ## compile the proofs (apt install coq), build the checker, hold Python against it
+	@sh proofs/build.sh build/proofs
+	@sort -u build/proofs/assumptions.txt | grep -oE '^[A-Z][A-Za-z_]+\.[a-z_]+' | sed 's/^/assumed: /'
+	$(BIN)/python -m pytest tests/proofs -m proofs -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/tables/test_spark.py tests/spark
@@ -95,7 +101,7 @@ $(MATRIX)/%/.ready: pyproject.toml locks/dev.txt
 
 .PRECIOUS: $(MATRIX)/%/.ready
 matrix-%: $(MATRIX)/%/.ready
-	$(MATRIX)/$*/bin/python -m pytest -n 2 -m "not full and not spark and not browser" \
+	$(MATRIX)/$*/bin/python -m pytest -n 2 -m "not full and not spark and not browser and not proofs" \
 	  $(if $(filter lowest,$*),--ignore tests/test_supply.py) $(MATRIX_TESTS)
 
 test-matrix: ## the tests on the oldest and newest Python here, and with the lowest numpy, scipy, polars

@@ -13,6 +13,7 @@ from rich.table import Table
 from ..release.audit import AuditReport, Finding, audit, usual_draws
 from ..release.mechanism_file import load_mechanisms
 from ..release.policy import Policy
+from ..release.proved import agrees
 from .app import (
     AsJson,
     Digest,
@@ -41,17 +42,26 @@ def audit_command(
     max_epsilon: MaxEpsilon = None,
     digest: Digest = None,
     require_public_prior: RequirePublicPrior = False,
+    proved: Annotated[
+        bool, typer.Option("--proved", help="Ask the checker that `make proofs` builds, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check the certificate again in exact arithmetic, and test the releases as a black box.
+
+    With --proved, the checker that was extracted from a proof in Coq is asked about the same integers. It is
+    found as sottovoce-checker on the PATH, or where SOTTOVOCE_CHECKER says. No user's data go there.
 
     \b
     Examples:
       sottovoce audit mechanism.json
       sottovoce audit mechanism.json --draws 10000000 --json
+      sottovoce audit mechanism.json --proved
     """
     rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=require_public_prior)
     mechanisms = load_mechanisms(mechanism_file, policy=rules).mechanisms
+    digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
+    confirmed = agrees(mechanism_file, digests) if proved else {}
     reports: dict[str, AuditReport] = {}
     quiet = as_json or not errors.is_terminal
     with Progress(console=errors, transient=True, disable=quiet) as progress:
@@ -63,10 +73,17 @@ def audit_command(
 
             reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=show)
     if as_json:
-        print_json([{"group": group, **_plain(report)} for group, report in reports.items()])
+        print_json(
+            [
+                {"group": group, **_plain(report)} | ({"proved": confirmed[group]} if proved else {})
+                for group, report in reports.items()
+            ]
+        )
     else:
         _print_reports(reports)
-    if not all(report.passed for report in reports.values()):
+        for group, yes in confirmed.items():
+            print_note(f"{shown_text(group)}: the proved checker says {'yes' if yes else 'NO'}.")
+    if not all(report.passed for report in reports.values()) or not all(confirmed.values()):
         raise typer.Exit(1)
 
 

@@ -121,8 +121,9 @@ def release(
     numbered = [SAMPLE] if any(one.samples > 1 for one in loaded.mechanisms.values()) else []
     names = [user, item, "epsilon", "mechanism", *numbered, *([by] if by else [])]
     if len(set(names)) < len(names):
+        more = f", nor {SAMPLE} with several samples" if numbered else ""
         raise ParameterError(
-            "--user, --item and --by must differ, and not be named epsilon, mechanism or sample"
+            f"--user, --item and --by must differ, and not be named epsilon or mechanism{more}"
         )
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")

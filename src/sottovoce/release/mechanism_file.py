@@ -141,13 +141,13 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"(make one with: sottovoce design … -o)"
         )
     version, kind = plain.get("version"), plain.get("kind")
-    if type(version) is not int or not VERSION <= version <= NEWEST or plain.get("bits") != BITS:
-        raise MechanismFileError(
-            f"{source} has an unknown version: this library reads versions {VERSION} to {NEWEST}"
-        )
     engine = _ENGINES.get(kind) if isinstance(kind, str) else None
-    if engine is not None and engine.version != version:
-        engine = None  # each kind has one version
+    known = {VERSION, NEWEST} if engine is None else {engine.version}  # each kind has one version
+    if type(version) is not int or version not in known or plain.get("bits") != BITS:
+        raise MechanismFileError(
+            f"{source} has an unknown version: this library reads versions {VERSION} to {NEWEST}, each with "
+            f"its own kinds"
+        )
     marked = plain.get(MARK) is True  # false is never written: one mechanism, one document
     if engine is None or set(plain) != COMMON | engine.own_fields | ({MARK} if marked else set()):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")

@@ -33,6 +33,9 @@ MOST_CONNECTIONS = 1000
 LEAST_LIFE = 2.0
 """Seconds; a worker process that lives shorter is not started again."""
 
+_TERMINAL = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+"""What a terminal sends to all of its processes at once."""
+
 
 class _Server(uvicorn.Server):
     """A server that ends when it is told to, and leaves it to its process to say what that means."""
@@ -82,7 +85,8 @@ def _several(listener: socket.socket, settings: Settings, text: str, workers: in
 
     def start() -> tuple[SpawnProcess, float]:
         process = multiprocessing.get_context("spawn").Process(target=_work, args=(listener, settings, text))
-        process.start()
+        with _held_back():
+            process.start()
         return process, time.monotonic()
 
     running = [start() for _ in range(workers)]
@@ -106,11 +110,25 @@ def _several(listener: socket.socket, settings: Settings, text: str, workers: in
     return 1 if failed else 0
 
 
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """A process that is started here inherits it: Ctrl-C cannot hit a worker before it looks away."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINAL)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(listener: socket.socket, settings: Settings, text: str) -> None:
     """A worker process: it ends when it is told to, and when the first process is gone."""
-    for name in ("SIGINT", "SIGHUP"):  # they reach the whole terminal; the first process decides
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in _TERMINAL:  # they reach the whole terminal; the first process decides
+        signal.signal(number, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TERMINAL)
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     parent = multiprocessing.parent_process()

@@ -1,0 +1,132 @@
+"""Ask the proved checker: the whole numbers of a mechanism file as one line of text, and its answer.
+
+The checker is a program that is extracted from the proofs in `proofs/`; `make proofs` builds it. What its
+"yes" means is a theorem; that these lines say what the file says is not, and is tested. Nothing here uses the
+release path's own reading or checking of a file, and nothing about a user goes to the checker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import CertificateError, MechanismFileError, ParameterError
+
+VARIABLE = "SOTTOVOCE_CHECKER"
+"""The environment variable that names the checker, where it is not on the PATH."""
+PROGRAM = "sottovoce-checker"
+
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
+_LISTS = {"box": ("prior", "low"), "kernel": ("order", "prior", "low", "own")}
+
+
+def find_checker() -> Path:
+    """Where the checker is, or a refusal that says how to get it."""
+    named = os.environ.get(VARIABLE)
+    found = shutil.which(named) if named else shutil.which(PROGRAM)
+    if found is None:
+        where = f"{named} ({VARIABLE}) is not a program" if named else f"no {PROGRAM} is on the PATH"
+        raise ParameterError(
+            f"the proved checker is not here: {where}; build it with `make proofs`, and name the program in "
+            f"{VARIABLE}"
+        )
+    return Path(found)
+
+
+def agrees(path: Path, digests: Mapping[str, str]) -> dict[str, bool]:
+    """Whether the checker says yes to each mechanism of a file, by group; the digests are those expected."""
+    found = documents(path.read_text(encoding="utf-8"))
+    if {group: plain.get("digest") for group, plain in found.items()} != dict(digests):
+        raise MechanismFileError(f"{path} was changed while it was audited; audit it again")
+    answers = ask(find_checker(), map(question, found.values()))
+    return {group: _is_yes(answer) for group, answer in zip(found, answers, strict=True)}
+
+
+def documents(text: str) -> dict[str, dict[str, Any]]:
+    """The one document of a file, under "all", or those of its groups."""
+    try:
+        plain = json.loads(text)
+        found = plain.get("groups", {"all": plain})
+        if all(isinstance(one, dict) for one in found.values()):
+            return dict(found)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise MechanismFileError("the checker cannot be asked: this is not a mechanism file")
+
+
+def question(plain: Mapping[str, Any]) -> str:
+    """The line that asks about a document; proofs/checker/main.ml says what stands where."""
+    if plain.get("kind") == "joint":
+        raise MechanismFileError(
+            "the checker cannot be asked: the proofs do not cover mechanisms with several samples"
+        )
+    try:
+        keeps, kind = plain["keeps_prior"], plain["kind"]
+        numbers = [_whole(plain["bits"]), len(plain["categories"])]
+        numbers += _fraction(plain["epsilon"]) + _fraction(plain["ratio"])
+        if kind == "response":
+            units = [*_counted(plain["kept"]), _whole(plain["own"]), _whole(plain["other"])]
+            units += _counted(plain["prior"])
+        else:
+            units = [unit for name in _LISTS[kind] for unit in _counted(plain[name])]
+        if type(keeps) is not bool:
+            raise ValueError
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise MechanismFileError("the checker cannot be asked: a number of the file is missing") from None
+    words = ["check", *map(hexadecimal, numbers), str(int(keeps)), kind, *map(hexadecimal, units)]
+    return " ".join(words)
+
+
+def ask(checker: Path, questions: Iterable[str]) -> list[str]:
+    """The checker's answers, one for each question."""
+    lines = list(questions)
+    try:
+        text = "".join(f"{line}\n" for line in lines)
+        done = subprocess.run([checker], input=text, capture_output=True, text=True, check=False)
+    except OSError as problem:
+        raise ParameterError(f"the proved checker {checker} does not start: {problem.strerror}") from None
+    answers = done.stdout.splitlines()
+    if done.returncode != 0 or len(answers) != len(lines):
+        raise CertificateError(f"the proved checker {checker} ended without an answer: nothing is confirmed")
+    return answers
+
+
+def hexadecimal(value: int) -> str:
+    """A whole number as the checker reads it."""
+    return format(value, "x")
+
+
+def _is_yes(answer: str) -> bool:
+    if answer not in {"yes", "no"}:
+        raise CertificateError(
+            f"the proved checker answered {answer!r}: nothing is confirmed (it takes up to about 200,000 "
+            f"categories)"
+        )
+    return answer == "yes"
+
+
+def _whole(text: object) -> int:
+    """A weight is a string of digits, a place a number."""
+    if type(text) is int:
+        return text
+    if isinstance(text, str) and _DIGITS.fullmatch(text):
+        return int(text)
+    raise ValueError
+
+
+def _counted(values: object) -> list[int]:
+    """A list with its length before it."""
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ValueError
+    return [len(values), *map(_whole, values)]
+
+
+def _fraction(text: str) -> list[int]:
+    above, below = text.split("/")
+    return [_whole(above), _whole(below)]

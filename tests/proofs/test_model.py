@@ -1,0 +1,168 @@
+"""The model in the proofs is the code: what the theorems draw, clip and charge is what the release path does.
+
+The theorems are about functions in Coq. These functions are extracted, too, and held here against Python's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted_checks import DRAWING_FAULTS, plant
+from proved_cases import Plain, accepts, some_document
+from vector_checks import vectors
+
+from sottovoce.release import charges, exact
+from sottovoce.release.document import Fields, read_fraction
+from sottovoce.release.mechanism import ENGINES
+from sottovoce.release.proved import ask, documents, hexadecimal, question
+from sottovoce.release.weights import Weights
+
+pytestmark = pytest.mark.proofs
+
+_ENGINES = {engine.kind: engine for engine in ENGINES}
+WORDS = {"box": 1, "response": 2, "kernel": 3}
+
+
+def line(command: str, numbers: list[int]) -> str:
+    return " ".join([command, *map(hexadecimal, numbers)])
+
+
+def draw_question(plain: Plain, weights: Weights, words: list[int]) -> str:
+    told = [len(weights), *(number for pair in weights for number in pair), *words, *[0] * (3 - len(words))]
+    return line(question(plain).replace("check", "draw", 1), told)
+
+
+def vector_draws() -> Iterator[tuple[str, str]]:
+    """Every draw of the vectors: its question, and the position that must be released."""
+    for name in ("draws_box", "draws_kernel", "draws_response", "draws_groups"):
+        for file in vectors(name)["files"]:
+            found = documents(file["text"])
+            for user in file["users"]:
+                plain = found[user["group"]] if "group" in user else found["all"]
+                places = {category: place for place, category in enumerate(plain["categories"])}
+                counts: dict[int, int] = {}
+                for category, count in user.get("counts") or [(one, 1) for one in user["records"]]:
+                    counts[places[category]] = counts.get(places[category], 0) + count
+                weights = sorted((place, count) for place, count in counts.items() if count)
+                for draw in user["draws"]:
+                    tape = bytes.fromhex(draw["bytes"])
+                    words = [int.from_bytes(tape[i : i + 8], "little") >> 2 for i in range(0, len(tape), 8)]
+                    yield draw_question(plain, weights, words), hexadecimal(places[draw["released"]])
+
+
+def test_every_draw_of_the_vectors_is_the_model_s(checker: Path) -> None:
+    questions, expected = zip(*vector_draws(), strict=True)
+    assert len(questions) > 1000
+    assert ask(checker, questions) == list(expected)
+
+
+@cache
+def draws() -> list[tuple[Any, Plain, Weights, list[int]]]:
+    """Certified mechanisms of all kinds, users, and words, those beside the ends of categories included."""
+    rng = random.Random(17)
+    made: list[tuple[Any, Plain, Weights, list[int]]] = []
+    while len(made) < 4000:
+        plain = some_document(rng)
+        if not accepts(plain):
+            continue
+        n, total = len(plain["categories"]), 1 << plain["bits"]
+        engine = _ENGINES[plain["kind"]].read(
+            Fields(plain, "case", n, plain["bits"]), read_fraction(plain["ratio"], "case")
+        )
+        for _ in range(8):
+            places = sorted(rng.sample(range(n), rng.randint(1, n)))
+            weights = [(place, rng.choice([1, 2, rng.randint(1, 1 << 40)])) for place in places]
+            law = engine.law(weights)
+            ends = [int(sum(law[: i + 1]) * total) for i in range(n)]
+            beside = [(end + step) % total for end in ends for step in (-1, 0)]
+            words = [rng.choice([rng.randrange(total), *beside]) for _ in range(WORDS[plain["kind"]])]
+            made.append((engine, plain, weights, words))
+    return made
+
+
+@cache
+def model_draws(checker: Path) -> list[str]:
+    return ask(checker, (draw_question(plain, weights, words) for _, plain, weights, words in draws()))
+
+
+@cache
+def clips() -> list[tuple[list[int], list[int], list[int], int]]:
+    """Clips of all sizes, with floors and caps that meet, and targets at both ends."""
+    rng, made = random.Random(18), []
+    for _ in range(3000):
+        n, most = rng.randint(1, 8), rng.choice([3, 20, 1 << 20, 1 << 60])
+        low = [rng.randint(0, most) for _ in range(n)]
+        high = [value + rng.choice([0, rng.randint(0, most)]) for value in low]
+        weights = [rng.choice([1, rng.randint(1, 9), rng.randint(1, 1 << 50)]) for _ in range(n)]
+        made.append((weights, low, high, rng.choice([sum(low), sum(high), rng.randint(sum(low), sum(high))])))
+    return made
+
+
+@cache
+def model_clips(checker: Path) -> list[list[int]]:
+    lines = []
+    for weights, low, high, target in clips():
+        items = [unit for item in zip(weights, low, high, strict=True) for unit in item]
+        lines.append(line("clip", [len(weights), *items, target]))
+    return [[int(unit, 16) for unit in answer.split()] for answer in ask(checker, lines)]
+
+
+@cache
+def epsilons() -> list[Fraction]:
+    rng = random.Random(19)
+    return [
+        Fraction(rng.randint(1, 10**9), rng.choice([10**6, 10**7, 3, rng.randint(1, 10**9)]))
+        for _ in range(500)
+    ]
+
+
+@cache
+def model_charges(checker: Path) -> list[int]:
+    lines = [line("charge", [epsilon.numerator, epsilon.denominator]) for epsilon in epsilons()]
+    return [int(answer, 16) for answer in ask(checker, lines)]
+
+
+def same_draws(checker: Path) -> bool:
+    return [
+        hexadecimal(engine.position(weights, words)) for engine, _, weights, words in draws()
+    ] == model_draws(checker)
+
+
+def same_clips(checker: Path) -> bool:
+    return [exact.exact_clip(*clip) for clip in clips()] == model_clips(checker)
+
+
+def same_charges(checker: Path) -> bool:
+    return [charges.charge_of(epsilon) for epsilon in epsilons()] == model_charges(checker)
+
+
+def test_random_draws_are_the_model_s(checker: Path) -> None:
+    assert {plain["kind"] for _, plain, _, _ in draws()} == set(WORDS)
+    assert same_draws(checker)
+
+
+def test_the_clip_is_the_model_s(checker: Path) -> None:
+    assert same_clips(checker)
+
+
+def test_charges_are_the_model_s(checker: Path) -> None:
+    assert same_charges(checker)
+
+
+@pytest.mark.parametrize("fault", DRAWING_FAULTS)
+def test_a_planted_fault_in_the_release_path_is_found(
+    fault: str, checker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws(), clips(), epsilons()
+    plant(fault, monkeypatch)
+    try:
+        same = same_draws(checker) and same_clips(checker) and same_charges(checker)
+    except (ValueError, LookupError, AssertionError):  # the release path refuses, or breaks down
+        same = False
+    assert not same
