@@ -273,3 +273,16 @@ def test_the_page_fits_the_window(address: str, browser: Any, width: int) -> Non
         visit.page.screenshot(path=str(Path(folder) / f"explore-{width}.png"), clip=clip)
     assert visit.said == []
     visit.page.close()
+
+
+def test_the_page_says_what_shuffling_adds_and_whom_to_trust() -> None:
+    """The number is an upper bound: not below `amplified`, and at most a few per cent above it."""
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5]), 2.0))
+    words = views.shuffled_words(mechanism)
+    central = float(words.split("(")[1].split(",")[0])
+    exact = sv.amplified(mechanism, 10_000, 1e-6)
+    assert exact * 0.95 <= central <= exact * 1.1  # two digits are shown
+    assert "somebody whom they trust" in words
+    assert "ε = 2 of the single report holds" in words
+    large = sv.certify(sv.kernel_clip(sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5]), 20.0))
+    assert "would add nothing" in views.shuffled_words(large)

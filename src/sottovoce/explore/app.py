@@ -266,6 +266,12 @@ def _many(charts, mechanism, mo, np, order, people, views):
 
 
 @app.cell
+def _shuffled(mechanism, mo, views):
+    mo.md(f"**If reports are shuffled.** {views.shuffled_words(mechanism)}")
+    return
+
+
+@app.cell
 def _download(epsilon, mechanism, mo):
     import json
 

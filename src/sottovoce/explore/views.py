@@ -17,6 +17,8 @@ from ..collecting.estimation import Estimate, estimate
 from ..collecting.model import model_prior
 from ..divergences import TV
 from ..errors import EstimateError, SottovoceError, TableError, UserDataError
+from ..planning.cards import SHUFFLED_DELTA
+from ..planning.shuffling import at_a_glance
 from ..prior import Prior
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
@@ -192,6 +194,18 @@ def estimate_rows(
     ]
     order = np.argsort(-found.model.prior, kind="stable")[:MOST_SHOWN].tolist()
     return [rows[i] for i in order], found
+
+
+def shuffled_words(mechanism: Mechanism, reports: int = 10_000) -> str:
+    """What shuffling would add, and whom one has to trust for it."""
+    local, central = float(mechanism.epsilon), at_a_glance(mechanism, reports, SHUFFLED_DELTA)
+    if central >= 0.99 * local:
+        return f"Shuffling {reports:,} reports would add nothing at ε = {local:g}: it takes more of them."
+    return (
+        f"If {reports:,} people release, and somebody whom they trust hands on their reports in random "
+        f"order, all of it together is ({central:.2g}, {SHUFFLED_DELTA:g})-private for each of them, at least. "
+        f"The ε = {local:g} of the single report holds whatever the shuffler does."
+    )
 
 
 def left(budget: float | None, spent: Sequence[float]) -> Fraction:
