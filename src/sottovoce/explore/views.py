@@ -203,8 +203,8 @@ def shuffled_words(mechanism: Mechanism, reports: int = 10_000) -> str:
         return f"Shuffling {reports:,} reports would add nothing at ε = {local:g}: it takes more of them."
     return (
         f"If {reports:,} people release, and somebody whom they trust hands on their reports in random "
-        f"order, all of it together is ({central:.2g}, {SHUFFLED_DELTA:g})-private for each of them, at least. "
-        f"The ε = {local:g} of the single report holds whatever the shuffler does."
+        f"order, all of it together is ({central:.2g}, {SHUFFLED_DELTA:g})-private for each of them, at "
+        f"least. The ε = {local:g} of the single report holds whatever the shuffler does."
     )
 
 
