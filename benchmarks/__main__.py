@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import collecting, commands, core, cost, estimation, release, spark, tables
+from . import collecting, commands, core, cost, estimation, release, several, spark, tables
 from .measure import Line, table
 
 (COST,) = cost.SECTIONS
@@ -33,6 +33,7 @@ MEASURED = {
     **core.SECTIONS,
     **cost.SECTIONS,
     **release.SECTIONS,
+    **several.SECTIONS,
     **tables.SECTIONS,
     **commands.SECTIONS,
     **collecting.SECTIONS,

@@ -72,12 +72,13 @@ class Box:
 def certified_box(low: Sequence[int], ratio: Fraction, total: int) -> Box:
     """The box above `low`, checked: every floor at least one unit, and room for exactly N units."""
     least = tuple(low)
-    for i, value in enumerate(least):
-        if value < 1:
-            raise CertificateError(
-                f"category number {i} would be released with less than one unit, 1/{total}; merge it"
-            )
-    most = tuple(min(times_below(ratio, value), total) for value in least)
+    if min(least) < 1:
+        place = next(i for i, value in enumerate(least) if value < 1)
+        raise CertificateError(
+            f"category number {place} would be released with less than one unit, 1/{total}; merge it"
+        )
+    up, down = ratio.numerator, ratio.denominator
+    most = tuple([min(up * value // down, total) for value in least])
     if not sum(least) <= total <= sum(most):
         raise CertificateError("the floor leaves no law: it must satisfy Σlow ≤ N ≤ Σhigh")
     return Box(least, most, total)

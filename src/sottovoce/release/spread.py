@@ -54,6 +54,14 @@ def key_of(multiplier: int) -> int:
     return (power << (_DIGITS - 1)) + (multiplier >> power)
 
 
+def _knots(units: Sequence[int], prior: Sequence[int]) -> list[int]:
+    """The keys of units_i/q_i: `key_of`, written out for a million of them."""
+    digits = _DIGITS - 1
+    multipliers = [(unit << _SCALE) // w for unit, w in zip(units, prior, strict=True)]
+    powers = [max(one.bit_length() - _DIGITS, 0) for one in multipliers]
+    return [(power << digits) + (one >> power) for one, power in zip(multipliers, powers, strict=True)]
+
+
 def multiplier_of(key: int) -> int:
     """The multiplier that a key stands for, in units of 2^-64."""
     power = max((key >> (_DIGITS - 1)) - 1, 0)
@@ -78,9 +86,7 @@ class Spread:
         self.box, self.prior, n = box, prior, len(prior)
         self.block = min(BLOCK, 4 << (n.bit_length() // 2))  # then both looks take about as long
         self.low, self.high, self.weight = (np.array(v, dtype=np.int64) for v in (box.low, box.high, prior))
-        knots = [key_of((unit << _SCALE) // w) for unit, w in zip(box.low, prior, strict=True)]
-        knots += [key_of((unit << _SCALE) // w) for unit, w in zip(box.high, prior, strict=True)]
-        keys = np.array(knots, dtype=np.int64)
+        keys = np.array([*_knots(box.low, prior), *_knots(box.high, prior)], dtype=np.int64)
         order = _sorted(keys)
         rank = np.empty(2 * n, dtype=np.int64)
         rank[order] = _count(2 * n)
