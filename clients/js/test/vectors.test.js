@@ -1,10 +1,18 @@
 /** The vectors of tests/vectors against this client. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { all, client, complaints } from "./support/checks.js";
+import { readFileSync } from "node:fs";
+import { all, bytesOf, client, complaints, verdict } from "./support/checks.js";
 import { SOURCE, readVectors } from "./support/files.js";
 
 test("the client gets every vector right", async () => {
   const sv = await client(SOURCE);
   assert.deepEqual(await all(complaints(sv, readVectors())), []);
+});
+
+test("files of version 2, with several samples, are refused: this client knows version 1", async () => {
+  const sv = await client(SOURCE);
+  const { files } = JSON.parse(readFileSync(new URL("../../../tests/vectors/joint_draws.json", import.meta.url), "utf8"));
+  assert.ok(files.length > 10);
+  for (const file of files) assert.equal(await verdict(sv, bytesOf(file)), "format", file.name);
 });
