@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .release.mechanism import Mechanism
     from .release.mechanism_file import load, load_groups
     from .release.policy import Policy
+    from .releasing import release_table
     from .samplers.base import ClipSampler, KernelSampler, Sampler
     from .samplers.bounds import diagonal_bound, distance_factor, released_as_itself
     from .samplers.catalogue import (
@@ -160,6 +161,7 @@ __all__ = [
     "randomized_response",
     "read_users",
     "relative_mollifier",
+    "release_table",
     "released_as_itself",
     "reports_for",
     "rr_with_prior",
@@ -199,6 +201,7 @@ _ROOMS = {
     "release.mechanism": "Mechanism",
     "release.mechanism_file": "load load_groups",
     "release.policy": "Policy",
+    "releasing": "release_table",
     "samplers.base": "ClipSampler KernelSampler Sampler",
     "samplers.bounds": "diagonal_bound distance_factor released_as_itself",
     "samplers.catalogue": (

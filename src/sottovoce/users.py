@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ._validate import FloatArray
 from .errors import UserDataError
-from .prior import Category, Prior
+from .prior import Category
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -39,12 +39,21 @@ class Users:
         return f"Users({len(self.ids)} users over {self.p.shape[1]} categories)"
 
 
-def rows_for(users: UsersLike | Users, prior: Prior) -> UsersLike:
+class Named(Protocol):
+    """Something with categories: a prior or a mechanism."""
+
+    @property
+    def categories(self) -> Sequence[Category]:
+        """The names, in order."""
+
+
+def rows_for(users: UsersLike | Users, known: Named) -> UsersLike:
     """The rows of `users`, refused if they were read against other categories or another order."""
     if not isinstance(users, Users):
         return users
-    if tuple(users.categories) != tuple(prior.categories):
+    mine, theirs = users.categories, known.categories
+    if mine is not theirs and (len(mine) != len(theirs) or tuple(mine) != tuple(theirs)):
         raise UserDataError(
-            "users were read against other categories than the sampler's prior has; read them again with it"
+            "users were read against other categories than the prior or mechanism has; read them with it"
         )
     return users.p

@@ -21,7 +21,7 @@ import numpy as np
 from .._atomic import write_whole
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
-from ..users import UsersLike
+from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
 from .box_engine import BoxEngine, Engine, only_fields
 from .document import FORMAT, MARK, digest_of, fraction_text
@@ -116,17 +116,18 @@ class Mechanism:
         found = self.engine.position(held, words)
         return self.categories[found] if isinstance(found, int) else tuple(self.categories[i] for i in found)
 
-    def release_many(self, p: UsersLike) -> Any:
+    def release_many(self, p: UsersLike | Users) -> Any:
         """Release one category per row of p, dense or sparse; with several samples, a row of them each.
 
-        Rows of floats are distributions, rows of integers are counts. All rows are checked before any
+        Rows of floats are distributions, rows of integers are counts; `Users` are their distributions, if
+        they were read with these categories. All rows are checked before any
         randomness is drawn, and nothing is returned unless every row was released.
         """
         return self.draw(self.prepare(p))
 
-    def prepare(self, p: UsersLike) -> Any:
+    def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into whole numbers; nothing is drawn."""
-        return weights.from_rows(p, len(self.categories))
+        return weights.from_rows(rows_for(p, self), len(self.categories))
 
     def prepare_records(self, records: Iterable[Category]) -> Any:
         """Count one user's records into a row of whole numbers; nothing is drawn."""

@@ -20,7 +20,7 @@ from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import NotLinearError, ParameterError
 from ..prior import Prior
-from ..users import UsersLike
+from ..users import Users, UsersLike, rows_for
 from . import clip
 from .blocks import BLOCK_ENTRIES, Block
 from .measure import divergence_on_support
@@ -64,10 +64,10 @@ class Sampler(Protocol):
     def keeps_prior(self) -> bool:
         """Whether Q(q) = q: a user whose data equal the public data is released undistorted."""
 
-    def distribution(self, p: UsersLike) -> FloatArray:
+    def distribution(self, p: UsersLike | Users) -> FloatArray:
         """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
 
-    def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike | Users, f: FDivergence) -> FloatArray:
         """D_f(p‖Q(p)), one number per user (a scalar array for a vector).
 
         A private probability below 1e-250 counts as zero.
@@ -158,18 +158,18 @@ class ClipSampler:
         low, high = self.floor * (1 - rounding), self._a * self.floor * (1 + rounding)
         return bool(np.all((low <= q) & (q <= high)))
 
-    def distribution(self, p: UsersLike) -> FloatArray:
+    def distribution(self, p: UsersLike | Users) -> FloatArray:
         """clip(p/r; c, e^ε·c) with r such that it sums to one."""
-        rows = _validate.users(p, len(self.prior))
+        rows = checked_rows(p, self.prior)
         x = clip.laws(rows, self.prior.probabilities, self.floor, self._a, self._total)
         return _like(p, x)
 
     def _on_support(self, block: Block[np.float64]) -> FloatArray:
         return clip.on_support(block, self.floor, self._a, self._total)
 
-    def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike | Users, f: FDivergence) -> FloatArray:
         """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
-        return _like(p, self.divergence_of(_validate.users(p, len(self.prior)), checked(f)))
+        return _like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: FDivergence) -> FloatArray:
         """The same for rows that `_validate.users` has checked."""
@@ -232,18 +232,18 @@ class KernelSampler:
         slack = KEPT + len(q) * np.finfo(np.float64).eps
         return bool(np.all(np.abs(self.kernel.apply(q) - q) <= slack * q))
 
-    def distribution(self, p: UsersLike) -> FloatArray:
+    def distribution(self, p: UsersLike | Users) -> FloatArray:
         """pK."""
-        rows = _validate.users(p, len(self.prior))
+        rows = checked_rows(p, self.prior)
         out = np.empty(rows.shape)
         step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
         for begin in range(0, len(out), step):
             out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
         return _like(p, out)
 
-    def divergence(self, p: UsersLike, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike | Users, f: FDivergence) -> FloatArray:
         """D_f(p‖pK), evaluated on the user's own categories."""
-        return _like(p, self.divergence_of(_validate.users(p, len(self.prior)), checked(f)))
+        return _like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: FDivergence) -> FloatArray:
         """The same for rows that `_validate.users` has checked."""
@@ -261,6 +261,11 @@ class KernelSampler:
         return _describe(self)
 
 
+def checked_rows(p: UsersLike | Users, prior: Prior) -> sparse.csr_array[np.float64]:
+    """One checked row per user; `Users` must have been read with the prior's categories."""
+    return _validate.users(rows_for(p, prior), len(prior))
+
+
 def label(sampler: Sampler) -> str:
     """The sampler's name with its options, as tables show it.
 
@@ -276,8 +281,10 @@ def _describe(sampler: Sampler) -> str:
     return f"<{label(sampler)} on {len(sampler.prior)} categories, epsilon={sampler.epsilon:g}>"
 
 
-def _like(p: UsersLike, per_user: FloatArray) -> FloatArray:
+def _like(p: UsersLike | Users, per_user: FloatArray) -> FloatArray:
     """Drop the user axis when the caller passed a single vector."""
+    if isinstance(p, Users):
+        return per_user
     ndim: Any = getattr(p, "ndim", None)
     single = (np.asarray(p).ndim if ndim is None else ndim) == 1
     return per_user[0] if single else per_user
