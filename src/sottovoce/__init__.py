@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
 
 if TYPE_CHECKING:
-    from .collecting.estimation import Estimate, estimate, how_many
+    from .collecting.estimation import Estimate, estimate
+    from .collecting.needed import how_many
     from .collecting.population import whole_population
     from .collecting.verdict import Verdict, verdict
     from .divergences import (
@@ -174,7 +175,8 @@ __all__ = [
 
 # Where each name lives; a room is loaded when one of its names is first asked for.
 _ROOMS = {
-    "collecting.estimation": "Estimate estimate how_many",
+    "collecting.estimation": "Estimate estimate",
+    "collecting.needed": "how_many",
     "collecting.population": "whole_population",
     "collecting.verdict": "Verdict verdict",
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",

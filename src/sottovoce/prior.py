@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _naming, _validate
+from . import _html, _naming, _validate
 from ._exact_sum import exact_sum
 from ._validate import FloatArray, IntArray
 from .errors import PriorError
@@ -236,6 +236,14 @@ class Prior:
     def __repr__(self) -> str:
         mark = ", made from the users it serves" if self._made_from_users else ""
         return f"Prior({len(self)} categories, smallest {self.smallest:.3g}{mark})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the likeliest categories, each with a bar."""
+        q = self._probabilities
+        order = np.argsort(-q, kind="stable")[: _html.LISTED].tolist()
+        rows = [(self.categories[i], f"{q[i]:.4f}") for i in order]
+        widths = [float(q[i] / q[order[0]]) for i in order]
+        return _html.listed(repr(self), ["category", "probability"], rows, widths, len(self) - len(order))
 
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:

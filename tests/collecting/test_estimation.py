@@ -374,3 +374,13 @@ def test_bad_reports() -> None:
     ):
         with pytest.raises(sv.SottovoceError, match=message):
             call()
+
+
+def test_a_notebook_shows_shares_and_intervals() -> None:
+    sampler = sv.minimax_kernel(sv.Prior(["<a>", "b"], [0.25, 0.75]), 1.0)
+    found = sv.estimate(sampler, {"<a>": 400, "b": 600})
+    page = found._repr_html_()
+    low, high = found.interval()
+    assert f"{low[0]:.4f} … {high[0]:.4f}" in page
+    assert "&lt;a&gt;" in page
+    assert "<a>" not in page

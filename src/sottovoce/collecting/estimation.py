@@ -14,7 +14,6 @@ so would those that it moves. A clip mechanism is not linear; its reports tell t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .. import _validate
+from .. import _html, _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
@@ -85,7 +84,7 @@ class Estimate:
 
     def half_widths(self, *, simultaneous: bool = False) -> FloatArray:
         """The ± of every value at the level: for each category alone, or for all (Bonferroni)."""
-        z = _quantile(self.level, len(self.values) if simultaneous else 1)
+        z = quantile(self.level, len(self.values) if simultaneous else 1)
         return z * _errors(self.variances, self.reach, self.reports, z * z / 2)
 
     def possible(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
@@ -185,6 +184,19 @@ class Estimate:
             f"malicious report can move a value by {one:.2g}, one per cent of malicious ones by {many:.2g}."
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest shares with their intervals."""
+        (low, high), marks = self.interval(), self.marks()
+        order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
+        most = max(float(self.shares[order[0]]), 1e-300)
+        rows = [
+            (self.categories[i], f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
+            for i in order
+        ]
+        head = ["category", "share", f"{100 * self.level:g}% interval", ""]
+        widths = [float(self.shares[i]) / most for i in order]
+        return _html.listed(self.words(), head, rows, widths, len(self.values) - len(order))
+
     def __repr__(self) -> str:
         return f"<Estimate over {len(self.values)} categories. {self.words()}>"
 
@@ -218,7 +230,7 @@ def estimate(
     >>> found.values.round(3).tolist(), found.standard_errors.round(3).tolist()
     ([0.749, 0.251], [0.052, 0.052])
     """
-    _check_level(level)
+    check_level(level)
     model = model_of(mechanism)
     counts, squares, total = counted(model, reports, columns)
     if total < 2:
@@ -244,57 +256,12 @@ def _errors(variances: FloatArray, reach: FloatArray, reports: float, unseen: fl
     return np.sqrt(out, out=out)
 
 
-def how_many(
-    mechanism: Mechanism | Sampler, error: float, level: float = 0.95, *, simultaneous: bool = False
-) -> int:
-    """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
-
-    The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK,
-    is the exact variance of one report's contribution and z the normal quantile of the level (for all
-    categories at once with `simultaneous`).
-
-    >>> from sottovoce import Prior, minimax_kernel
-    >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
-    79781
-    """
-    _validate.positive(error=error)
-    _check_level(level)
-    model = model_of(mechanism)
-    if model.kernel is None:
-        raise EstimateError(
-            f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
-            f"brings that nearer to the population; use minimax_kernel or randomized_response"
-        )
-    needed = reports_needed(*at_prior(model), error, level, len(model.prior) if simultaneous else 1)
-    if needed is None:
-        raise EstimateError("no number of reports will do: the error or epsilon is too small")
-    return needed
-
-
-def at_prior(model: Model) -> tuple[FloatArray, FloatArray]:
-    """Variance of one report's contribution to each value and its reach, if users are like the prior."""
-    with np.errstate(all="ignore"):
-        if model.kernel is None:
-            return model.prior * (1 - model.prior), np.ones(len(model.prior))
-        second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
-        return np.maximum(second - model.prior**2, 0.0), reach
-
-
-def reports_needed(
-    variance: FloatArray, reach: FloatArray, error: float, level: float, comparisons: int = 1
-) -> int | None:
-    """The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j; None if that is beyond all counts."""
-    with np.errstate(all="ignore"):
-        z = _quantile(level, comparisons)
-        step = (error / z) ** 2 if z > 0 else math.inf
-        needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
-    return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
-
-
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Refuse a level that is no probability."""
     if not 0 < _validate.real(level=level) < 1:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
 
 
-def _quantile(level: float, comparisons: int) -> float:
+def quantile(level: float, comparisons: int) -> float:
+    """The normal quantile of a level, for one interval or for several at once."""
     return -NormalDist().inv_cdf((1 - level) / comparisons / 2)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _validate
-from .estimation import Estimate, at_prior, reports_needed
+from .estimation import Estimate
+from .needed import at_prior, reports_needed
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..collecting.estimation import how_many
+from ..collecting.needed import how_many
 from ..divergences import DIVERGENCES
 from ..errors import SottovoceError
 from ..prior import Category

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _validate
-from ..collecting.estimation import how_many
+from ..collecting.needed import how_many
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError, TargetError
 from ..prior import Prior

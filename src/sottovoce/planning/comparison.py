@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import _validate
+from .._html import bar
 from ..prior import FROM_USERS
 
 STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
@@ -132,7 +133,7 @@ class Comparison:
         for row, line in zip(ordered.rows + ordered.all_groups, lines, strict=True):
             bold = ";font-weight:bold" if line[-1] else ""
             cells = [
-                f'<td style="{style}{bold}{_bar(getattr(row, name)) if name in ("mean", "maximum") else ""}">'
+                f'<td style="{style}{bold}{bar(getattr(row, name)) if name in ("mean", "maximum") else ""}">'
                 f"{html.escape(cell)}</td>"
                 for name, cell in zip(names, line, strict=True)
             ]
@@ -188,12 +189,6 @@ def _sorted(rows: Iterable[ComparisonRow], statistic: str) -> tuple[ComparisonRo
         for block in places.values()
     )
     return tuple(row for block in ordered for row in block)
-
-
-def _bar(value: float) -> str:
-    """A bar as wide as the value, between 0 and 1, behind the number; faint on light and on dark."""
-    width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 100
-    return f";background:linear-gradient(90deg,rgba(0,114,178,.3) {width:.1f}%,transparent {width:.1f}%)"
 
 
 def _cell(value: object) -> str:

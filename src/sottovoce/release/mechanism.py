@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _html
 from .._atomic import write_whole
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
@@ -228,6 +229,19 @@ class Mechanism:
             f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
             f"epsilon={self.epsilon}{mark}>"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the facts that a client checks."""
+        rows: list[tuple[str, object]] = [
+            ("epsilon", f"{self.epsilon}" + (" for all samples together" if self.samples > 1 else "")),
+            ("categories", f"{len(self.categories):,}"),
+            ("samples per release", self.samples),
+            ("keeps the prior", "yes" if self.keeps_prior else "no"),
+            ("prior", "made from the users it serves" if self.prior_from_users else "stated to be public"),
+            ("certificate", f"holds, in whole units of 2^-{self.bits * self.samples}"),
+            ("digest", self.digest),
+        ]
+        return _html.facts(f"Mechanism {self.sampler}", rows)
 
 
 def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
