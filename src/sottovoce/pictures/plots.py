@@ -18,6 +18,7 @@ from ..planning.comparison import BEST_POSSIBLE, STATISTICS, Comparison
 from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
+from .fonts import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,7 +180,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     path = Path(path)
     beside = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
-        figure.savefig(beside, dpi=150, metadata={"Software": None} if path.suffix == ".png" else None)
+        with drawable(figure):
+            figure.savefig(beside, dpi=150, metadata={"Software": None} if path.suffix == ".png" else None)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
