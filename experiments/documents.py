@@ -23,7 +23,7 @@ def demo_table() -> str:
 
 
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
-    "demo": ("README.md", demo_table),
+    "demo": ("docs/choosing.md", demo_table),
     "choosing": ("docs/choosing.md", choosing.table),
     "synthetic": ("docs/experiments.md", synthetic.table),
 }
