@@ -9,6 +9,7 @@ READY  := $(VENV)/.ready
 SPARK  := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
 DOCS   := $(VENV)/.docs
+FUZZ   := $(VENV)/.fuzz
 # What is installed is pinned with hashes in locks/: wheels only, because a source archive runs code when it is installed.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --only-binary :all:
@@ -18,7 +19,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage proofs lint hooks format bench figures docs lock clean
+.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage proofs fuzz mutants lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -109,6 +110,21 @@ test-matrix: ## the tests on the oldest and newest Python here, and with the low
 	@test -n "$(FOUND)" || { echo "none of Python $(PYTHONS) is on this machine"; exit 1; }
 	$(MAKE) $(addprefix matrix-,$(sort $(firstword $(FOUND)) $(lastword $(FOUND))) lowest)
 
+# Atheris has wheels for Linux on x86-64 alone: elsewhere nothing is installed, and the targets run without a guide.
+$(FUZZ): $(READY) locks/fuzz.txt
+	@$(PIP) $(LOCKED) -r locks/fuzz.txt
+	@touch $(FUZZ)
+
+SECONDS ?= 600
+FUZZED = PYTHONPATH=$(CURDIR)/tests/support $(BIN)/python -m fuzzing
+fuzz: $(FUZZ) ## fuzz everything that reads from outside, for SECONDS=600 (TARGET=ledger for one)
+	$(FUZZED) --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
+
+MODULE ?=
+SAMPLE ?= 8
+mutants: $(READY) ## small faults in release/, one at a time: which do the tests notice? (MODULE=exact for one file)
+	$(BIN)/python -m mutation --sample $(SAMPLE) $(if $(MODULE),--module $(MODULE)) $(if $(COVER),--cover)
+
 lint: $(READY) ## ruff, mypy, spelling and the order of the rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 	$(BIN)/codespell
@@ -141,12 +157,13 @@ $(LOCKER)/.ready: locks/lock.txt
 # One resolution of everything (all.txt, seeded with today's pins) decides the versions; each lock is its share of it.
 # docs also holds what dev needs on some systems only (colorama): the site needs it on all.
 lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgrade for newer versions)
-	@cat locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt > $(LOCKER)/all.txt
+	@cat locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt locks/fuzz.txt > $(LOCKER)/all.txt
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  > $(LOCKER)/build.in
-	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser --extra docs -o $(LOCKER)/all.txt
+	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser --extra docs --extra fuzz \
+	  -o $(LOCKER)/all.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt > $(LOCKER)/dev.txt
-	@for need in spark browser; do \
+	@for need in spark browser fuzz; do \
 	  $(COMPILE) pyproject.toml --extra dev --extra $$need -c $(LOCKER)/all.txt \
 	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/$$need.txt || exit 1; \
 	done
@@ -158,7 +175,7 @@ lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgr
 	@cp $(LOCKER)/dev.txt $(LOCKER)/lowest.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in $(LOCKER)/lowest.in --extra dev -o $(LOCKER)/lowest.txt >/dev/null
 	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
-	@for need in dev spark browser docs lowest; do \
+	@for need in dev spark browser docs fuzz lowest; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
 	done
 

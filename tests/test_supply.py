@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
-NEEDS = ("dev", "spark", "browser", "docs")  # these share one environment; each lock of APART has its own
+NEEDS = ("dev", "spark", "browser", "docs", "fuzz")  # they share one environment; each of APART has its own
 APART = ("lock", "lowest")
 LOWEST = ("numpy", "scipy", "polars")  # what locks/lowest.txt holds at the lowest version that is supported
 FILES = {
@@ -156,7 +156,7 @@ def supply_faults(files: Mapping[str, str], installed: Installed) -> list[str]:
     lowest = locks.pop("locks/lowest.txt")
     pinned = {name: pin for lock in locks.values() for name, pin in lock.items()}
     for these in (pinned, lowest):
-        optional = set() if these is pinned else {"spark", "browser", "docs"}
+        optional = set() if these is pinned else {"spark", "browser", "docs", "fuzz"}
         faults += requirement_faults(without(project, optional), these)
     faults += lowest_faults(project, lowest)
     faults += makefile_faults(files["Makefile"])
@@ -178,6 +178,7 @@ def test_make_installs_again_when_a_lock_changes() -> None:
         "$(SPARK)": "spark",
         "$(BROWSER)": "browser",
         "$(DOCS)": "docs",
+        "$(FUZZ)": "fuzz",
         "$(LOCKER)/.ready": "lock",
         "$(MATRIX)/lowest/.ready": "lowest",
         "$(MATRIX)/%/.ready": "dev",

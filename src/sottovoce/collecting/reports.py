@@ -142,4 +142,5 @@ def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatAr
             f"reports must be categories of the mechanism: {strange:g} of {rows.sum():g} are not; is it the "
             f"mechanism they were released with?"
         )
-    return np.bincount(place, rows, minlength=len(model.categories)).astype(np.float64)
+    known = place >= 0  # an unknown category that nobody reported is none of the reports
+    return np.bincount(place[known], rows[known], minlength=len(model.categories)).astype(np.float64)

@@ -31,6 +31,9 @@ LOG_PAGES = 4000
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
 
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""
+
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
 CREATE TABLE mechanisms (number INTEGER PRIMARY KEY, digest TEXT NOT NULL,
@@ -110,8 +113,8 @@ def open_store(path: Path, digests: Mapping[str, str]) -> tuple[sqlite3.Connecti
         except BaseException:
             database.close()
             raise
-    except sqlite3.Error as problem:
-        raise StoreError(f"{path} cannot be opened: {problem}") from None
+    except DAMAGED as problem:
+        raise StoreError(f"{path} cannot be opened: {_words(problem)}") from None
 
 
 def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
@@ -146,10 +149,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield database
         finally:
             database.close()
-    except sqlite3.Error as problem:
+    except DAMAGED as problem:
         raise StoreError(
-            f"{path} cannot be read: {problem}; a store is read where its folder can be written to, with its "
-            f"-wal file beside it if there is one"
+            f"{path} cannot be read: {_words(problem)}; a store is read where its folder can be written to, "
+            f"with its -wal file beside it if there is one"
         ) from None
 
 
@@ -168,6 +171,12 @@ def stored_total(database: sqlite3.Connection) -> int:
     """How many reports a store holds."""
     (total,) = database.execute("SELECT coalesce(sum(reports), 0) FROM counts").fetchone()
     return int(total)
+
+
+def _words(problem: Exception) -> str:
+    """An error of SQLite in its own words, unless they quote what is damaged."""
+    text = str(problem)
+    return text if isinstance(problem, sqlite3.Error) and text.isprintable() else "it is damaged"
 
 
 def _numbers(database: sqlite3.Connection, path: Path, digests: Mapping[str, str]) -> dict[str, int]:

@@ -20,6 +20,8 @@ from .._atomic import flush_folder, write_whole
 from ..errors import LedgerError
 
 VERSION = "2"
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""
 
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -106,17 +108,18 @@ class Store:
                     f"{path} is not a readable ledger; nothing is released. If making it was interrupted, "
                     f"nobody was charged in it: remove it with its witness, and create it again"
                 )
-            if self.fact("version") != VERSION:
+            if (version := self.fact("version")) != VERSION:
+                known = version.isascii() and version.isdigit() and len(version) < 10
                 raise LedgerError(
-                    f"{path} has format {self.fact('version')}, this version reads {VERSION}: its charges "
-                    f"cannot be taken over; nothing is released"
+                    f"{path} has format {version if known else 'unknown'}, this version reads {VERSION}: its "
+                    f"charges cannot be taken over; nothing is released"
                 )
             stated = self.fact("witness")
             self.witness = Path(stated) if stated else beside
             self.database.executescript(_WORKING)
             self.check()
             opened = True
-        except (OSError, sqlite3.Error):
+        except (OSError, *DAMAGED):
             raise LedgerError(f"{path} is not a readable ledger; nothing is released") from None
         finally:
             if not opened and hasattr(self, "database"):
@@ -166,7 +169,7 @@ class Store:
         """What the witness says: commits, whose witness it is, and the word of the last commit."""
         try:
             count, whose, word = self.witness.read_text(encoding="ascii").split()
-            return int(count), whose, word
+            return self._whole(count), whose, word
         except (OSError, ValueError):
             raise LedgerError(
                 f"the witness of {self.path} is missing or damaged; nothing is released"
@@ -189,7 +192,7 @@ class Store:
             self.check()
             yield self.database
             self.database.execute("COMMIT")
-        except sqlite3.Error:
+        except DAMAGED:
             raise LedgerError(f"{self.path} is busy or could not be written; nothing is released") from None
         finally:
             if self.database.in_transaction:
@@ -200,7 +203,7 @@ class Store:
         """Plain questions to the store."""
         try:
             yield self.database
-        except sqlite3.Error:
+        except DAMAGED:
             raise LedgerError(f"{self.path} could not be read; nothing is released") from None
 
     def count_commit(self) -> None:
@@ -245,6 +248,10 @@ def witness_beside(path: Path) -> Path:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open a database that exists; SQLite itself would make a missing one anew."""
     database = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60, isolation_level=None)
-    database.execute("PRAGMA journal_mode = DELETE")
-    database.execute("PRAGMA synchronous = EXTRA")  # the directory entry is flushed as well
+    try:
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA synchronous = EXTRA")  # the directory entry is flushed as well
+    except BaseException:
+        database.close()
+        raise
     return database

@@ -1,0 +1,11 @@
+"""All targets by name."""
+
+from __future__ import annotations
+
+from . import arguments, collector, databases, mechanisms, tables
+
+TARGETS = {
+    target.name: target
+    for room in (mechanisms, tables, databases, collector, arguments)
+    for target in room.TARGETS
+}

@@ -1,0 +1,169 @@
+"""More edges that small faults move: the audit's choices, batches, files, charges and records."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import threading
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.release import audit, audit_events, certify
+from sottovoce.release.audit_events import Seen
+from sottovoce.release.charges import user_name
+from sottovoce.release.descent import Descent
+from sottovoce.release.document import Fields
+from sottovoce.release.exact import certified_box
+from sottovoce.release.justified_text import ALLOWANCE, DOCUMENT_BYTES, WEIGHT_BYTES, _Scan
+from sottovoce.release.side_by_side import processors, side_by_side
+
+
+def test_the_users_of_an_audit_have_as_many_categories_as_their_names_say() -> None:
+    names = [f"c{i}" for i in range(20)]
+    users = audit._users(list(range(20)), names)
+    assert users["16 categories alike"] == dict.fromkeys(range(16), 1)
+    assert users["8 categories, unevenly"] == {place: place - 11 for place in range(12, 20)}
+    assert len(users) == 22
+    assert audit._users([0, 1, 2], names)["3 categories alike"] == {0: 1, 1: 1, 2: 1}
+
+
+def test_a_ratio_is_taken_pessimistically() -> None:
+    """a − z√a, at least a half, over b + z√b + z²/2."""
+    a, b = np.array([100.0, 4.0]), np.array([25.0, 0.0])
+    found = audit_events._pessimistic(a, b, 1000, 2000, 3.0)
+    expected = [math.log(70 / 1000) - math.log(44.5 / 2000), math.log(0.5 / 1000) - math.log(4.5 / 2000)]
+    assert found.tolist() == pytest.approx(expected)
+
+
+def test_the_caution_follows_from_the_number_of_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """√(2 ln(m²·(1 + log₂ k))) for m users and k categories."""
+    asked: list[float] = []
+
+    def best_sets(*given: object) -> list[object]:
+        asked.append(float(str(given[-1])))
+        return []
+
+    monkeypatch.setattr(audit_events, "_best_sets", best_sets)
+    drawn = np.repeat(np.arange(8), 2)  # each once to order and once to choose
+    audit_events.choose_event([Seen().plus(drawn) for _ in range(3)])
+    assert asked == pytest.approx([math.sqrt(2 * math.log(9 * 4))] * 3)
+
+
+def test_a_box_that_rounding_has_closed_is_opened_again() -> None:
+    """⌊2/9·2^10⌋ = 227 has caps of 340, four units short of N: every floor goes up by ⌈4/3⌉ + 1."""
+    sampler: Any = SimpleNamespace(floor=np.full(3, 2 / 9), keeps_prior=False)
+    box = certify._box(sampler, [341, 341, 342], Fraction(3, 2), 1 << 10)
+    assert box.low == (230, 230, 230)
+    assert box.high == (345, 345, 345)
+
+
+def test_a_user_may_be_any_integer_below_2_to_the_128() -> None:
+    for sign in (1, -1):
+        assert user_name(sign * ((1 << 128) - 1)) == str(sign * ((1 << 128) - 1))
+        with pytest.raises(sv.ParameterError, match="below 2\\^128"):
+            user_name(sign << 128)
+
+
+@pytest.mark.parametrize("places", [[-1], [-1, 0], [3], [0, 3], [True], ["0"], [0.0], "0", None])
+def test_places_that_are_not_there(places: object) -> None:
+    def read(values: object) -> tuple[int, ...]:
+        return Fields({"kept": values}, "the file", 3, 62).places("kept")
+
+    assert read([0, 2]) == (0, 2)
+    assert read([]) == ()
+    with pytest.raises(sv.MechanismFileError, match="not there"):
+        read(places)
+
+
+def test_the_largest_multiplier_of_a_descent_is_where_the_clip_of_all_passes_the_total() -> None:
+    """Σ of floors below, caps above, and ⌈M·Σw/2^p⌉ between is at most N at the limit, and above N beyond."""
+    rng = random.Random(9)
+    for _ in range(60):
+        n, bits = rng.randint(2, 12), rng.choice([20, 40, 62])
+        total = 1 << bits
+        cuts = sorted(rng.sample(range(1, 1 << 16), n - 1))
+        shares = [b - a for a, b in zip([0, *cuts], [*cuts, 1 << 16], strict=True)]
+        prior = [share << (bits - 16) for share in shares]
+        ratio = Fraction(rng.randint(12, 60), 10)
+        low = [max(int(weight / ratio), 1) for weight in prior]
+        box = certified_box(low, ratio * Fraction(11, 10), total)
+        tables = Descent(box, prior)
+        unit = 1 << tables.power
+
+        def clip_of_all(m: int, box: Any = box, prior: Any = prior, unit: int = unit) -> int:
+            rows = list(zip(prior, box.low, box.high, strict=True))
+            inside = sum(w for w, a, b in rows if a * unit < m * w <= b * unit)
+            fixed = sum(a for w, a, b in rows if m * w <= a * unit) + sum(
+                b for w, a, b in rows if m * w > b * unit
+            )
+            return int(fixed + -(-(m * inside) // unit))
+
+        assert clip_of_all(tables.limit) <= total
+        assert tables.limit == 1 << (bits // 2) or clip_of_all(tables.limit + 1) > total
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 64, 100])
+def test_every_byte_of_a_list_of_names_is_counted_once(count: int) -> None:
+    """However many names are taken together."""
+    names = ", ".join(f'"{"n" * (place % 90)}"' for place in range(count)) + "]"
+    text = bytearray(f'{{"categories": [{names}, "low": ["1", "2"]}}'.encode())
+    scan = _Scan(1000)
+    found = scan.justified(text)
+    assert scan.categories == count
+    assert found == ALLOWANCE + DOCUMENT_BYTES + len(names) + WEIGHT_BYTES * count
+
+
+def test_nothing_is_released_when_the_witness_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
+    ledger = sv.Ledger.create(tmp_path / "l.db", budget=4)
+
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("sottovoce.release.ledger_store.write_whole", full)
+    with pytest.raises(sv.LedgerError, match=r"the witness .* could not be written"):
+        ledger.release(mechanism, "ann", ["a"])
+    ledger.close()
+
+
+def test_a_law_is_asked_for_by_shares_or_by_records() -> None:
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
+    assert mechanism.law(np.array([1, 0])) == mechanism.law(records=["a"])
+    with pytest.raises(sv.ParameterError, match="one of them"):
+        mechanism.law()
+    with pytest.raises(sv.ParameterError, match="one of them"):
+        mechanism.law(np.array([1, 0]), records=["a"])
+
+
+def test_names_are_saved_as_they_are_read(tmp_path: Path) -> None:
+    sv.certify(sv.kernel_clip(sv.Prior(["N\u00f4 \u80fd", "b"], [0.5, 0.5]), 1.0)).save(tmp_path / "m.json")
+    assert '"N\u00f4 \u80fd"'.encode() in (tmp_path / "m.json").read_bytes()
+
+
+def test_as_many_processors_as_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 3, 5} if process == 0 else {7}, False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert processors() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processors() == 64
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert processors() == 1
+
+
+@pytest.mark.parametrize(("pieces", "here", "apart"), [(1, 4, False), (3, 1, False), (3, 4, True)])
+def test_one_piece_needs_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch, pieces: int, here: int, apart: bool
+) -> None:
+    monkeypatch.setattr("sottovoce.release.side_by_side.processors", lambda: here)
+    seen: list[bool] = []
+    side_by_side(lambda _: seen.append(threading.current_thread() is threading.main_thread()), range(pieces))
+    assert seen == [not apart] * pieces
