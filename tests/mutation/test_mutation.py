@@ -112,7 +112,7 @@ preload()
 bench = Bench(Path(sys.argv[1]))
 source = (ROOT / "src/sottovoce/release/exact.py").read_text(encoding="utf-8")
 made = (make() for make in mutants_of("exact.py", source))
-fault = next(one for one in made if one.after == "if value < 0:")
+fault = next(one for one in made if one.after == "if min(least) < 0:")
 tests = ["tests/release/test_edges.py::test_a_box_that_holds_one_law_is_a_box"]
 for changed in (None, fault.source, "import nothing_of_this_name"):
     print(bench.run("release/exact.py", changed, tests, 100)[0])
