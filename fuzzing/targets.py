@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import arguments, collector, databases, mechanisms, tables
+from . import arguments, collector, databases, joint, mechanisms, tables
 
 TARGETS = {
     target.name: target
-    for room in (mechanisms, tables, databases, collector, arguments)
+    for room in (mechanisms, joint, tables, databases, collector, arguments)
     for target in room.TARGETS
 }
