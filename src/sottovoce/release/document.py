@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from ..errors import MechanismFileError
 
 FORMAT = "sottovoce-mechanism"
@@ -67,15 +69,16 @@ class Fields:
         return self._wholes([self.plain[name]])[0]
 
     def _wholes(self, values: list[Any]) -> tuple[int, ...]:
-        if not _are_wholes(values):
+        text = _joined(values)
+        if text is None:
             raise MechanismFileError(
                 f"{self.source} has a weight that is not a whole number of at most 20 digits, without "
                 f"leading zeros"
             )
-        wholes = tuple(map(int, values))
-        if max(wholes) > 1 << self.bits:
+        wholes = np.fromstring(text, dtype=np.int64, sep=",")  # beyond 2^63 it gives the largest there is
+        if len(wholes) != len(values) or int(wholes.max()) > 1 << self.bits:
             raise MechanismFileError(f"{self.source} has a weight above 2^{self.bits}")
-        return wholes
+        return tuple(wholes.tolist())
 
     def places(self, name: str) -> tuple[int, ...]:
         """Positions of categories."""
@@ -86,12 +89,14 @@ class Fields:
         return tuple(values)
 
 
-def _are_wholes(values: list[Any]) -> bool:
-    """Whether all are texts of 1 to 20 digits without leading zeros: looked at as one text, which is fast."""
-    if set(map(type, values)) != {str}:
-        return False
-    text = ",".join(values)
-    return text.count(",") == len(values) - 1 and _WHOLES.fullmatch(text) is not None
+def _joined(values: list[Any]) -> str | None:
+    """All as one text, which is fast to look at; None unless each has 1 to 20 digits, no leading zeros."""
+    try:
+        text = ",".join(values)
+    except TypeError:  # one of them is no text
+        return None
+    fits = text.count(",") == len(values) - 1 and _WHOLES.fullmatch(text) is not None
+    return text if fits else None
 
 
 def read_fraction(value: object, source: str) -> Fraction:

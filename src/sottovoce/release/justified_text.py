@@ -26,7 +26,7 @@ WEIGHT_BYTES = 128
 _LIST = re.compile(rb'"categories"\s{0,9}:\s{0,9}\[')
 _ONE = rb'\s{0,9}+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9]{1,20}+)\s{0,9}+'
 _NAME = re.compile(_ONE + rb"(,|\])", re.DOTALL)
-_TOGETHER = 32
+_TOGETHER = 64
 _NAMES = re.compile(rb"(?:" + _ONE + rb",){%d}+" % _TOGETHER, re.DOTALL)
 _EMPTY = re.compile(rb"\s{0,9}+\]")
 

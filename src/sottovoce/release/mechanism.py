@@ -264,7 +264,7 @@ def recheck(mechanism: Mechanism) -> None:
     if mechanism.ratio != exp_below(mechanism.epsilon):
         raise CertificateError("the ratio A is not the certified lower bound of e^ε")
     if len(set(mechanism.categories)) != size:
-        raise CertificateError("categories must be distinct")
+        raise CertificateError("categories must be distinct: one is named twice")
     if type(engine) not in ENGINES:  # not isinstance: a subclass could check what it likes
         raise CertificateError("this kind of mechanism is unknown")
     engine.check(mechanism.ratio, size, mechanism.bits)
