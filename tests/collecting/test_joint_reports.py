@@ -110,3 +110,41 @@ def test_a_prior_that_is_not_kept_is_told_by_its_released_law() -> None:
     law = np.array([float(share) for share in mechanism.law(p=prior.probabilities)]).reshape(3, 3)
     marginal = (law.sum(axis=0) + law.sum(axis=1)) / 2
     np.testing.assert_allclose(model_of(mechanism).of_prior(), marginal, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_users_like_the_prior_are_seldom_said_to_differ(k: int) -> None:
+    """At level 95 %, forty times: more than nine would be a chance of 1 in 100,000."""
+    mechanism = sv.certify(sv.several(PRIOR, 4.0, samples=k))
+    people = np.tile(PRIOR.probabilities, (300, 1))
+    learnt = [sv.verdict(sv.estimate(mechanism, mechanism.release_many(people))).learnt for _ in range(40)]
+    assert sum(learnt) <= 9
+    others = np.tile([0.6, 0.3, 0.1], (300, 1))
+    assert sv.verdict(sv.estimate(mechanism, mechanism.release_many(others))).learnt
+
+
+def test_several_samples_of_users_like_the_prior_need_fewer_of_them() -> None:
+    one = sv.verdict(sv.estimate(sv.certify(sv.kernel_clip(PRIOR, 1.0)), {"a": 20, "b": 30, "c": 50}))
+    four = sv.certify(sv.several(PRIOR, 4.0, samples=4))
+    found = sv.verdict(sv.estimate(four, [("a", "b", "c", "c")] * 30))
+    assert one.needed is not None
+    assert found.needed is not None
+    assert found.needed == pytest.approx(one.needed / 4, rel=0.1)  # the unseen reports are a little more
+
+
+def test_groups_with_one_and_with_several_samples_are_estimated_from_one_table(tmp_path: Path) -> None:
+    one = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    rows = [
+        ("n", "u1", "a"),
+        ("n", "u2", "b"),
+        ("s", "u3", "a"),
+        ("s", "u3", "c"),
+        ("s", "u4", "c"),
+        ("s", "u4", "c"),
+    ]
+    table = tmp_path / "reports.csv"
+    table.write_text("region,user,item\n" + "\n".join(",".join(row) for row in rows) + "\n")
+    models = {"n": model_of(one), "s": model_of(TWO)}
+    counts = count_reports(table, models, by="region")
+    assert sv.estimate(one, counts["n"]).values.tolist() == [0.5, 0.5, 0.0]
+    assert sv.estimate(TWO, counts["s"]).values.tolist() == [0.25, 0.0, 0.75]

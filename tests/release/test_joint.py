@@ -16,9 +16,11 @@ from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import classes, joint_box
+from sottovoce.release import classes, joint_box, joint_engine
+from sottovoce.release.box_engine import BoxEngine
 from sottovoce.release.certify import certify_with
-from sottovoce.release.classes import Group, merged, most_groups, order_number, orders_of
+from sottovoce.release.classes import most_groups, order_number, orders_of
+from sottovoce.release.exact import certified_box
 from sottovoce.release.joint_box import JointBox, whole_root
 from sottovoce.release.joint_engine import JointEngine
 
@@ -178,44 +180,41 @@ def test_the_prior_is_kept_with_more_categories_than_there_are_groups() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_merged_categories_stay_in_the_box_and_every_tuple_can_be_drawn(
+def test_a_user_with_many_categories_draws_separately_inside_the_same_box(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """With fewer groups than a user has categories the law is another one, and as private."""
-    monkeypatch.setattr(joint_box, "most_groups", lambda samples: most)
+    """With fewer classes allowed the law of some users is another one, and as private; small and large N."""
+    for room in (joint_box, joint_engine):
+        monkeypatch.setattr(room, "most_groups", lambda samples: most)
     rng = random.Random(most)
+    seen = 0
     for k, bits in ((2, 12), (3, 62)):
-        for _ in range(6):
+        for _ in range(8):
             mechanism, user = some_mechanism(rng, 5, k, bits), some_user(rng, 5)
             assert outside(mechanism, user) == 0
-            engine, held = engine_of(mechanism), sorted(user.items())
-            groups = engine.box.groups(held)
-            assert len([one for one in groups if one.places]) <= most
-            assert sum(one.weight for one in groups) == sum(user.values())
-            assert sum(one.low for one in groups) == sum(engine.box.low)
+            engine = engine_of(mechanism)
+            alone = engine.alone(sorted(user.items()))
+            if len(user) > most and alone != engine.box.inside(sorted(user.items())):
+                single = certified_box(engine.box.low, engine.box.single_ratio, engine.box.total)
+                law = BoxEngine(single, engine.prior).law(sorted(user.items()))
+                assert alone == [int(share * engine.box.total) for share in law]
+                seen += 1
+    assert seen > 3
 
 
-def test_a_user_with_hundreds_of_categories_is_merged_into_the_public_number_of_groups() -> None:
+def test_a_user_with_hundreds_of_categories_is_no_further_than_with_separate_releases() -> None:
     n = 400
-    mechanism = sv.certify(sv.several(sv.Prior.from_counts(range(1, n + 1)), 4.0, samples=4))
+    joint = sv.several(sv.Prior.from_counts(range(1, n + 1)), 4.0, samples=4)
+    mechanism = sv.certify(joint)
+    counts = np.zeros(n, dtype=np.int64)
+    counts[::2] = 1 + np.arange(n // 2) % 7
     engine = engine_of(mechanism)
-    weights = [(place, 1 + place % 7) for place in range(0, n, 2)]
-    law = engine.box.law(weights)
-    assert len(law.groups) == most_groups(4) + 1
-    assert len(law.units) <= classes.MOST_CLASSES
-    released = engine.position(weights, [123, 456, 789, 1 << 61])
-    assert len(released) == 4
-    assert all(0 <= place < n for place in released)
-
-
-def test_merging_moves_as_little_weight_as_any_neighbours_would() -> None:
-    """Six categories of three distinct boosts into three groups: nothing moves."""
-    boosts = [3, 1, 3, 2, 1, 2]
-    groups = [Group((i,), boost * (i + 2) * 10, (i + 2) * 5, (i + 2) * 5) for i, boost in enumerate(boosts)]
-    found = merged(groups, 3)
-    assert [one.places for one in found] == [(0, 2), (1, 4), (3, 5)]
-    assert merged(groups, 6) == groups
-    assert [one.places for one in merged(groups, 1)] == [(0, 1, 2, 3, 4, 5)]
+    weights = [(place, int(counts[place])) for place in range(0, n, 2)]
+    law = np.array([float(share) for share in engine.single_law(weights)])
+    apart = joint.single.distribution(counts / counts.sum())
+    np.testing.assert_allclose(law, apart, rtol=1e-9)
+    released = mechanism.release_many(counts)
+    assert released.shape == (1, 4)
 
 
 @pytest.mark.parametrize("k", range(2, 17))

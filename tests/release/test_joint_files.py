@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -131,3 +132,32 @@ def test_where_one_category_is_meant_several_samples_are_refused() -> None:
         one_sample_each([mechanism], "it")
     with pytest.raises(sv.EstimateError, match="clip mechanism"):
         sv.how_many(mechanism, 0.01)
+
+
+@pytest.mark.parametrize("number", [64, -7, 1 << 62])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_ledger_with_an_impossible_answer_releases_nothing(
+    tmp_path: Path, samples: int, number: int
+) -> None:
+    mechanism = made(samples) if samples > 1 else sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    ledger = sv.Ledger.create(tmp_path / "budget.db", budget=4)
+    ledger.release(mechanism, "ann", ["a"])
+    ledger.close()
+    with sqlite3.connect(tmp_path / "budget.db") as database:
+        database.execute("UPDATE answers SET position = ?", (number,))
+    with pytest.raises(sv.LedgerError, match="was changed; nothing is released"):
+        sv.Ledger.open(tmp_path / "budget.db").release(mechanism, "ann", ["a"])
+
+
+def test_a_prior_that_is_too_rare_is_refused_in_words() -> None:
+    prior = sv.Prior.from_counts({"usual": 10**18, **{f"rare {i}": 1 for i in range(9)}})
+    with pytest.raises(sv.CertificateError, match="too rare"):
+        sv.certify(sv.several(prior, 4.0, samples=2))
+    with pytest.raises(sv.CertificateError, match="too rare"):
+        sv.certify(sv.kernel_clip(prior, 4.0))
+    with pytest.raises(sv.ParameterError, match="constructor"):
+        sv.several(PRIOR, 1.0, samples=2, sampler="fitted")  # type: ignore[arg-type]  # that is refused
+    with pytest.raises(sv.ParameterError, match="clip sampler"):
+        sv.several(PRIOR, 1.0, samples=2, sampler=lambda prior, epsilon: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(sv.ParameterError, match="must be a Mechanism"):
+        sv.audit(sv.several(PRIOR, 1.0, samples=2))  # type: ignore[arg-type]  # that is refused

@@ -39,6 +39,7 @@ class Joint:
     """What drawing needs of a file: the floors, the ratio up/down, and the samples of one release."""
 
     low: list[int]
+    prior: list[int]
     up: int
     down: int
     k: int
@@ -114,6 +115,8 @@ def certify_joint(document: Document, numbers: dict[str, Any], up: int, down: in
     classes = math.comb(min(len(low), most_groups(k)) + k, k)
     left = (up * total**k - down * (N**k + classes)) * least**k
     need(left >= down * total**k, "certificate")
+    if len(low) > most_groups(k):
+        need(sum(separate_caps(Joint(low, prior, up, down, k))) >= N, "certificate")
     return fits(prior, low, up, down, k)
 
 
@@ -136,7 +139,8 @@ def fits(weights: list[int], low: list[int], up: int, down: int, k: int) -> bool
 def joint_of(document: Document) -> Joint:
     """The numbers of a file that was checked."""
     up, down = fraction(document["ratio"])
-    return Joint(integers(document)["low"], up, down, document["samples"])
+    numbers = integers(document)
+    return Joint(numbers["low"], numbers["prior"], up, down, document["samples"])
 
 
 def rounded(x: list[Fraction], total: int) -> list[int]:
@@ -184,40 +188,40 @@ def own_law(joint: Joint, counts: Counts) -> list[int] | None:
 # --- groups --------------------------------------------------------------------------------------
 
 
+def separate_law(joint: Joint, counts: Counts) -> list[int] | None:
+    """The law of one sample out of N, for a user with too many categories: a box with the root of A."""
+    if len(counts) <= most_groups(joint.k):
+        return None
+    high = separate_caps(joint)
+    mine, others = sorted(counts), [i for i in range(len(joint.low)) if i not in counts]
+    low, x = joint.low, [Fraction(one) for one in joint.low]
+    target = N - sum(low[i] for i in others)
+    if sum(high[i] for i in mine) >= target:
+        which, weights = mine, [counts[i] for i in mine]
+    else:
+        for i in mine:
+            x[i] = Fraction(high[i])
+        which, weights, target = others, [joint.prior[i] for i in others], N - sum(high[i] for i in mine)
+    found = level(weights, [low[i] for i in which], [high[i] for i in which], target)
+    for i, value in zip(which, found, strict=True):
+        x[i] = value
+    return rounded(x, N)
+
+
+def separate_caps(joint: Joint) -> list[int]:
+    """The caps of one sample."""
+    a = root_down(2 ** (64 * joint.k) * joint.up // joint.down, joint.k)
+    return [min(a * floor // 2**64, N) for floor in joint.low]
+
+
 def groups_of(joint: Joint, counts: Counts) -> list[Group]:
     """The groups of a user, in the order of their numbers."""
     low = joint.low
     groups = [Group((i,), counts[i], low[i], low[i]) for i in sorted(counts)]
-    groups = put_together(groups, most_groups(joint.k))
     others = tuple(i for i in range(len(low)) if i not in counts)
     if others:
         groups.append(Group(others, 0, sum(low[i] for i in others), min(low)))
     return groups
-
-
-def put_together(groups: list[Group], most: int) -> list[Group]:
-    """At most so many groups: neighbours whose weights are most alike for their floors become one."""
-    if len(groups) <= most:
-        return groups
-    row = sorted(groups, key=lambda g: (g.weight * 2**128 // g.floor, g.positions))
-    while len(row) > most:
-        moves = [moved(row[i], row[i + 1]) for i in range(len(row) - 1)]
-        i = moves.index(min(moves))
-        row[i : i + 2] = [merged(row[i], row[i + 1])]
-    return sorted(row, key=lambda g: g.positions[0])
-
-
-def moved(one: Group, other: Group) -> int:
-    """How much putting two neighbours together moves."""
-    difference = abs(one.weight * other.floor - other.weight * one.floor)
-    return difference * 2**64 // (one.floor + other.floor)
-
-
-def merged(one: Group, other: Group) -> Group:
-    """Two groups as one."""
-    positions = tuple(sorted(one.positions + other.positions))
-    least = min(one.least, other.least)
-    return Group(positions, one.weight + other.weight, one.floor + other.floor, least)
 
 
 # --- classes and their law -----------------------------------------------------------------------
@@ -308,7 +312,7 @@ def joint_release(document: Document, counts: Counts, data: bytes) -> tuple[Any,
 
 def joint_tuple(joint: Joint, counts: Counts, words: list[int]) -> Positions:
     """The released positions for k words."""
-    own = own_law(joint, counts)
+    own = own_law(joint, counts) or separate_law(joint, counts)
     if own is not None:
         return tuple(interval(own, word) for word in words)
     groups = groups_of(joint, counts)
@@ -364,7 +368,7 @@ def joint_law(document: Document, counts: Counts) -> dict[Positions, int]:
 
 def tuple_law(joint: Joint, counts: Counts) -> dict[Positions, int]:
     """The same from the numbers of a file."""
-    own = own_law(joint, counts)
+    own = own_law(joint, counts) or separate_law(joint, counts)
     if own is not None:
         every = product(range(len(own)), repeat=joint.k)
         return {z: math.prod(own[i] for i in z) for z in every}

@@ -30,9 +30,9 @@ def counts_of(model: Model, reports: Any, columns: ReportColumns) -> FloatArray 
         return count_reports(reports, model, **columns)["all"]
     if columns:
         raise ParameterError(f"{', '.join(columns)} is for a table of reports")
+    if isinstance(reports, JointCounts):
+        return reports
     if model.samples > 1:
-        if isinstance(reports, JointCounts):
-            return reports
         if isinstance(reports, Mapping):
             raise EstimateError(f"several samples are counted by user: give a tuple of {model.samples} each")
         return of_tuples(reports, model)

@@ -180,9 +180,13 @@ class Estimate:
             )
         one, many = self.moved_by(reports=1), self.moved_by(share=0.01)
         return (
-            f"{what}. {self.reports:,.0f} reports of {self.model.name} at ε = {self.model.epsilon:g}. One "
-            f"malicious report can move a value by {one:.2g}, one per cent of malicious ones by {many:.2g}."
+            f"{what}. {self.reports:,.0f} reports {self._samples()}of {self.model.name} at ε = "
+            f"{self.model.epsilon:g}. One malicious report can move a value by {one:.2g}, one per cent of "
+            f"malicious ones by {many:.2g}."
         )
+
+    def _samples(self) -> str:
+        return f"with {self.model.samples} samples each " if self.model.samples > 1 else ""
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the largest shares with their intervals."""

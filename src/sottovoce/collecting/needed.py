@@ -46,9 +46,17 @@ def at_prior(model: Model) -> tuple[FloatArray, FloatArray]:
     """Variance of one report's contribution to each value and its reach, if users are like the prior."""
     with np.errstate(all="ignore"):
         if model.kernel is None:
-            return model.prior * (1 - model.prior), np.ones(len(model.prior))
+            return model.prior * (1 - model.prior) / independent_samples(model), np.ones(len(model.prior))
         second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
         return np.maximum(second - model.prior**2, 0.0), reach
+
+
+def independent_samples(model: Model) -> int:
+    """How many independent draws one user reports, if users are like the prior.
+
+    All samples, if the prior is kept: then they are draws from it. Otherwise one, which is on the safe side.
+    """
+    return model.samples if model.source is not None and model.source.keeps_prior else 1
 
 
 def reports_needed(

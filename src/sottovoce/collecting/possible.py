@@ -56,7 +56,9 @@ def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[Fl
     """The range of each p̄_i, if the average law that was released lies between `low` and `high`."""
     floor = floor_of(model)
     if floor is None:
-        raise EstimateError("a range is for clip mechanisms; where reports can be undone, take the interval")
+        raise EstimateError(
+            "a range is for clip mechanisms with one sample; where reports can be undone, take the interval"
+        )
     n = len(floor)
     if n == 1:
         return np.ones(1), np.ones(1)

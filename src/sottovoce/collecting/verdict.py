@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _validate
 from .estimation import Estimate
-from .needed import at_prior, reports_needed
+from .needed import at_prior, independent_samples, reports_needed
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,10 @@ def chance_of(groups: Sequence[Estimate]) -> float:
 
     distance = mean = spread = 0.0
     for one in groups:
-        y, m, n = one.model.of_prior(), one.reports, len(one.counts)
-        distance += float(((one.counts - m * y) ** 2 / (m * y)).sum())
+        y, n = one.model.of_prior(), len(one.counts)
+        m = one.reports * independent_samples(one.model)
+        counts = one.counts * (m / (one.reports * one.model.samples))
+        distance += float(((counts - m * y) ** 2 / (m * y)).sum())
         mean += n - 1
         spread += 2 * (n - 1) + (float((1 / y).sum()) - n * n - 2 * n + 2) / m
     if mean == 0 or spread <= 0:  # one category: there is nothing to learn

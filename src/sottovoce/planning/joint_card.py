@@ -26,7 +26,7 @@ class JointCard:
     prior_from_users: bool
     worst_together: float  # the largest total variation between k draws of a user and the k samples
     worst_separately: float  # the same for k releases at ε/k
-    told_apart: int  # categories of one user; those of a user who has more are merged
+    told_apart: int  # categories of one user; the samples of a user who has more are drawn separately
     shuffled: tuple[Shuffled, ...] = ()
 
 

@@ -63,7 +63,7 @@ def compare_samples(
     prior: Prior,
     epsilon: float,
     *,
-    samples: Iterable[int] = (1, 2, 4),
+    samples: int | Iterable[int] = (1, 2, 4),
     sampler: Callable[..., Sampler] = kernel_clip,
     divergence: FDivergence = TV,
     accept_prior_from_users: bool = False,
@@ -85,7 +85,7 @@ def compare_samples(
     """
     held = _validate.users(rows_for(users, prior), len(prior))
     f, out = checked(divergence), []
-    for k in samples:
+    for k in [samples] if isinstance(samples, int) else samples:
         many = _validate.whole_at_least(1, samples=k)
         single = sampler(prior, _validate.privacy(epsilon) / many, **options)
         apart = _separate(single, held, f, many)
@@ -122,12 +122,15 @@ def _of_one(
     engine: JointEngine, p: dict[int, float], weights: list[tuple[int, int]], f: FDivergence
 ) -> tuple[float, float]:
     """Joint and single distance of one user, whose own law is p."""
-    if engine.box.inside(weights) is not None:
-        return 0.0, 0.0  # the user's own law, but for the rounding to whole units
+    law = np.array([float(share) for share in engine.single_law(weights, list(p))])
+    others = 0.0 if len(weights) == len(engine.prior) else max(1 - float(law.sum()), 0.0)
+    single = float(f.on_support(np.array(list(p.values())), law, np.asarray(others)))
+    if engine.alone(weights) is not None:
+        own = engine.box.inside(weights) is not None  # the user's own law, but for rounding to whole units
+        return (0.0, 0.0) if own else (np.nan, single)
     found = engine.box.law(weights)
-    groups = found.groups
     whole = engine.box.total**engine.samples
-    owned = [sum(p.get(place, 0.0) for place in group.places) for group in groups]
+    owned = [0.0 if group.place is None else p.get(group.place, 0.0) for group in found.groups]
     private, released, rest = [], [], 0.0
     for members, orders, units in zip(found.classes.groups, found.classes.orders, found.units, strict=True):
         chance = orders * prod(owned[g] for g in members)
@@ -136,11 +139,7 @@ def _of_one(
             released.append(units / whole)
         else:
             rest += units / whole
-    merged = any(len(group.places) > 1 for group in groups)
-    joint = np.nan if merged else float(f.on_support(np.array(private), np.array(released), np.asarray(rest)))
-    law = np.array([float(share) for share in engine.single_law(weights)])[list(p)]
-    others = 0.0 if groups[-1].places else max(1 - float(law.sum()), 0.0)
-    return joint, float(f.on_support(np.array(list(p.values())), law, np.asarray(others)))
+    return float(f.on_support(np.array(private), np.array(released), np.asarray(rest))), single
 
 
 def _separate(sampler: Sampler, laws: Any, f: FDivergence, samples: int) -> Distances:

@@ -121,6 +121,8 @@ def audit(
     >>> audit(mechanism, draws=20_000, confidence=0.999999).passed
     True
     """
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError("mechanism must be a Mechanism, made by certify or load")
     try:
         recheck(mechanism)
         certificate = "holds"

@@ -163,6 +163,10 @@ class BoxEngine:
             raise CertificateError("a law left its box; nothing is released")
         return units
 
+    def clipped(self, weights: Weights) -> Weights:
+        """The units of the categories that differ from the floor, looked at once more."""
+        return self._filled(weights)
+
     def _clipped(self, weights: Weights) -> Weights:
         """The exact clip of the user's whole numbers."""
         low, high, total = self.box.low, self.box.high, self.box.total

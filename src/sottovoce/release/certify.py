@@ -113,6 +113,10 @@ def prior_weights(prior: Prior, total: int) -> list[int]:
     each, some = divmod(spare, len(units))
     for rank, i in enumerate(order):
         units[i] += each + (rank < some)
+    if min(units) < 1:  # the probabilities added up to a little more than one
+        raise CertificateError(
+            f"category {prior.categories[units.index(min(units))]!r} is too rare to certify"
+        )
     return units
 
 

@@ -1,28 +1,25 @@
 """The k-tuples of one user in classes: all tuples of a class have the same law up to their floor.
 
-A user's own categories are groups, each alone or, if there are too many, some of about the same boost
-together; all categories that the user does not have are one more group, the last. A class is a multiset of k
-groups. Its tuples are ordered: first by the order of the groups (lexicographic), then category by category.
-There is no float in this file.
+Each of a user's own categories is a group; all categories that the user does not have are one more group, the
+last. A class is a multiset of k groups. Its tuples are ordered: first by the order of the groups
+(lexicographic), then category by category. There is no float in this file.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import comb, factorial
 from typing import NamedTuple
 
-GONE = -1
 MOST_CLASSES = 1 << 15
 """Classes of one release at most: public, and the reason why a release ends in time for every user."""
 
 
 @cache
 def most_groups(samples: int) -> int:
-    """How many groups a user's own categories can form, so that with the last group there are few classes."""
+    """How many categories a user can have so that, with the last group, there are few enough classes."""
     groups = 1
     while comb(groups + 1 + samples, samples) <= MOST_CLASSES:
         groups += 1
@@ -31,60 +28,12 @@ def most_groups(samples: int) -> int:
 
 @dataclass(frozen=True)
 class Group:
-    """Some categories of a user: their places, what the user has there, and their floors."""
+    """One category of a user: its place, what the user has there, its floor; or all that the user lacks."""
 
-    places: tuple[int, ...]
+    place: int | None  # None for the categories that the user does not have
     weight: int
-    low: int  # of all places together
-    least: int  # the lowest of them
-
-
-def merged(groups: list[Group], most: int) -> list[Group]:
-    """At most so many groups: neighbours in the boost weight/low are put together, the nearest first.
-
-    Inside a group a user's weight counts as spread in proportion to the floors. What putting two together
-    moves is |k₁·low₂ − k₂·low₁|/(low₁ + low₂) of the weight; the pair that moves least goes first.
-    """
-    if len(groups) <= most:
-        return groups
-    parts = sorted(groups, key=lambda one: ((one.weight << 128) // one.low, one.places))
-    after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
-    age = [0] * len(parts)  # how often it has grown; GONE once it is part of another
-
-    def offer(i: int) -> tuple[int, int, int, int, int]:
-        j = after[i]
-        one, other = parts[i], parts[j]
-        moved = (abs(one.weight * other.low - other.weight * one.low) << 64) // (one.low + other.low)
-        return moved, i, j, age[i], age[j]
-
-    queue = [offer(i) for i in range(len(parts) - 1)]
-    heapq.heapify(queue)
-    left = len(parts)
-    while left > most:
-        _, i, j, *ages = heapq.heappop(queue)
-        if [age[i], age[j]] != ages:
-            continue  # an offer from before one of them grew
-        parts[i] = _together(parts[i], parts[j])
-        age[i], age[j] = age[i] + 1, GONE
-        after[i] = after[j]
-        if after[i] < len(parts):
-            before[after[i]] = i
-            heapq.heappush(queue, offer(i))
-        if before[i] >= 0:
-            heapq.heappush(queue, offer(before[i]))
-        left -= 1
-    return sorted(
-        (one for one, old in zip(parts, age, strict=True) if old != GONE), key=lambda one: one.places
-    )
-
-
-def _together(one: Group, other: Group) -> Group:
-    return Group(
-        tuple(sorted((*one.places, *other.places))),
-        one.weight + other.weight,
-        one.low + other.low,
-        min(one.least, other.least),
-    )
+    low: int  # of all of them together
+    least: int  # no lower floor is among them
 
 
 class Classes(NamedTuple):
@@ -130,7 +79,7 @@ class _Shape(NamedTuple):
     orders: list[int]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _shape(groups: int, samples: int) -> _Shape:
     members: list[tuple[int, ...]] = [()]
     steps = []

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from ..errors import CertificateError
 from ..samplers.joint import MOST_SAMPLES
 from .box_engine import only_fields
-from .classes import Classes, Group, classes, merged, most_groups
+from .classes import Classes, Group, classes, most_groups
 from .exact import exact_clip, times_below, whole_numbers
 from .weights import Weights
 
@@ -67,7 +67,8 @@ class JointBox:
         most = comb(min(len(self.low), most_groups(k)) + k, k)
         if (up * floors**k - down * (self.total**k + most)) * least**k < down * floors**k:
             raise CertificateError(
-                "the floor leaves no law: the caps of all tuples must have room for N^k units"
+                "the floor leaves no law: the caps of all tuples must have room for N^k units; merge rare "
+                "categories, or take fewer samples or a larger epsilon"
             )
 
     def holds_power(self, law: Sequence[int]) -> bool:
@@ -103,14 +104,13 @@ class JointBox:
         return own if self.holds_power(own) else None
 
     def groups(self, weights: Weights) -> list[Group]:
-        """The user's own categories in groups, and behind them everything else, which needs no list."""
+        """The user's own categories, and behind them everything else, which needs no list."""
         low = self.low
-        own = [Group((place,), weight, low[place], low[place]) for place, weight in weights]
-        groups = merged(own, most_groups(self.samples))
+        groups = [Group(place, weight, low[place], low[place]) for place, weight in weights]
         if len(weights) == len(low):
             return groups
         rest = self.before[-1] - sum([low[place] for place, _ in weights])
-        return [*groups, Group((), 0, rest, self.least)]
+        return [*groups, Group(None, 0, rest, self.least)]
 
     def law(self, weights: Weights) -> JointLaw:
         """The exact clip of the user's tuples, class by class; looked at once more before it is used."""

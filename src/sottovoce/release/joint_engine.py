@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..errors import CertificateError, ParameterError
-from .box_engine import IntegerArray, only_fields
-from .classes import order_number
+from .box_engine import BoxEngine, IntegerArray, only_fields
+from .classes import MOST_CLASSES, most_groups, order_number
 from .document import Fields, whole_texts
-from .exact import check_prior_weights, whole_numbers
+from .exact import certified_box, check_prior_weights, whole_numbers
 from .joint_box import JointBox, JointLaw
 from .weights import Weights
 
@@ -31,12 +32,12 @@ LISTED = 1_000_000
 """Tuples that `law` writes out at most."""
 
 
-REMEMBERED = 64
-"""Laws that a batch keeps at hand: each may take some megabytes."""
+REMEMBERED = 2 * MOST_CLASSES
+"""Classes of all the laws that a batch keeps at hand: some tens of megabytes."""
 
 
 class _Ready(NamedTuple):
-    """The units of a law added up: of single categories if it is the user's own law, else of classes."""
+    """The units of a law added up: of single categories if samples are independent, else of classes."""
 
     reached: list[int]
     law: JointLaw | None
@@ -75,6 +76,8 @@ class JointEngine:
             raise CertificateError("the joint box is not the one above its floor")
         self.box.check()
         check_prior_weights(self.prior, size, 1 << bits)
+        if size > most_groups(self.samples):
+            certified_box(self.box.low, self.box.single_ratio, 1 << bits)  # for users with many categories
 
     def keeps_prior(self) -> bool:
         """k independent draws from the prior have a law in the joint box."""
@@ -83,6 +86,8 @@ class JointEngine:
     def prepare(self) -> None:
         """Build every table now."""
         _ = self.box.before, self.box.least, self.box.single_ratio
+        if len(self.prior) > most_groups(self.samples):
+            self._single.prepare()
 
     def prepare_many(self) -> None:
         """A batch needs nothing besides."""
@@ -96,24 +101,48 @@ class JointEngine:
         out = np.empty((rows.shape[0], self.samples), dtype=np.int64)
         drawn = np.stack(words, axis=1).tolist()
         known: dict[tuple[tuple[int, int], ...], _Ready] = {}
+        held = 0
         for i, mine in enumerate(drawn):
             part = slice(rows.indptr[i], rows.indptr[i + 1])
             weights = list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
             key = tuple(weights)
             if key not in known:
-                if len(known) >= REMEMBERED:
+                if held > REMEMBERED:
                     known.clear()
+                    held = 0
                 known[key] = self._ready(weights)
+                held += len(known[key].reached)
             out[i] = self._drawn(known[key], mine)
         return out
 
     def _ready(self, weights: Weights) -> _Ready:
         """The law of a user, with the units added up."""
-        inside = self.box.inside(weights)
-        if inside is not None:
-            return _Ready(list(accumulate(inside)), None)
+        alone = self.alone(weights)
+        if alone is not None:
+            return _Ready(list(accumulate(alone)), None)
         law = self.box.law(weights)
         return _Ready(list(accumulate(law.units)), law)
+
+    def alone(self, weights: Weights) -> list[int] | None:
+        """The law of one sample in units of N, if the samples of this user are drawn independently.
+
+        That is the user's own law, if its k-th power lies in the box. For a user with more categories than
+        can be told apart it is the law of a single release with the k-th root of the ratio: k of them are a
+        point of the box, too.
+        """
+        inside = self.box.inside(weights)
+        if inside is not None or len(weights) <= most_groups(self.samples):
+            return inside
+        units = list(self.box.low)
+        for place, unit in self._single.clipped(weights):
+            units[place] = unit
+        return units
+
+    @cached_property
+    def _single(self) -> BoxEngine:
+        """One release for the k-th root of the ratio."""
+        box = certified_box(self.box.low, self.box.single_ratio, self.box.total)
+        return BoxEngine(box, self.prior)
 
     def _drawn(self, ready: _Ready, words: list[int]) -> tuple[int, ...]:
         """What the words stand for: k draws of the user's own law, or one number below N^k."""
@@ -131,24 +160,18 @@ class JointEngine:
         """The tuple that holds this number of the floors of a class: its order first, then place by place."""
         behind, before, out = law.classes.low[at] // law.classes.orders[at], 1, []
         order, held = divmod(held, behind)
-        own = tuple(sorted(place for group in law.groups for place in group.places))
+        own = [group.place for group in law.groups if group.place is not None]
         for group in (law.groups[g] for g in order_number(law.classes.groups[at], order)):
             behind //= group.low
             number = held // (before * behind)
-            place, start = self._among(group.places, number) if group.places else self._but(own, number)
+            place, start = (group.place, 0) if group.place is not None else self._but(own, number)
             held -= start * before * behind
             before *= self.box.low[place]
             out.append(place)
         return tuple(out)
 
-    def _among(self, places: tuple[int, ...], number: int) -> tuple[int, int]:
-        """Which of these categories holds this number of their floors, and the floors before it."""
-        reached = [0, *accumulate([self.box.low[place] for place in places])]
-        at = bisect_right(reached, number) - 1
-        return places[at], reached[at]
-
-    def _but(self, own: tuple[int, ...], number: int) -> tuple[int, int]:
-        """The same among all categories but these."""
+    def _but(self, own: Sequence[int], number: int) -> tuple[int, int]:
+        """Which of all categories but these holds this number of their floors, and the floors before it."""
         before, skipped = self.box.before, 0
         for place in own:
             if number + skipped < before[place]:
@@ -165,10 +188,10 @@ class JointEngine:
                 f"the law of {k} samples of {n} categories has {n}^{k} entries; at most {LISTED:,} are "
                 f"written out"
             )
-        inside = self.box.inside(weights)
-        if inside is not None:
+        alone = self.alone(weights)
+        if alone is not None:
             powers = [n**j for j in range(k)]
-            each = (prod([inside[number // power % n] for power in powers]) for number in range(n**k))
+            each = (prod([alone[number // power % n] for power in powers]) for number in range(n**k))
             return [Fraction(unit, whole) for unit in each]
         out = [Fraction(0)] * n**k
         law = self.box.law(weights)
@@ -184,18 +207,22 @@ class JointEngine:
                 held += floor
         return out
 
-    def single_law(self, weights: Weights) -> list[Fraction]:
-        """The law of one of the samples, taken at random, up to a unit of 1/N^k for each tuple."""
-        inside = self.box.inside(weights)
-        if inside is not None:
-            return [Fraction(unit, self.box.total) for unit in inside]
+    def single_law(self, weights: Weights, places: Sequence[int] | None = None) -> list[Fraction]:
+        """The law of one of the samples, taken at random, up to a unit of 1/N^k for each tuple.
+
+        Of all categories, or of those at some places.
+        """
+        wanted = range(len(self.prior)) if places is None else places
+        alone = self.alone(weights)
+        if alone is not None:
+            return [Fraction(alone[place], self.box.total) for place in wanted]
         law, whole = self.box.law(weights), self.samples * self.box.total**self.samples
         units = self.box.single_units(law)
-        group_of = {place: g for g, one in enumerate(law.groups) for place in one.places}
+        group_of = {one.place: g for g, one in enumerate(law.groups)}
         found = []
-        for place, low in enumerate(self.box.low):
+        for place in wanted:
             g = group_of.get(place, -1)
-            found.append(Fraction(units[g] * low, law.groups[g].low * whole))
+            found.append(Fraction(units[g] * self.box.low[place], law.groups[g].low * whole))
         return found
 
     def prior_weights(self) -> Sequence[int]:

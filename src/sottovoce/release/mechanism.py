@@ -170,6 +170,11 @@ class Mechanism:
             return self.engine.law(weights.from_records(records, self.index))
         raise ParameterError("law takes either p or records=, one of them")
 
+    @property
+    def numbers(self) -> range:
+        """The numbers of everything that can be released."""
+        return range(len(self.categories) ** self.samples)
+
     def number_of(self, answer: Any) -> int:
         """A release as one whole number below categories^samples: what a ledger remembers."""
         number = 0

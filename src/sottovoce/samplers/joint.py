@@ -83,10 +83,14 @@ def several(
     if k > MOST_SAMPLES:
         raise ParameterError(f"samples must be at most {MOST_SAMPLES}, got {k}")
     total = _validate.privacy(epsilon)
+    if not callable(sampler):
+        raise ParameterError(
+            "sampler must be a constructor such as sottovoce.fitted, not a name or a sampler"
+        )
     single = sampler(prior, total / k, **options)
     if not isinstance(single, ClipSampler):
         raise ParameterError(
-            f"several samples need a clip sampler, and {single.name} is not one; take kernel_clip, which has "
-            f"the floor of minimax_kernel, fitted, blend or prior_minimax"
+            f"several samples need a clip sampler, and {getattr(single, 'name', sampler)} is not one; take "
+            f"kernel_clip, which has the floor of minimax_kernel, fitted, blend or prior_minimax"
         )
     return JointSampler(single, total, k)
