@@ -157,13 +157,15 @@ def test_the_cursor_comes_back(large: Path) -> None:
 WHILE_IMPORTING = """
 import os, signal, sys
 
+module = sys.argv[1]
+
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
+        if name == module:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Finder())
-sys.argv = ["sottovoce", sys.argv[1], "--version"]
+sys.argv = ["sottovoce", "compare", "--help"]
 from sottovoce.__main__ import main
 main()
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 
 
 def main() -> int:
@@ -17,6 +18,10 @@ def main() -> int:
     import pyarrow.compute  # noqa: F401
 
     import sottovoce.cli.main  # noqa: F401
+    from sottovoce.cli.lazily import COMMANDS
+
+    for name in COMMANDS:
+        import_module(f"sottovoce.cli.{name}")
 
     for line in sys.stdin:
         child = os.fork()

@@ -274,7 +274,7 @@ def every_library(columns: dict[str, list[Any]]) -> list[Any]:
     ],
 )  # fmt: skip
 def test_a_header_is_listed_only_if_it_is_one(
-    tmp_path: Path, text: str, columns: dict[str, str], shown: bool
+    tmp_path: Path, text: str, columns: dict[str, Any], shown: bool
 ) -> None:
     (tmp_path / "t.csv").write_text(text)
     rows = [line.split(",") for line in text.splitlines()]

@@ -126,7 +126,7 @@ def test_files_of_every_kind_read_alike(tmp_path: Path) -> None:
         ("missing.csv", None, "there is no such file"),
         ("empty.csv", b"", "is empty"),
         ("header.csv", b"item,count\n", "it has no rows"),
-        ("table.xlsx", b"x", "must end in one of .csv"),
+        ("table.xyz", b"x", "must end in one of .csv"),
         ("broken.parquet", b"not parquet", "cannot be read as parquet"),
         ("broken.json", b"{", "cannot be read as json"),
         ("broken.csv.gz", b"\x1f\x8b\x08\x00 broken", "cannot be read as csv"),

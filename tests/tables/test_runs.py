@@ -145,7 +145,7 @@ def test_missing_names_are_counted_by_the_row(key: str, kind: str, tmp_path: Pat
     number = pl.int_range(pl.len())
     holed = table.with_columns(pl.when(number % 7 == 2).then(None).otherwise(pl.col(key)).alias(key))
     missing = sum(value is None for value in holed[key].to_list())
-    with pytest.raises(sv.TableError, match=f"column '{key}' has {missing} missing values$"):
+    with pytest.raises(sv.TableError, match=f"column '{key}' has {missing} missing values: fill them in"):
         by_runs(holed, tmp_path)
 
 

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
+import platform
+from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from .. import __version__
+from .lazily import Lazily
 from .terminal import console
 
-ORDER = (
-    "prior",
-    "choose",
-    "compare",
-    "samples",
-    "design",
-    "ledger",
-    "release",
-    "collect",
-    "estimate",
-    "audit",
-    "amplify",
-    "explore",
-    "demo",
-)
-
-
-class _InOrder(TyperGroup):
-    """The commands in the order in which one meets them."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=ORDER.index)
-
-
 app = typer.Typer(
-    cls=_InOrder,
+    cls=Lazily,
     help="Locally private sampling with public data.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -53,7 +31,10 @@ PriorFile = Annotated[
     ),
 ]
 Epsilons = Annotated[
-    list[float], typer.Option("--epsilon", "-e", help="Privacy parameter; repeat for several.")
+    list[str],
+    typer.Option(
+        "--epsilon", "-e", metavar="NUMBERS", help="Privacy parameter; several as 1,2,4 or 1:8 or 1:8:0.5."
+    ),
 ]
 Item = Annotated[str, typer.Option(help="Column of the category.")]
 Count = Annotated[
@@ -76,6 +57,24 @@ Wide = Annotated[
 User = Annotated[str, typer.Option(help="Column of the user.")]
 Weight = Annotated[
     str | None, typer.Option(help="Column of the users' weights; default weight or count if there.")
+]
+NoWeight = Annotated[
+    bool, typer.Option("--no-weight", help="Count every row of the users' table once, whatever its columns.")
+]
+NoCount = Annotated[
+    bool, typer.Option("--no-count", help="Count every row of the public table once, whatever its columns.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="Between the fields of a text table: comma, semicolon, tab, pipe or a character; default found."
+    ),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a text table: utf-8, utf-16 or latin-1; default found, else utf-8.")
+]
+Missing = Annotated[
+    str, typer.Option(help="Rows without a user, item or group: error, or drop them and say how many.")
 ]
 Unknown = Annotated[
     str, typer.Option(help="Items that the prior does not know: error, drop their rows, or other.")
@@ -103,16 +102,32 @@ RequirePublicPrior = Annotated[
 ]
 
 
+MATTERS = ("numpy", "scipy", "polars", "narwhals", "pyarrow")
+"""What a result may depend on."""
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         console.print(f"sottovoce {__version__}", highlight=False)
+        versions = [f"python {platform.python_version()}", *map(_found, MATTERS)]
+        console.print(f"{', '.join(versions)}; {platform.system()} {platform.machine()}", highlight=False)
         raise typer.Exit
+
+
+def _found(name: str) -> str:
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return f"no {name}"
 
 
 @app.callback()
 def top(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version, and of what matters."
+        ),
     ] = False,
 ) -> None:
     """Locally private sampling with public data."""

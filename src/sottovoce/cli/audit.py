@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, TaskID
+from rich.progress import TaskID
 from rich.table import Table
 
-from ..release.audit import AuditReport, Finding, audit, usual_draws
+from ..release.audit import ALL_DRAWN, AuditReport, Finding, audit, usual_draws
 from ..release.mechanism_file import load_mechanisms
 from ..release.policy import Policy
 from ..release.proved import agrees
@@ -22,8 +22,17 @@ from .app import (
     RequirePublicPrior,
     app,
 )
-from .terminal import console, errors, number, print_json, print_note, shown_text
+from .terminal import (
+    console,
+    number,
+    print_json,
+    print_note,
+    progress_bar,
+    shown_text,
+)
 
+ENDED = {ALL_DRAWN: "no draws are left of those that were asked for"}
+"""How the draws came to an end, where the audit's own words are too short for a sentence."""
 SHOWN = 5
 """Categories of a found set that are named."""
 
@@ -63,8 +72,7 @@ def audit_command(
     digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
     confirmed = agrees(mechanism_file, digests) if proved else {}
     reports: dict[str, AuditReport] = {}
-    quiet = as_json or not errors.is_terminal
-    with Progress(console=errors, transient=True, disable=quiet) as progress:
+    with progress_bar(shown=not as_json) as progress:
         for group, mechanism in mechanisms.items():
             task = progress.add_task(f"auditing {shown_text(group)}", total=draws or usual_draws(mechanism))
 
@@ -137,5 +145,5 @@ def _told(found: Finding, epsilon: float) -> str:
     return (
         f"a user with {first} releases {event} at least {math.exp(found.lower_bound):.3g} times as often "
         f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {found.path} in "
-        f"{found.draws:,} draws: {found.ended}."
+        f"{found.draws:,} draws: {ENDED.get(found.ended, found.ended)}."
     )

@@ -8,16 +8,40 @@ from shlex import quote
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from ..errors import ParameterError, TargetError
 from ..planning.choice import Choice
 from ..planning.choosing import choose
 from ..planning.public_users import PublicUsers
+from ..tables.dialect import Dialect
 from ..tables.inputs import read_priors, read_user_groups
 from ..tables.options import PriorOptions, ReadingOptions
-from .app import AsJson, By, Count, Item, PriorFile, Smoothing, Unknown, User, Weight, app
-from .terminal import console, errors, plain, print_json, print_note, shown_text, working
+from .app import (
+    AsJson,
+    By,
+    Count,
+    Encoding,
+    Item,
+    Missing,
+    NoCount,
+    NoWeight,
+    PriorFile,
+    Separator,
+    Smoothing,
+    Unknown,
+    User,
+    Weight,
+    app,
+)
+from .terminal import (
+    console,
+    plain,
+    print_json,
+    print_note,
+    progress_bar,
+    shown_text,
+    working,
+)
 
 
 @app.command("choose")
@@ -60,10 +84,15 @@ def choose_command(
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
+    no_weight: NoWeight = False,
     count: Count = None,
+    no_count: NoCount = False,
     by: By = None,
     smoothing: Smoothing = 0.0,
     unknown: Unknown = "error",
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
     as_json: AsJson = False,
 ) -> None:
     """One recommendation: a sampler and, for a target, the smallest epsilon that meets it.
@@ -90,9 +119,16 @@ def choose_command(
             "give --epsilon, or a target to find it by: --mean-at-most, --nobody-above, or --share-within "
             "with --reports"
         )
+    dialect = Dialect(separator, encoding, missing)
     with working(f"reading {prior_file.name}"):
         public = read_priors(
-            prior_file, item=item, count=count, by=by, options=PriorOptions(smoothing=smoothing)
+            prior_file,
+            item=item,
+            count=count,
+            by=by,
+            options=PriorOptions(smoothing=smoothing),
+            dialect=dialect,
+            ask=not no_count,
         )
     declared: dict[str, PublicUsers] = {}
     how = ""
@@ -103,11 +139,16 @@ def choose_command(
             )
             columns: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": public.by}
             groups, how = read_user_groups(
-                public_users, public.priors, **columns, wide=False, options=reading
+                public_users,
+                public.priors,
+                **columns,
+                options=reading,
+                dialect=dialect,
+                ask=not no_weight,
             )
         declared = {name: PublicUsers(one.p, source) for name, one in groups.items() if len(one)}
     found: dict[str, Choice] = {}
-    with Progress(console=errors, transient=True, disable=as_json or not errors.is_terminal) as progress:
+    with progress_bar(shown=not as_json) as progress:
         for group, prior in public.priors.items():
             task = progress.add_task(f"choosing for {plain(group)}", total=1.0)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 import typer
-from rich.progress import Progress
 
 from .. import _validate
 from ..divergences import FDivergence
@@ -17,19 +16,25 @@ from ..planning.comparison import STATISTICS, Comparison
 from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
+from ..tables.dialect import FOUND, Dialect
 from ..tables.inputs import private_columns, read_priors, read_user_groups
 from ..tables.options import PriorOptions, ReadingOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Encoding,
     Epsilons,
     Force,
     Item,
     MinimumRows,
+    Missing,
+    NoCount,
+    NoWeight,
     Other,
     PriorFile,
     RowsOutput,
+    Separator,
     Smoothing,
     Unknown,
     UnknownGroups,
@@ -38,14 +43,24 @@ from .app import (
     Wide,
     app,
 )
-from .parsing import SAMPLERS, parse_divergence, parse_sampler
+from .parsing import (
+    DIVERGENCE_NAMES,
+    SAMPLER_NAMES,
+    SAMPLERS,
+    check_one_result,
+    complete_divergence,
+    complete_sampler,
+    parse_divergence,
+    parse_epsilons,
+    parse_sampler,
+)
+from .shown import print_comparison
 from .terminal import (
     NOT_PRIVATE,
-    errors,
     plain,
-    print_comparison,
     print_json,
     print_note,
+    progress_bar,
     working,
 )
 
@@ -73,18 +88,28 @@ def compare_command(
     epsilon: Epsilons,
     sampler: Annotated[
         list[str] | None,
-        typer.Option("--sampler", "-s", help="Such as fitted or blend:weight=0.3; default all of them."),
+        typer.Option(
+            "--sampler",
+            "-s",
+            help=f"{SAMPLER_NAMES}; default all of them.",
+            autocompletion=complete_sampler,
+        ),
     ] = None,
     divergence: Annotated[
         list[str] | None,
         typer.Option(
-            "--divergence", "-d", help="tv, kl, …, alpha:order=2, hockey-stick:gamma=2; default tv."
+            "--divergence",
+            "-d",
+            help=f"{DIVERGENCE_NAMES}; default tv.",
+            autocompletion=complete_divergence,
         ),
     ] = None,
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
+    no_weight: NoWeight = False,
     count: Count = None,
+    no_count: NoCount = False,
     by: By = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
@@ -111,6 +136,9 @@ def compare_command(
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs, such as local[4] or spark://host:7077.")
     ] = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -125,8 +153,10 @@ def compare_command(
           -s kernel-clip -s blend:weight=0.3 -o table.csv
       sottovoce compare survey.csv members.csv -e 2 -d tv -d kl --json
     """
+    epsilons = parse_epsilons(epsilon)
     makers = [parse_sampler(text) for text in sampler or list(SAMPLERS)]
     measures = [parse_divergence(text) for text in divergence or ["tv"]]
+    check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
     _validate.one_of(("local", "spark"), engine=engine)
@@ -135,11 +165,22 @@ def compare_command(
         raise ParameterError("--limit needs the users in one process: leave out --engine spark")
     if master is not None and engine != "spark":
         raise ParameterError("--master is for --engine spark")
+    dialect = Dialect(separator, encoding, missing)
+    if engine == "spark" and dialect != FOUND:
+        raise ParameterError("--separator, --encoding and --missing are not for --engine spark")
     with working(f"reading {prior_file.name}"):
         counting = PriorOptions(smoothing=smoothing)
-        public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
+        public = read_priors(
+            prior_file,
+            item=item,
+            count=count,
+            by=by,
+            options=counting,
+            dialect=dialect,
+            ask=not no_count,
+        )
     samplers = {
-        group: [make(prior, e, **options) for e in epsilon for make, options in makers]
+        group: [make(prior, e, **options) for e in epsilons for make, options in makers]
         for group, prior in public.priors.items()
     }
     reading = ReadingOptions(
@@ -156,15 +197,18 @@ def compare_command(
             table, private = _compare_on_spark(users_file, master, samplers, measures, columns, reading)
     else:
         with working(f"counting {users_file.name}"):
-            groups, private = read_user_groups(users_file, public.priors, **columns, options=reading)
-        quiet = as_json or not errors.is_terminal
-        with Progress(console=errors, transient=True, disable=quiet) as progress:
-            steps = sum(len(samplers[group]) for group in groups) + limit * len(epsilon) * len(groups)
+            groups, private = read_user_groups(
+                users_file, public.priors, **columns, options=reading, dialect=dialect, ask=not no_weight
+            )
+        with progress_bar(shown=not as_json) as progress:
+            steps = sum(len(samplers[group]) for group in groups) + limit * len(epsilons) * len(groups)
             task = progress.add_task("comparing", total=steps)
             table = compare(groups, samplers, measures, limit=limit, progress=lambda: progress.advance(task))
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {private}.")
     if output is not None:
         files.write_rows(table.to_dicts(), output, replace=force)
+        if files.is_standard(output):
+            return
         print_note(f"written to {output}")
     shown = (table.best(statistic) + table.limits() if best else table).sorted(statistic)
     if as_json:

@@ -17,7 +17,8 @@ from ..planning.fitted import fitted
 from .app import (
     app,
 )
-from .terminal import console, print_averages, print_card, print_json, print_note
+from .shown import print_averages, print_card
+from .terminal import console, print_json, print_note
 
 
 @app.command()

@@ -17,21 +17,27 @@ from ..release.certify import certify
 from ..release.mechanism_file import save_mechanisms
 from ..samplers.joint import MOST_SAMPLES, JointSampler, several
 from ..tables import files
+from ..tables.dialect import Dialect
 from ..tables.inputs import read_priors
 from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Encoding,
     Epsilons,
     Force,
     Item,
+    Missing,
+    NoCount,
     PriorFile,
+    Separator,
     Smoothing,
     app,
 )
-from .parsing import parse_sampler
-from .terminal import plain, print_card, print_joint_card, print_json, print_note, working
+from .parsing import SAMPLER_NAMES, complete_sampler, parse_epsilons, parse_sampler
+from .shown import print_card, print_joint_card
+from .terminal import plain, print_json, print_note, working
 
 
 @app.command()
@@ -41,11 +47,15 @@ def design(
     sampler: Annotated[
         str,
         typer.Option(
-            "--sampler", "-s", help="Such as fitted, auto (chosen for you), kernel-clip, blend:weight=0.3."
+            "--sampler",
+            "-s",
+            help=f"auto (chosen for you), or: {SAMPLER_NAMES.lower()}.",
+            autocompletion=complete_sampler,
         ),
     ] = "fitted",
     item: Item = "item",
     count: Count = None,
+    no_count: NoCount = False,
     by: By = None,
     smoothing: Smoothing = 0.0,
     samples: Annotated[
@@ -60,6 +70,9 @@ def design(
         bool,
         typer.Option("--accept-prior-from-users", help="Certify on a prior made from the users it serves."),
     ] = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,22 +90,31 @@ def design(
     make, options = parse_sampler(sampler)
     if not 1 <= samples <= MOST_SAMPLES:
         raise ParameterError(f"--samples must be a whole number from 1 to {MOST_SAMPLES}, got {samples}")
-    if output is not None and len(epsilon) != 1:
-        raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilon)}")
+    epsilons = parse_epsilons(epsilon)
+    if output is not None and len(epsilons) != 1:
+        raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     if output is not None:
         files.check_writable(output, prior_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
     with working(f"reading {prior_file.name}"):
         counting = PriorOptions(smoothing=smoothing)
-        public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
+        public = read_priors(
+            prior_file,
+            item=item,
+            count=count,
+            by=by,
+            options=counting,
+            dialect=Dialect(separator, encoding, missing),
+            ask=not no_count,
+        )
     with working("choosing the floor"):
         if samples > 1:
             make, options = several, {**options, "sampler": make, "samples": samples}
         samplers = {
             (group, one): make(prior, one, **options)
             for group, prior in public.priors.items()
-            for one in epsilon
+            for one in epsilons
         }
     if output is not None:
         if any(prior.made_from_users for prior in public.priors.values()) and not accept_prior_from_users:

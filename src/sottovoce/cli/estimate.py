@@ -19,6 +19,7 @@ from ..errors import ParameterError
 from ..prior import FROM_USERS
 from ..release.mechanism_file import load_mechanisms
 from ..tables import files
+from ..tables.spool import at_hand
 from .app import (
     AsJson,
     Force,
@@ -26,8 +27,11 @@ from .app import (
     RowsOutput,
     app,
 )
-from .parsing import check_picture
-from .terminal import console, number, print_json, print_note, shown_text, working
+from .parsing import (
+    check_one_result,
+    check_picture,
+)
+from .terminal import console, number, plain, print_json, print_note, shown_text, working
 
 LISTED = 25
 
@@ -78,6 +82,7 @@ def estimate_command(
     """
     _validate.fraction(share=share)
     _validate.positive(error=error)
+    check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, mechanism_file, reports, force=force)
     check_picture(picture, force)
@@ -87,8 +92,8 @@ def estimate_command(
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
     by = by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
-    with working(f"counting {reports.name}"), files.prefix_errors(reports):
-        counts = count_reports(reports, models if by else models["all"], item=item, user=user, by=by)
+    with working(f"counting {reports.name}"), at_hand(reports) as table, files.prefix_errors(table):
+        counts = count_reports(table, models if by else models["all"], item=item, user=user, by=by)
     found = {group: estimate(mechanisms[group], one, level=level) for group, one in counts.items()}
     told = [(group, one, verdict(one, error=error)) for group, one in found.items()]
     if len(found) > 1:
@@ -101,7 +106,8 @@ def estimate_command(
     ]
     if output is not None:
         files.write_rows(rows, output, replace=force)
-        print_note(f"written to {output}")
+        if not files.is_standard(output):
+            print_note(f"written to {output}")
     if picture is not None:
         _draw(found, picture)
         print_note(f"drawn into {picture}")
@@ -116,8 +122,11 @@ def estimate_command(
             ]
         )
         return
+    if files.is_standard(output):
+        return
     for group, one, judged in told:
         _print(group, one, judged, share, simultaneous, likeliest)
+    _print_legend(any(one.bounded for _, one, _ in told))
 
 
 def _put_together(found: Estimate) -> bool:
@@ -163,7 +172,7 @@ def _print(
     group: str, found: Estimate, told: Verdict, share: float, simultaneous: bool, likeliest: bool
 ) -> None:
     """The verdict, then the largest values with their intervals."""
-    title = "" if group == "all" else f"{shown_text(group)}: "
+    title = "" if group == "all" else f"{plain(group)}: "
     console.print(title + told.words(), style="bold", markup=False, highlight=False, soft_wrap=True)
     shown = Table(box=None, header_style="bold")
     band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
@@ -191,23 +200,28 @@ def _print(
         )
     console.print(shown)
     if len(rows) > LISTED:
-        print_note(f"and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
-    print_note(found.words())
+        print_note(f"{title}and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
+    print_note(f"{title}{found.words()}")
+    if share != 0.01:
+        print_note(
+            f"{title}A share of {share:g} malicious reports can move a value by "
+            f"{found.moved_by(share=share):.2g}."
+        )
+    console.print()
+
+
+def _print_legend(bounded: bool) -> None:
+    """What the columns say: once, whatever the number of groups."""
     print_note(
         "More, fewer: than the prior, all categories at once. Noise: the share cannot be told from 0. Shares "
         "are cut to 0 … 1; the unbiased values are in -o and --json."
     )
-    if found.bounded:
+    if bounded:
         print_note(
             "Population between: where the users' own average must lie, given the reports; no number of "
             "reports makes that range vanish."
         )
     print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
-    if share != 0.01:
-        print_note(
-            f"A share of {share:g} malicious reports can move a value by {found.moved_by(share=share):.2g}."
-        )
-    console.print()
 
 
 def _draw(found: dict[str, Estimate], path: Path) -> None:

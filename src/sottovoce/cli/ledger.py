@@ -118,7 +118,9 @@ def left(ledger: LedgerFile, user: User, epoch: Epoch = None, as_json: AsJson = 
     """
     book = Ledger.open(ledger)
     meant = epoch_said(book, epoch)
-    _print_amount("left", _text(book.left(user, meant)), {"epoch": meant}, as_json)
+    where = f" in epoch {meant!r}" if meant else ""
+    said = f"of ε = {_text(book.budget)} is left to this user{where}"
+    _print_amount("left", _text(book.left(user, meant)), said, {"epoch": meant}, as_json)
 
 
 @ledger_app.command("total")
@@ -129,7 +131,8 @@ def total(ledger: LedgerFile, user: User, as_json: AsJson = False) -> None:
     Examples:
       sottovoce ledger total budget.db member-0001
     """
-    _print_amount("total", _text(Ledger.open(ledger).total(user)), {}, as_json)
+    said = "is what this user has spent, all epochs together"
+    _print_amount("total", _text(Ledger.open(ledger).total(user)), said, {}, as_json)
 
 
 @ledger_app.command("grant")
@@ -163,8 +166,10 @@ def _text(amount: Fraction) -> str:
     return epsilon_text(int(amount * MICRO))
 
 
-def _print_amount(what: str, amount: str, more: dict[str, str], as_json: bool) -> None:
+def _print_amount(what: str, amount: str, said: str, more: dict[str, str], as_json: bool) -> None:
+    """The number alone on standard output, for programs, and beside it what it is."""
     if as_json:
         print_json({what: amount, **more})
     else:
         console.print(amount, highlight=False)
+        print_note(f"ε = {amount} {said}")

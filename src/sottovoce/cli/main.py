@@ -6,43 +6,30 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 import typer
 
-from .._starting import INTERRUPTED, heard
+from .._starting import INTERRUPTED
 from ..errors import SottovoceError
-from . import (  # noqa: F401  (each registers its command)
-    amplify,
-    audit,
-    choose,
-    collect,
-    compare,
-    demo,
-    design,
-    estimate,
-    explore,
-    ledger,
-    prior,
-    release,
-    samples,
-)
 from .app import app
-from .terminal import errors, print_note
+from .terminal import errors, plain, print_note
 
 __all__ = ["app", "run"]
 
 
 def run() -> None:
-    """Run the command; a bad input is one line on standard error and exit code 2."""
+    """Run the command; a bad option or a bad input is one line on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
     command = typer.main.get_command(app)
     _listen(command)
     try:
-        command(standalone_mode=True)
+        code = command(standalone_mode=False)
+        raise SystemExit(code if isinstance(code, int) else 0)
     except SottovoceError as problem:
         _stop(str(problem))
     except BrokenPipeError:
@@ -52,6 +39,23 @@ def run() -> None:
         _stop(f"{problem.filename or 'file'}: {problem.strerror or type(problem).__name__}")
     except KeyboardInterrupt as stop:
         _interrupted(stop)
+    except Exception as problem:
+        if not hasattr(problem, "format_message"):  # typer's errors; their class moved between its versions
+            raise
+        _misused(problem)
+
+
+def _misused(problem: Any) -> None:
+    """A command, option or argument that does not exist or is missing: what there is, in one line."""
+    words = problem.format_message().strip()
+    if not words:  # the help was shown instead
+        raise SystemExit(problem.exit_code) from None
+    near = getattr(problem, "possibilities", None)
+    if near:
+        words = f"{problem.message}. Did you mean {' or '.join(sorted(near))}?"
+    context = getattr(problem, "ctx", None)
+    where = f" See: {context.command_path} --help" if context is not None else ""
+    _stop(f"{plain(' '.join(words.split()))}{where}")
 
 
 def _listen(command: Any) -> None:
@@ -63,7 +67,6 @@ def _listen(command: Any) -> None:
 
     def invoked(context: Any) -> Any:
         try:
-            heard()
             return invoke(context)
         except KeyboardInterrupt as stop:
             _interrupted(stop)
@@ -77,7 +80,7 @@ def _listen(command: Any) -> None:
 def _interrupted(stop: KeyboardInterrupt) -> None:
     _ignore_signals()  # a second one must not cut the line in two
     errors.show_cursor(True)
-    print_note(" ".join(["interrupted", *map(str, stop.args)]))
+    print_note(" ".join(["interrupted", *map(str, stop.args)]), always=True)
     raise SystemExit(INTERRUPTED) from None
 
 
@@ -97,11 +100,15 @@ def _ignore_signals() -> None:
 def _raised_again(lost: Any) -> None:
     """A Ctrl-C that arrives where Python cannot raise, such as in a destructor, arrives again."""
     if lost.exc_type is KeyboardInterrupt:
-        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+        for delay in (0.01, 0.1, 1.0):  # on a busy machine it can arrive while its timer still starts
+            with suppress(KeyboardInterrupt):
+                threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+                return
     else:
         sys.__unraisablehook__(lost)
 
 
 def _stop(message: str) -> None:
+    errors.quiet = False
     errors.print("error:", message, style="red", markup=False, soft_wrap=True, highlight=False)
     raise SystemExit(2) from None

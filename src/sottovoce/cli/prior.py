@@ -11,15 +11,20 @@ from rich.table import Table
 from ..errors import TableError
 from ..prior import FROM_USERS
 from ..tables import files
+from ..tables.dialect import Dialect
 from ..tables.inputs import PublicData, read_priors, write_priors
 from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Encoding,
     Force,
     Item,
     MinimumRows,
+    Missing,
+    NoCount,
+    Separator,
     Smoothing,
     Wide,
     app,
@@ -51,12 +56,16 @@ def prior_command(
     ] = None,
     item: Item = "item",
     count: Count = None,
+    no_count: NoCount = False,
     by: By = None,
     user: Annotated[
         str | None, typer.Option(help="Column of the user; needed for --average users and the minima.")
     ] = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
+    drop_zero: Annotated[
+        bool, typer.Option("--drop-zero", help="Leave out categories without a count, and say which.")
+    ] = False,
     top: Annotated[
         int | None, typer.Option(help="Keep so many items per group; each group then has its own.")
     ] = None,
@@ -77,6 +86,9 @@ def prior_command(
             "--public", help="The table has users, but not those to be served: the prior is public."
         ),
     ] = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -99,6 +111,7 @@ def prior_command(
         minimum_rows=minimum_rows,
         minimum_users=minimum_users,
         average=average,
+        drop_zero=drop_zero,
     )
     with working(f"reading {table.name}"):
         data = read_priors(
@@ -111,6 +124,8 @@ def prior_command(
             top_by=top_by,
             public=True if public else None,
             options=options,
+            dialect=Dialect(separator, encoding, missing),
+            ask=not no_count,
         )
     print_note(f"{table.name}: {plain(data.how)}.")
     if output is not None:

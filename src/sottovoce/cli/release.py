@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import Progress
 
 from .. import _naming
 from ..collecting.model import model_prior
@@ -20,16 +19,23 @@ from ..release.mechanism import Mechanism
 from ..release.mechanism_file import MechanismFile, load_mechanisms
 from ..release.policy import Policy
 from ..tables import files
+from ..tables.dialect import Dialect
 from ..tables.inputs import read_user_groups
 from ..tables.options import ReadingOptions
+from ..tables.people import have_whole_names
+from ..tables.spool import at_hand
 from ..users import Users
 from .app import (
     Digest,
+    Encoding,
     Force,
     Item,
     MaxEpsilon,
     MechanismPath,
+    Missing,
+    NoWeight,
     Other,
+    Separator,
     Unknown,
     UnknownGroups,
     User,
@@ -40,7 +46,12 @@ from .app import (
 from .interruption import Interruptions
 from .ledger import epoch_said
 from .released_rows import SAMPLE, ReleasedRows
-from .terminal import errors, plain, print_note, working
+from .terminal import (
+    plain,
+    print_note,
+    progress_bar,
+    working,
+)
 
 BATCH = 100_000
 """Users per batch of the command: drawn, remembered and shown as one step."""
@@ -60,6 +71,7 @@ def release(
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
+    no_weight: NoWeight = False,
     by: Annotated[
         str | None,
         typer.Option(
@@ -98,6 +110,9 @@ def release(
             "--prior-is-public", help="Release although the prior cannot be told from these users' average."
         ),
     ] = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
     force: Force = False,
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
@@ -131,9 +146,10 @@ def release(
     if book is not None:
         epoch = epoch_said(book, epoch)  # before the table is read
         files.check_writable(output, book.path, book.witness, force=True)
-    with working(f"reading {table.name}"):
+    dialect = Dialect(separator, encoding, missing)
+    with working(f"reading {table.name}"), at_hand(table) as path:
         groups, how = read_user_groups(
-            table,
+            path,
             loaded.mechanisms,
             user=user,
             item=item,
@@ -147,12 +163,16 @@ def release(
                 unknown_groups=unknown_groups,
                 several_groups=several_groups,
             ),
+            dialect=dialect,
+            ask=not no_weight,
         )
+        everybody = (name for users in groups.values() for name in users.ids)
+        whole_names = have_whole_names(path, user, everybody, dialect)
     print_note(f"{table.name}: {how}.")
     _check_public(loaded.mechanisms, groups, prior_is_public)
     if by is not None:
         print_note(f"The group of every user, column {plain(by)!r}, is published in clear.")
-    rows = ReleasedRows(loaded.mechanisms, groups, (user, by, item))
+    rows = ReleasedRows(loaded.mechanisms, groups, (user, by, item), whole_names=whole_names)
     if book is None:
         _run(rows, output, force)
         print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
@@ -204,7 +224,7 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
             done = f"nothing was written, {work.spent()}"
             if work.written:
                 done = f"{work.count:,} releases had been written into {output} already"
-            print_note(f"interrupted: {done}")
+            print_note(f"interrupted: {done}", always=True)
             raise typer.Exit(130) from None
         except FileExistsError:
             raise TableError(f"{output} is there already, since a moment ago; {work.spent()}") from None
@@ -214,7 +234,11 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
             if work.receipt is None:
                 raise
             raise type(problem)(f"{problem}; {work.spent()}") from None
-    print_note(f"{work.count:,} releases, {work.each()} for each user and group, into {output}")
+    print_note(f"{work.count:,} releases, {work.each()} for each user and group, into {_named(output)}")
+
+
+def _named(output: Path) -> str:
+    return "standard output" if files.is_standard(output) else str(output)
 
 
 def _draw(
@@ -236,7 +260,7 @@ def _draw(
             work.receipt = book.charge(list(asked.values()), epoch=epoch, exhausted=exhausted)
         kept = dict(zip(asked, work.receipt.kept, strict=True))
         print_note(_said(work.receipt))
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("releasing", total=sum(map(len, kept.values())))
         for name, places in kept.items():
             users = work.groups[name]

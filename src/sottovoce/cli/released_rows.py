@@ -25,6 +25,7 @@ class ReleasedRows:
     count: int = 0
     receipt: Receipt | None = None
     written: bool = False
+    whole_names: bool = False  # whether users are named by whole numbers where they come from
 
     @property
     def several(self) -> bool:
@@ -36,6 +37,7 @@ class ReleasedRows:
         user, by, item = self.names
         mechanism, k = self.mechanisms[group], self.mechanisms[group].samples
         self.count += len(answers)
+        who = [int(str(one)) for one in who] if self.whole_names else who
         place = {by: group} if by else {}
         about: dict[str, object] = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
         if self.several:

@@ -8,24 +8,29 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import Progress
 from rich.table import Table
 
 from .. import _validate
 from ..errors import ParameterError
 from ..planning.several_samples import SamplesRow, compare_samples
 from ..tables import files
+from ..tables.dialect import Dialect
 from ..tables.inputs import read_priors, read_user_groups
 from ..tables.options import PriorOptions, ReadingOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Encoding,
     Epsilons,
     Force,
     Item,
+    Missing,
+    NoCount,
+    NoWeight,
     PriorFile,
     RowsOutput,
+    Separator,
     Smoothing,
     Unknown,
     User,
@@ -33,8 +38,28 @@ from .app import (
     Wide,
     app,
 )
-from .parsing import check_picture, parse_divergence, parse_sampler
-from .terminal import NOT_PRIVATE, console, errors, number, plain, print_json, print_note, shown_text, working
+from .parsing import (
+    DIVERGENCE_NAMES,
+    SAMPLER_NAMES,
+    check_one_result,
+    check_picture,
+    complete_divergence,
+    complete_sampler,
+    parse_divergence,
+    parse_epsilons,
+    parse_sampler,
+)
+from .terminal import (
+    NOT_PRIVATE,
+    console,
+    number,
+    plain,
+    print_json,
+    print_note,
+    progress_bar,
+    shown_text,
+    working,
+)
 
 
 @app.command("samples")
@@ -52,16 +77,27 @@ def samples_command(
         typer.Option("--samples", "-k", help="Samples per user; repeat for several. Default 1, 2 and 4."),
     ] = None,
     sampler: Annotated[
-        str, typer.Option("--sampler", "-s", help="A clip sampler, such as fitted or kernel-clip.")
+        str,
+        typer.Option(
+            "--sampler",
+            "-s",
+            help=f"A clip sampler. {SAMPLER_NAMES}.",
+            autocompletion=complete_sampler,
+        ),
     ] = "fitted",
-    divergence: Annotated[str, typer.Option("--divergence", "-d", help="Such as tv or kl.")] = "tv",
+    divergence: Annotated[
+        str,
+        typer.Option("--divergence", "-d", help=f"{DIVERGENCE_NAMES}.", autocompletion=complete_divergence),
+    ] = "tv",
     users: Annotated[
         int, typer.Option(help="Look at so many users of each group at most, evenly spread over the file.")
     ] = 200,
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
+    no_weight: NoWeight = False,
     count: Count = None,
+    no_count: NoCount = False,
     by: By = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
@@ -70,6 +106,9 @@ def samples_command(
     picture: Annotated[
         Path | None, typer.Option(help="Draw it into this file (.png, .pdf, .svg), for one epsilon.")
     ] = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -83,15 +122,26 @@ def samples_command(
     make, options = parse_sampler(sampler)
     measure = parse_divergence(divergence)
     most = _validate.whole_at_least(1, users=users)
+    check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
     check_picture(picture, force)
-    if picture is not None and len(epsilon) > 1:
+    epsilons = parse_epsilons(epsilon)
+    if picture is not None and len(epsilons) > 1:
         raise ParameterError("--picture takes one epsilon")
     numbers = list(dict.fromkeys(samples or (1, 2, 4)))
+    dialect = Dialect(separator, encoding, missing)
     with working(f"reading {prior_file.name}"):
         counting = PriorOptions(smoothing=smoothing)
-        public = read_priors(prior_file, item=item, count=count, by=by, options=counting)
+        public = read_priors(
+            prior_file,
+            item=item,
+            count=count,
+            by=by,
+            options=counting,
+            dialect=dialect,
+            ask=not no_count,
+        )
     with working(f"counting {users_file.name}"):
         reading = ReadingOptions(unknown=unknown, empty="skip", several_groups="allow")
         groups, how = read_user_groups(
@@ -103,15 +153,17 @@ def samples_command(
             by=public.by,
             wide=wide,
             options=reading,
+            dialect=dialect,
+            ask=not no_weight,
         )
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     found: list[tuple[str, SamplesRow]] = []
-    with Progress(console=errors, transient=True, disable=as_json or not errors.is_terminal) as progress:
-        steps = len(groups) * len(epsilon) * sum(1 + (k > 1) for k in numbers)
+    with progress_bar(shown=not as_json) as progress:
+        steps = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
         task = progress.add_task("comparing", total=steps)
         for group, people in groups.items():
             chosen = np.unique(np.linspace(0, len(people) - 1, min(most, len(people))).astype(np.intp))
-            for one in epsilon:
+            for one in epsilons:
                 rows = compare_samples(
                     people.p[chosen],
                     public.priors[group],
@@ -127,12 +179,15 @@ def samples_command(
     told = [{"group": group, **asdict(row)} for group, row in found]
     if output is not None:
         files.write_rows(told, output, replace=force)
-        print_note(f"written to {output}")
+        if not files.is_standard(output):
+            print_note(f"written to {output}")
     if picture is not None:
         _draw(found, picture)
         print_note(f"drawn into {picture}")
     if as_json:
         print_json({"rows": told, "note": NOT_PRIVATE})
+        return
+    if files.is_standard(output):
         return
     _print(found, grouped=public.by is not None)
     print_note(NOT_PRIVATE)

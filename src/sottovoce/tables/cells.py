@@ -128,7 +128,7 @@ def codes_of(column: Any, name: str, rows: IntArray | None, as_text: bool) -> tu
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
-    check_missing(column, name, rows)
+    check_missing(column, name, rows, in_file=as_text)
     values, indices = _distinct(_as_names(column, name).combine_chunks())
     values = values.cast(pa.large_string()) if as_text else values
     order = pc.array_sort_indices(values)
@@ -139,13 +139,14 @@ def codes_of(column: Any, name: str, rows: IntArray | None, as_text: bool) -> tu
     return names, place[indices]
 
 
-def check_missing(column: Any, name: str, rows: IntArray | None) -> None:
+def check_missing(column: Any, name: str, rows: IntArray | None, *, in_file: bool) -> None:
     """Refuse a column with missing names, and say how many rows have none."""
     missing = column.null_count
     if missing and rows is not None:
         missing = int(rows[as_array(column.is_null().cast(pa.uint8())) > 0].sum())
     if missing:
-        raise TableError(f"column {name!r} has {missing} missing values")
+        advice = ": fill them in, or leave those rows out (--missing drop)" if in_file else ""
+        raise TableError(f"column {name!r} has {missing} missing values{advice}")
 
 
 def _distinct(column: Any) -> tuple[Any, IntArray]:

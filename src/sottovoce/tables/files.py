@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._atomic import inf_to_null, real_path, write_whole
 from ..errors import PriorError, SottovoceError, TableError
+from .dialect import FOUND, Dialect, encoding_of, separator_of
 from .unpack import content, is_gzip
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
 _KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
 _HINTS = {
-    ".csv": "every line needs the same number of fields, in UTF-8",
-    ".tsv": "every line needs the same number of fields, in UTF-8",
+    ".csv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding latin-1",
+    ".tsv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding latin-1",
     ".json": "a list of records is expected",
 }
 _LONGEST_HEADER = 1 << 20
@@ -35,6 +37,11 @@ def check_readable(path: Path) -> None:
         raise TableError(f"{path} cannot be read: it is a folder")
     if not path.is_file():
         raise TableError(f"{path} cannot be read: there is no such file")
+    if kind_of(path) in (".xlsx", ".xls", ".ods"):
+        raise TableError(
+            f"{path} cannot be read: it is a workbook. Save its sheet as CSV UTF-8 (in Excel: File, Save As; "
+            f"in LibreOffice: File, Save As, Text CSV), and read that file"
+        )
     if kind_of(path) not in _KINDS:
         raise TableError(
             f"{path} cannot be read: its name must end in one of {', '.join(_KINDS)} (or .csv.gz)"
@@ -43,7 +50,7 @@ def check_readable(path: Path) -> None:
         raise TableError(f"{path} is empty")
 
 
-def scan_table(path: str | Path) -> pl.LazyFrame:
+def scan_table(path: str | Path, dialect: Dialect = FOUND) -> pl.LazyFrame:
     """A table by its extension, not yet read; CSV columns are text, names lose surrounding blanks.
 
     For the reader's process (see `reading`): a damaged file can end the process that calls this.
@@ -53,9 +60,9 @@ def scan_table(path: str | Path) -> pl.LazyFrame:
     kind = kind_of(path)
     table = None
     try:
-        table = _scanned(path, kind)
+        table = _scanned(path, kind, dialect)
         named = table.collect_schema().names()
-        header = _header(path, kind) if kind in (".csv", ".tsv") else named
+        header = _header(path, kind, dialect) if kind in (".csv", ".tsv") else named
     except (SottovoceError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as problem:  # every reader has its own errors; their text may quote data
@@ -69,32 +76,41 @@ def scan_table(path: str | Path) -> pl.LazyFrame:
     return table.rename(dict(zip(named, names, strict=True)))
 
 
-def _scanned(path: Path, kind: str) -> pl.LazyFrame:
+def _scanned(path: Path, kind: str, dialect: Dialect) -> pl.LazyFrame:
     """The table as its reader finds it."""
     import polars as pl
 
     # Text everywhere in CSV: guessing types would turn a category "007" into 7, a device "1e10" into a float.
     # No globs: a file called m[1].csv is that file, and not m1.csv. JSON types come from all rows, not a few.
     if kind in (".csv", ".tsv"):
-        separator = "," if kind == ".csv" else "\t"
-        return pl.scan_csv(path, infer_schema=False, glob=False, separator=separator)
+        separator, encoding = separator_of(path, kind, dialect), encoding_of(path, dialect)
+        # polars reads UTF-8 alone; a file in another encoding is turned into it, and so read whole.
+        text = path if encoding == "utf-8" else io.BytesIO(content(path).decode(encoding).encode())
+        return pl.scan_csv(text, infer_schema=False, glob=False, separator=separator)
     if kind == ".parquet":
         return pl.scan_parquet(path, glob=False)
     read = pl.read_json if kind == ".json" else pl.read_ndjson
     return read(content(path), infer_schema_length=None).lazy()
 
 
-def columns_of(path: Path) -> list[str]:
+def columns_of(path: Path, dialect: dict[str, Any] | None = None) -> list[str]:
     """The names of the columns of a file; for the reader's process."""
-    return list(scan_table(path).collect_schema().names())
+    return list(scan_table(path, Dialect(**dialect or {})).collect_schema().names())
 
 
-def _header(path: Path, kind: str) -> list[str]:
+def number_columns(path: Path, dialect: dict[str, Any]) -> list[str]:
+    """The names of the columns that hold numbers, not text; for the reader's process."""
+    schema = scan_table(path, Dialect(**dialect)).collect_schema()
+    return [name for name, kind in schema.items() if kind.is_numeric()]
+
+
+def _header(path: Path, kind: str, dialect: Dialect) -> list[str]:
     """The first record of a CSV file as it stands there; a reader renames what it finds twice."""
     opener = gzip.open if is_gzip(path) else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as text:
+    encoding = encoding_of(path, dialect)
+    with opener(path, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline="") as text:
         lines = iter(lambda: _line(text), "")
-        return next(csv.reader(lines, delimiter="\t" if kind == ".tsv" else ","))
+        return next(csv.reader(lines, delimiter=separator_of(path, kind, dialect)))
 
 
 def _line(text: Any) -> str:
@@ -171,8 +187,15 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+def is_standard(path: Path | None) -> bool:
+    """Whether an output is standard output, which gets CSV."""
+    return str(path) in ("-", "/dev/stdout")
+
+
 def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
     """Refuse an output that cannot be written, is there already, or is an input, before any work is done."""
+    if is_standard(path):
+        return
     if path.suffix.lower() not in (".csv", ".parquet", ".json"):
         raise TableError(f"{path} cannot be written: its name must end in .csv, .parquet or .json")
     if not path.parent.is_dir():
@@ -218,4 +241,8 @@ def _write_frame(table: pl.DataFrame, path: Path, mode: int, *, replace: bool) -
         table.write_parquet(buffer)
     else:
         table.write_csv(buffer)
+    if is_standard(path):
+        sys.stdout.buffer.write(buffer.getbuffer())
+        sys.stdout.buffer.flush()
+        return
     write_whole(buffer.getbuffer(), path, mode, replace=replace)

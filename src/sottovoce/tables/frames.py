@@ -17,6 +17,7 @@ import narwhals as nw
 from .. import _naming
 from ..errors import ParameterError, SottovoceError, TableError
 from . import files, reading, runs, unpack
+from .dialect import FOUND, Dialect
 from .header import ROWS, Head, missing_column
 
 if TYPE_CHECKING:
@@ -75,8 +76,11 @@ def count_table(
     weight: str | None = None,
     by: str | None = None,
     top_by: str | None = None,
+    dialect: Dialect = FOUND,
 ) -> Tally:
     """Count a table once, for several calls of `build_prior` and `read_users`.
+
+    `dialect` says how a file of text is written, where that is not to be found by looking.
 
     >>> import polars
     >>> count_table(polars.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
@@ -89,18 +93,36 @@ def count_table(
 
     path = Path(table)
     with files.prefix_errors(path):
-        parts = ask_reader("frames", "count_file", path, columns=asdict(columns))
+        asked = {"columns": asdict(columns), "dialect": asdict(dialect)}
+        parts = ask_reader("frames", "count_file", path, **asked)
         cells = as_cells(parts)
         if cells is None:
             return tally_of_runs(parts, columns.keys(), as_text=True)
         return to_tally(cells, columns, as_text=True)
 
 
-def count_file(path: Path, columns: dict[str, Any]) -> Any:
+def count_file(path: Path, columns: dict[str, Any], dialect: dict[str, Any]) -> Any:
     """The counted cells of a file, a table of polars, or its runs, several. For the reader's process."""
     item = columns.pop("item")
     asked = Columns(item if isinstance(item, str) else tuple(item), **columns)
-    return _cells(files.scan_table(path), asked, path)
+    given = Dialect(**dialect)
+    table = files.scan_table(path, given)
+    return _cells(_complete(table, asked) if given.missing == "drop" else table, asked, path)
+
+
+def _complete(table: Any, columns: Columns) -> Any:
+    """The rows that name their group, user and item."""
+    require(table.collect_schema().names(), columns.needed(), lambda: _head(_lazy(table)))
+    return table.drop_nulls([name for key, name in columns.keys().items() if columns.long or key != "item"])
+
+
+def count_missing(path: Path, columns: list[str], dialect: dict[str, Any]) -> list[int]:
+    """How many rows of a file lack a name in one of these columns; for the reader's process."""
+    import polars as pl
+
+    lacking = pl.any_horizontal(pl.col(columns).is_null()).sum()
+    table = files.scan_table(path, Dialect(**dialect)).select(lacking)
+    return [int(table.collect(**files.collecting(path)).item())]
 
 
 def ask_reader(room: str, verb: str, path: Path, **arguments: Any) -> Any:
@@ -236,10 +258,10 @@ def _unpivoted(table: nw.LazyFrame[Any], columns: Columns, named: bool) -> nw.La
     return wide.unpivot(list(columns.item), index=names, variable_name="key_item", value_name="amount")
 
 
-def column_names(table: Any) -> list[str]:
+def column_names(table: Any, dialect: Dialect = FOUND) -> list[str]:
     """The names of the columns of a frame or of a file."""
     if isinstance(table, str | Path):
-        names: list[str] = ask_reader("files", "columns_of", Path(table))
+        names: list[str] = ask_reader("files", "columns_of", Path(table), dialect=asdict(dialect))
         return names
     return list(_lazy(table).collect_schema())
 

@@ -7,6 +7,7 @@ only where something tells that they are names, and nothing tells that they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from ..errors import TableError
@@ -24,12 +25,20 @@ def missing_column(present: Sequence[str], needed: Sequence[str], head: Head | N
     missing = [name for name in needed if name not in present]
     if not missing:
         return None
-    if _plain(present) and len(missing) < max(len(needed), 2) and _is_header(present, needed, head):
-        return TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}")
+    if are_plain(present) and len(missing) < max(len(needed), 2) and _is_header(present, needed, head):
+        meant = _meant(missing[0], present)
+        return TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}{meant}")
     return TableError(f"there is no column {missing[0]!r}: is the first line of the table a header?")
 
 
-def _plain(names: Sequence[str]) -> bool:
+def _meant(name: str, present: Sequence[str]) -> str:
+    """The nearest of the names that are there, where one is near."""
+    folded = {one.casefold(): one for one in present}
+    near = get_close_matches(name.casefold(), list(folded), n=1)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def are_plain(names: Sequence[str]) -> bool:
     """Whether these are few short names that can be printed and are no numbers."""
     return (
         len(names) <= MOST_NAMES

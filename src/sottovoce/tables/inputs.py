@@ -7,7 +7,7 @@ A file of public data is a table (a row per item, or per record), a JSON object 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,17 @@ from .._atomic import write_whole
 from ..errors import ParameterError, PriorError, TableError
 from ..prior import Prior
 from ..users import Users
+from .amounts import PRIVATE_AMOUNTS, PUBLIC_AMOUNTS, amount_column, check_counted
+from .dialect import FOUND, Dialect
 from .files import kind_of, prefix_errors, read_json
-from .frames import column_names, count_table
+from .frames import ask_reader, column_names, count_table
 from .options import AS_COUNTED, REFUSE_ALL, PriorOptions, ReadingOptions
 from .people import Recurring, recurring_columns
 from .read import priors_from, users_from
-from .tally import Categories, Tally, filled_groups, people, with_minimum_rows
+from .spool import at_hand
+from .tally import SHOWN, Categories, Tally, filled_groups, people, with_minimum_rows
 
 FORMAT = "sottovoce-prior"
-PUBLIC_AMOUNTS = ("count", "weight", "probability")
-PRIVATE_AMOUNTS = ("weight", "count")
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,18 @@ def read_priors(
     top_by: str | None = None,
     public: bool | None = None,
     options: PriorOptions = AS_COUNTED,
+    dialect: Dialect = FOUND,
+    ask: bool = False,
 ) -> PublicData:
     """Priors from a file of public data.
+
+    With `ask`, a column that looks like counts and was not named is an error: rows are not counted then.
 
     A table with a column named `user`, or with any column whose values recur with several items, looks like
     histories of the users to be served, so its prior carries the mark, unless `public` says that they are
     somebody else.
     """
-    path = Path(path)
-    with prefix_errors(path):
+    with at_hand(path) as path, prefix_errors(path):
         if kind_of(path) == ".json" and path.is_file():
             loaded = read_json(path)
             ready = isinstance(loaded, dict) and loaded.get("format") == FORMAT
@@ -71,7 +75,7 @@ def read_priors(
                 if ready:
                     return _parsed(loaded, by)
                 return PublicData(_from_object(loaded, by, smoothing), by, "amounts from the JSON object")
-        columns = column_names(path)
+        columns = column_names(path, dialect)
         looks_private = (user or "user").casefold() in {name.casefold() for name in columns}
         recurring = Recurring((), ())
         if wide:
@@ -83,12 +87,18 @@ def read_priors(
             how = how if column else f"no column of amounts: {how}"
         if top_by is not None and options.top is None:
             raise ParameterError("--top-by ranks the items for --top: say how many to keep")
-        counted = count_table(path, item=items, weight=column, by=by, user=user, top_by=top_by)
+        counted = count_table(
+            path, item=items, weight=column, by=by, user=user, top_by=top_by, dialect=dialect
+        )
+        others = [name for name in columns if name not in (item, column, by, top_by)]
+        if ask and column is None and not wide:
+            beside = [name for name in others if name != (user or "user")]
+            distinct = int(counted.rows.max()) == 1
+            check_counted(path, beside, distinct=distinct, option="count", dialect=dialect)
         if wide:
             looks_private = looks_private or bool(counted.rows.max() > 1)  # more than one row a group
         elif public is None and not looks_private:
-            others = [name for name in columns if name not in (item, column, by, top_by)]
-            recurring = recurring_columns(path, item, others, int(counted.rows.sum()))
+            recurring = recurring_columns(path, item, others, int(counted.rows.sum()), dialect)
             looks_private = bool(recurring.people)
         if column is not None and column.casefold() == "probability" and count is None:
             _check_probabilities(counted, column)
@@ -96,6 +106,8 @@ def read_priors(
         priors = priors_from(counted, options, public=not marked)
         without = len(counted.groups) - len(priors)
         how += f"; {without} of {len(counted.groups)} groups left out: too few users" if without else ""
+        how += _zeros_left_out(counted, priors) if options.drop_zero and options.top is None else ""
+        how += _dropped(path, [user, item if not wide else None, by], dialect)
         return PublicData(priors, by, how + _said(recurring))
 
 
@@ -112,6 +124,27 @@ def _said(recurring: Recurring) -> str:
     return ""
 
 
+def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
+    """Which categories nothing was counted for; only how many, if the table may be about the users."""
+    lost = {name for prior in priors.values() for name in set(counted.items) - set(prior.categories)}
+    if not lost:
+        return ""
+    names = [*map(repr, sorted(map(str, lost))[:SHOWN]), *(["…"] if len(lost) > SHOWN else [])]
+    private = any(prior.made_from_users for prior in priors.values())
+    return f"; {len(lost)} categories without a count left out" + (
+        "" if private else f": {', '.join(names)} (users who hold them: --unknown drop or other)"
+    )
+
+
+def _dropped(path: Path, names: Sequence[str | None], dialect: Dialect) -> str:
+    """How many rows were left out because a name is missing: said, never silent."""
+    if dialect.missing != "drop":
+        return ""
+    asked = {"columns": [name for name in names if name is not None], "dialect": asdict(dialect)}
+    (number,) = ask_reader("frames", "count_missing", path, **asked)
+    return f"; {number:,} rows with a missing name dropped" if number else ""
+
+
 def read_user_groups(
     path: str | Path,
     known: Mapping[str, Categories],
@@ -122,14 +155,19 @@ def read_user_groups(
     by: str | None = None,
     wide: bool = False,
     options: ReadingOptions = REFUSE_ALL,
+    dialect: Dialect = FOUND,
+    ask: bool = False,
 ) -> tuple[dict[str, Users], str]:
-    """The users of every group from a file of histories, and how counted."""
-    path = Path(path)
-    with prefix_errors(path):
-        items, column, how = private_columns(
-            column_names(path), user=user, item=item, weight=weight, by=by, wide=wide
-        )
-        counted = count_table(path, user=user, item=items, weight=column, by=by)
+    """The users of every group from a file of histories, and how counted; `ask` as in `read_priors`."""
+    with at_hand(path) as path, prefix_errors(path):
+        names = column_names(path, dialect)
+        items, column, how = private_columns(names, user=user, item=item, weight=weight, by=by, wide=wide)
+        counted = count_table(path, user=user, item=items, weight=column, by=by, dialect=dialect)
+        if ask and column is None and not wide:
+            others = [name for name in names if name not in (user, item, by)]
+            distinct = int(counted.rows.max()) == 1
+            check_counted(path, others, distinct=distinct, option="weight", dialect=dialect)
+        how += _dropped(path, [user, by, None if wide else item], dialect)
         users = users_from(counted, known if by is not None else known["all"], options)
         if not any(len(group) for group in users.values()):
             raise TableError("no user has a usable record")
@@ -181,14 +219,6 @@ def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
         "groups": groups,
     }
     write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", path, replace=replace)
-
-
-def amount_column(columns: list[str], given: str | None, usual: tuple[str, ...]) -> str | None:
-    """The column of amounts: the one named, else the first of the usual names, in any case of letters."""
-    if given is not None:
-        return given
-    folded = {column.casefold(): column for column in reversed(columns)}
-    return next((folded[name] for name in usual if name in folded), None)
 
 
 def _check_probabilities(counted: Tally, column: str) -> None:

@@ -29,6 +29,7 @@ class PriorOptions:
     minimum_rows: int = 0
     minimum_users: int = 0
     average: str = "rows"
+    drop_zero: bool = False  # leave out categories that nothing was counted for
 
     def __post_init__(self) -> None:
         _validate.one_of(("rows", "users"), average=self.average)

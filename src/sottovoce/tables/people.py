@@ -7,17 +7,34 @@ histories do not. A table with each item in one row is a list of items, whatever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from .files import collecting, scan_table
+from .dialect import FOUND, Dialect
+from .files import collecting, kind_of, scan_table
 from .frames import ask_reader
 
 ROWS = 200_000
 """Rows that are looked at, evenly over the file."""
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 MOST_GROUPS = 100
 """Values of a column that may be groups; more are people."""
+
+
+def have_whole_names(path: Path, user: str, names: Iterable[object], dialect: Dialect = FOUND) -> bool:
+    """Whether users are named by whole numbers where they come from, so that results can name them so.
+
+    In a text table they are if every name is the usual text of a whole number (not 007); else the column
+    tells.
+    """
+    if not all(isinstance(name, str) and _WHOLE.fullmatch(name) for name in names):
+        return False
+    if kind_of(path) in (".csv", ".tsv"):
+        return True
+    return user in ask_reader("files", "number_columns", path, dialect=asdict(dialect))
 
 
 @dataclass(frozen=True)
@@ -28,21 +45,24 @@ class Recurring:
     groups: tuple[str, ...]
 
 
-def recurring_columns(path: Path, item: str, others: Sequence[str], rows: int) -> Recurring:
+def recurring_columns(
+    path: Path, item: str, others: Sequence[str], rows: int, dialect: Dialect = FOUND
+) -> Recurring:
     """Sort the columns beside items and amounts by what their values look like; `rows` has the table."""
     every = -(-rows // ROWS)
-    found = (
-        ask_reader("people", "recurring", path, item=item, others=list(others), every=every) if others else {}
-    )
+    asked = {"item": item, "others": list(others), "every": every, "dialect": asdict(dialect)}
+    found = ask_reader("people", "recurring", path, **asked) if others else {}
     return Recurring(tuple(found.get("people", ())), tuple(found.get("groups", ())))
 
 
-def recurring(path: Path, item: str, others: Sequence[str], every: int) -> dict[str, list[str]]:
+def recurring(
+    path: Path, item: str, others: Sequence[str], every: int, dialect: dict[str, Any]
+) -> dict[str, list[str]]:
     """The columns whose values recur, by what they look like; for the reader's process."""
     import polars as pl
 
     kinds: dict[str, list[str]] = {"people": [], "groups": []}
-    rows = scan_table(path).select(item, *others)
+    rows = scan_table(path, Dialect(**dialect)).select(item, *others)
     if every > 1:
         rows = rows.with_row_index("row number").filter(pl.col("row number") % every == 0)
     table = rows.collect(**collecting(path)).lazy()  # the file is scanned once, whatever it has of columns

@@ -132,6 +132,7 @@ def priors_from(counted: Tally, options: PriorOptions, *, public: bool | None) -
         other=options.other,
         minimum_users=options.minimum_users,
         average=options.average,
+        drop_zero=options.drop_zero,
         made_from_users=counted.users is not None if public is None else not public,
     )
 

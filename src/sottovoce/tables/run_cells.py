@@ -83,7 +83,7 @@ def _record_codes(column: Any, known: Any, key: str, name: str, as_text: bool) -
     """
     if known is None:
         return codes_of(column, name, None, as_text)
-    check_missing(column, name, None)
+    check_missing(column, name, None, in_file=as_text)
     names, places = codes_of(known[f"name_{key}"], name, None, as_text)
     sent = as_array(known[f"code_{key}"])
     place = np.zeros(int(sent.max()) + 1, dtype=np.uint32)

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,7 @@ def priors_of(
     minimum_users: int,
     average: str,
     made_from_users: bool,
+    drop_zero: bool = False,
 ) -> dict[str, Prior]:
     """One prior per group that has enough users.
 
@@ -138,7 +139,12 @@ def priors_of(
         if average == "users":  # every user weighs the same, as one record spread over their items
             amount = amount / np.bincount(person, amount)[person]
         counts = np.bincount(position, amount, minlength=len(names))
+        if drop_zero:
+            names = [one for one, count in zip(names, counts.tolist(), strict=True) if count]
+            counts = counts[counts > 0]
         try:
+            if not smoothing:
+                _check_zeros(names, counts, made_from_users)
             priors[name] = Prior.from_counts(
                 counts, names, smoothing=smoothing, made_from_users=made_from_users
             )
@@ -148,6 +154,18 @@ def priors_of(
         least = f"at least {minimum_users} users" if minimum_users > 1 else "a usable row"
         raise TableError(f"no prior is left: no group has {least}")
     return priors
+
+
+def _check_zeros(names: Sequence[Category], counts: npt.NDArray[Any], made_from_users: bool) -> None:
+    """Refuse several categories without a count, and name all of them at once, if they are public."""
+    zeros = [repr(name) for name, count in zip(names, counts.tolist(), strict=True) if not count]
+    if len(zeros) > 1:
+        more = ["…"] if len(zeros) > SHOWN else []
+        named = "" if made_from_users else f" ({', '.join([*zeros[:SHOWN], *more])})"
+        raise PriorError(
+            f"counts must be greater than 0: {len(zeros)} of {len(names)} categories have none{named}; leave "
+            f"them out (sottovoce prior --drop-zero), or smooth (smoothing=, --smoothing)"
+        )
 
 
 def _top_items(tally: Tally, cells: slice, top: int) -> IntArray:

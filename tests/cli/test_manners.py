@@ -1,0 +1,175 @@
+"""How the command line treats people: short help, near names, lists of epsilons, quiet, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import check_refused, run, write
+from typer.main import get_command
+
+import sottovoce as sv
+from sottovoce.cli.lazily import COMMANDS
+from sottovoce.cli.main import app
+from sottovoce.cli.parsing import SAMPLERS, complete_divergence, complete_sampler, parse_epsilons
+from sottovoce.errors import ParameterError
+
+
+def test_the_list_of_commands_has_the_first_lines_of_their_help() -> None:
+    group = get_command(app)
+    assert list(group.commands) == list(COMMANDS)  # type: ignore[attr-defined]
+    for name, first in COMMANDS.items():
+        whole = group.commands[name].help  # type: ignore[attr-defined]
+        assert " ".join(whole.split("\n\n")[0].split()) == first, name
+
+
+@pytest.mark.parametrize("path", [[], ["compare"], ["ledger"], ["ledger", "left"], ["demo"]], ids=" ".join)
+def test_h_is_help(path: list[str]) -> None:
+    short, long = run(*path, "-h"), run(*path, "--help")
+    assert short.returncode == 0
+    assert short.stdout == long.stdout
+    assert "Usage:" in short.stdout
+
+
+def test_the_help_of_the_whole_needs_no_numbers() -> None:
+    code = (
+        "import sys; from sottovoce.__main__ import main\n"
+        "sys.argv = ['sottovoce', '--help']\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "narwhals", "sqlite3", "sottovoce.samplers"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["2"], [2.0]),
+        (["1", "4"], [1.0, 4.0]),
+        (["1,2,4"], [1.0, 2.0, 4.0]),
+        (["1:8"], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+        (["0.1:0.3:0.1"], [0.1, 0.2, 0.3]),
+        (["1:2.4"], [1.0, 2.0]),
+        (["1:3,0.5", "2"], [1.0, 2.0, 3.0, 0.5]),
+        (["5:5"], [5.0]),
+    ],
+)
+def test_lists_and_ranges_of_epsilons(texts: list[str], numbers: list[float]) -> None:
+    assert parse_epsilons(texts) == numbers
+
+
+@pytest.mark.parametrize(
+    "text", ["", "two", "1,", "1:", ":8", "8:1", "1:8:0", "1:8:-1", "1:2:3:4", "1:inf", "nan:2", "0:1:0.0001"]
+)
+def test_what_is_no_list_of_epsilons_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"1:8|first:last"):
+        parse_epsilons([text])
+
+
+def test_a_range_of_epsilons_gives_the_rows_of_its_numbers(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    users = write(tmp_path, "users.csv", "user,item\nx,a\ny,b\n")
+    done = run("compare", prior, users, "-e", "1:3", "-s", "kernel-clip", "--json", "--quiet")
+    rows = json.loads(done.stdout)["rows"]
+    assert sorted({row["epsilon"] for row in rows}) == [1.0, 2.0, 3.0]
+    for row in rows:
+        sampler = sv.kernel_clip(sv.Prior(["a", "b"], [0.75, 0.25]), row["epsilon"])
+        own = [sv.TV(p, sampler.distribution(p)) for p in ([1.0, 0.0], [0.0, 1.0])]
+        assert row["mean"] == pytest.approx(float(np.mean(own)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compar"], "No such command 'compar'. Did you mean 'compare'? See: sottovoce --help"),
+        (["ledger", "shw"], "No such command 'shw'. Did you mean 'show'? See: sottovoce ledger --help"),
+        (["compare", "--epsilom", "2"], "--epsilom. Did you mean --epsilon? See: sottovoce compare --help"),
+        (["compare", "a.csv", "-e", "2"], "Missing argument"),
+        (["audit", "m.json", "--draws", "many"], "Invalid value for '--draws'"),
+    ],
+)
+def test_a_slip_of_the_finger_is_one_line(arguments: list[str], message: str) -> None:
+    check_refused(run(*arguments), message)
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "meant"),
+    [
+        ("-s", "kernel-clp", "did you mean kernel-clip?"),
+        ("-s", "prior_minmax", "did you mean prior-minimax?"),
+        ("-d", "helinger2", "did you mean hellinger2?"),
+    ],
+)
+def test_the_nearest_name_is_proposed(tmp_path: Path, option: str, given: str, meant: str) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    check_refused(run("compare", prior, prior, "-e", "2", option, given), meant)
+
+
+def test_help_names_every_sampler_and_divergence() -> None:
+    for command, options in {"compare": "sd", "design": "s", "samples": "sd"}.items():
+        shown = " ".join(run(command, "-h").stdout.replace("│", " ").split())
+        for name in SAMPLERS:
+            assert name.replace("_", "-") in shown, (command, name)
+        for name in (*sv.DIVERGENCES, "hockey-stick:gamma=2") if "d" in options else ():
+            assert name.replace("_", "-") in shown, (command, name)
+
+
+def test_quiet_leaves_results_and_errors(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    loud, silent = run("prior", prior), run("prior", prior, "--quiet")
+    assert loud.stderr != ""
+    assert silent.stderr == ""
+    assert silent.stdout == loud.stdout
+    check_refused(run("prior", tmp_path / "none.csv", "--quiet"), "there is no such file")
+
+
+def test_no_color_is_respected(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sottovoce", "prior", str(tmp_path / "none.csv")]
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    shown = [
+        subprocess.run(command, capture_output=True, check=False, env={**plain, "FORCE_COLOR": "1", **more})
+        for more in ({}, {"NO_COLOR": "1"})
+    ]
+    red = b"\x1b[31m"
+    assert red in shown[0].stderr
+    assert red not in shown[1].stderr
+    assert b"there is no such file" in shown[1].stderr
+
+
+def test_one_result_on_standard_output(tmp_path: Path) -> None:
+    prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
+    for command in (("compare", prior, prior, "-e", 1), ("samples", prior, prior, "-e", 1)):
+        check_refused(run(*command, "-o", "-", "--json"), "both want standard output")
+    assert "completion" not in run("compare", "-h").stdout  # of the whole, not of one command
+
+
+def test_version_says_what_matters() -> None:
+    first, second = run("--version").stdout.splitlines()
+    assert first == f"sottovoce {sv.__version__}"
+    assert f"python {platform.python_version()}, numpy {np.__version__}" in second
+    assert all(name in second for name in ("scipy", "polars", "pyarrow"))
+
+
+def test_the_shell_completes_commands_samplers_and_divergences() -> None:
+    assert complete_sampler("ker") == ["kernel-clip"]
+    assert complete_sampler("prior_m") == ["prior-minimax"]
+    assert complete_divergence("h") == ["hellinger2", "hockey-stick:gamma="]
+    environment = {
+        **os.environ,
+        "_SOTTOVOCE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "sottovoce compare a.csv b.csv -s ker",
+        "COMP_CWORD": "5",
+    }
+    code = "import sys; sys.argv = ['sottovoce']; from sottovoce.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.stdout.split() == ["kernel-clip"], done.stderr
+    assert "--install-completion" in run("--help").stdout
