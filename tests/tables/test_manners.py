@@ -138,6 +138,7 @@ def test_counts_under_another_name_are_asked_about(tmp_path: Path, name: str) ->
         "user,item,note\nx,Drama,5\nx,War,five\n",  # text
         "user,item,delta\nx,Drama,-1\nx,War,2\n",
         "user,item,x\nx,Drama,1.5\nx,War,2.25\n",  # measured, not counted
+        "user,item,plays\nx,Drama,5\ny,War,7\n",  # one row a user: no weight changes anything
         "user,item\nx,Drama\nx,War\n",
     ],
 )
@@ -151,6 +152,20 @@ def test_other_numbers_are_no_counts(tmp_path: Path, text: str) -> None:
 def test_a_log_with_a_word_for_counts_is_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("user,item,plays\nx,Drama,3\nx,Drama,5\ny,War,2\n")
+    with pytest.raises(sv.TableError, match="column 'plays' looks like counts"):
+        inputs.read_user_groups(path, {"all": WAR}, ask=True)
+
+
+def test_counts_are_found_among_many_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    more = [f"a_long_name_of_a_column_{i}" for i in range(40)]
+    path.write_text(
+        "\n".join(
+            ",".join([*row, *(["x"] * 40)])
+            for row in (["user", "item", "plays"], ["x", "Drama", "3"], ["x", "War", "5"])
+        ).replace(",".join(["x"] * 40), ",".join(more), 1)
+        + "\n"
+    )
     with pytest.raises(sv.TableError, match="column 'plays' looks like counts"):
         inputs.read_user_groups(path, {"all": WAR}, ask=True)
 

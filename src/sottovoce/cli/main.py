@@ -25,6 +25,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
+    errors.quiet = False
     command = typer.main.get_command(app)
     _listen(command)
     try:

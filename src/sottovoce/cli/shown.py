@@ -70,7 +70,9 @@ def print_joint_card(card: JointCard) -> None:
         f"{number(card.worst_together)} joint total variation for the rarest user, "
         f"{number(card.worst_separately)} with separate releases at {card.epsilon / card.samples:g}",
     )
-    facts.add_row("told apart", f"{card.told_apart} categories of a user; with more, each sample alone")
+    facts.add_row(
+        "told apart", f"{card.told_apart} categories of a user; with more, the samples are drawn separately"
+    )
     add_shuffled(facts, card.shuffled)
     facts.add_row("prior digest", card.prior_digest[:16])
     console.print(facts)

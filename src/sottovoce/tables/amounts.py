@@ -54,7 +54,10 @@ def check_counted(
 
     `distinct` says that no two rows name the same user and item.
     """
-    if not others or not are_plain(others):  # what is no name is not printed, and so not asked about
+    others = [
+        name for name in others if are_plain([name])
+    ]  # what may be data is not printed: not asked about
+    if not others:
         return
     facts = ask_reader("amounts", "numbers", path, columns=list(others), dialect=asdict(dialect))
     for name in others:

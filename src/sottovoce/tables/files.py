@@ -242,7 +242,11 @@ def _write_frame(table: pl.DataFrame, path: Path, mode: int, *, replace: bool) -
     else:
         table.write_csv(buffer)
     if is_standard(path):
-        sys.stdout.buffer.write(buffer.getbuffer())
-        sys.stdout.buffer.flush()
+        sys.stdout.flush()
+        if hasattr(sys.stdout, "buffer"):  # bytes: whatever the terminal's encoding is, names stay whole
+            sys.stdout.buffer.write(buffer.getbuffer())
+            sys.stdout.buffer.flush()
+        else:
+            sys.stdout.write(buffer.getvalue().decode("utf-8"))
         return
     write_whole(buffer.getbuffer(), path, mode, replace=replace)

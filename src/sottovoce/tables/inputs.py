@@ -163,7 +163,8 @@ def read_user_groups(
         names = column_names(path, dialect)
         items, column, how = private_columns(names, user=user, item=item, weight=weight, by=by, wide=wide)
         counted = count_table(path, user=user, item=items, weight=column, by=by, dialect=dialect)
-        if ask and column is None and not wide:
+        several = int(counted.rows.sum()) > people(counted)  # one row a user: no weight changes anything
+        if ask and column is None and not wide and several:
             others = [name for name in names if name not in (user, item, by)]
             distinct = int(counted.rows.max()) == 1
             check_counted(path, others, distinct=distinct, option="weight", dialect=dialect)

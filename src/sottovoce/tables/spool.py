@@ -33,6 +33,8 @@ def at_hand(path: str | Path) -> Iterator[Path]:
         yield given
         return
     name = "standard input" if standard else str(given)
+    if standard and getattr(sys.stdin, "buffer", None) is None:
+        raise TableError(f"{name} is closed: name a file, or pipe a table into it")
     with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:  # for its owner alone: mode 0700
         copy = Path(folder) / "table"
         with contextlib.nullcontext(sys.stdin.buffer) if standard else given.open("rb") as source:
