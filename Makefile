@@ -64,7 +64,13 @@ $(BROWSER): $(READY) locks/browser.txt
 	@$(PIP) $(LOCKED) -r locks/browser.txt
 	@touch $(BROWSER)
 
-test-browser: $(BROWSER) ## the pages and the JavaScript client in a real browser (Debian's chromium)
+# axe-core asks whether everybody can use the page; it lives in build/, and without npm its test skips visibly.
+AXE := build/axe/node_modules/axe-core/axe.min.js
+$(AXE): tests/browser/package-lock.json
+	@mkdir -p build/axe && cp tests/browser/package.json tests/browser/package-lock.json build/axe
+	@npm ci --silent --ignore-scripts --prefix build/axe || echo "axe-core is not installed: its test SKIPS"
+
+test-browser: $(BROWSER) $(AXE) ## the pages and the JavaScript client in a real browser (Debian's chromium)
 	$(BIN)/python -m pytest tests/explore tests/serving tests/browser -m browser -rs
 
 test-js: ## the JavaScript client: vectors, planted faults, budget (Node 20 or newer)

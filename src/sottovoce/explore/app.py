@@ -1,294 +1,298 @@
-"""The page itself: a marimo app that wires sliders and uploads to views and charts (sottovoce explore)."""
+"""The page itself: a marimo app that wires sliders and uploads to views (sottovoce explore)."""
+
+# /// script
+# [tool.marimo.display]
+# theme = "system"
+# ///
 
 import marimo
 
-app = marimo.App(width="medium", app_title="sottovoce explorer", css_file="page.css")
+app = marimo.App(
+    width="full", app_title="sottovoce explorer", css_file="page.css", html_head_file="head.html"
+)
 
 
 @app.cell
 def _imports():
     import marimo as mo
-    import numpy as np
 
     import sottovoce as sv
-    from sottovoce.demo import demo_data
-    from sottovoce.explore import charts, views
+    from sottovoce.explore import cards, names, people, recommend, tiles, views
     from sottovoce.explore.given import taken
 
-    return charts, demo_data, mo, np, sv, taken, views
+    return cards, mo, names, people, recommend, sv, taken, tiles, views
 
 
 @app.cell
-def _title(mo):
-    mo.md(
-        """
-        # In a quiet voice
-
-        Everybody's own data stay with them; each person releases **one** category. It should look like a draw
-        from their own data, yet say little about them. How little is set by **ε**: no answer is more than e^ε
-        times likelier from one person than from another. The public data are the anchor: somebody who is like
-        the public is released undistorted.
-        """
-    )
+def _title(cards, mo):
+    mo.Html(cards.title())
     return
 
 
 @app.cell
-def _sources(demo_data, taken):
-    _files = taken()
-    given, users_given, left_out = dict(_files.priors), _files.users, _files.left_out
-    _demo = demo_data()
-    demo_priors = {f"demo: {group}": prior for group, prior in _demo.priors.items()}
-    demo_users = {f"demo: {group}": _demo.users(group).toarray() for group in _demo.priors}
-    return demo_priors, demo_users, given, left_out, users_given
+def _sources(people, taken):
+    _files, (_demo_priors, _members) = taken(), people.of_demo()
+    left_out = _files.left_out
+    priors = {f"file: {name}": prior for name, prior in _files.priors.items()}
+    priors |= {f"demo: {group}": prior for group, prior in _demo_priors.items()}
+    everybody = {f"file: {name}": people.of_users(users) for name, users in _files.users.items()}
+    everybody |= {f"demo: {group}": members for group, members in _members.items()}
+    start = next(iter(priors)) if _files.priors else "demo: 25 to 44"
+    return everybody, left_out, priors, start
 
 
 @app.cell
-def _choose_prior(demo_priors, given, mo):
-    names = [*(f"file: {name}" for name in given), *demo_priors]
-    chosen_prior = mo.ui.dropdown(names, value=names[1] if not given else names[0], label="public data")
+def _controls(mo, names, priors, recommend, start):
+    chosen_prior = mo.ui.dropdown(
+        list(priors), value=start, label="public data", allow_select_none=False, full_width=True
+    )
     upload = mo.ui.file(
         filetypes=[".csv"], kind="button", label="or upload a CSV: item,count", max_size=10_000_000
     )
-    return chosen_prior, upload
+    epsilon = mo.ui.slider(
+        0.5, 10, 0.5, value=3, show_value=True, label="ε, how much may be told", full_width=True
+    )
+    checked = mo.ui.dictionary(
+        {
+            name: mo.ui.checkbox(value=name in names.CHOSEN, label=names.two_lines(name))
+            for name in recommend.OFFERED
+        }
+    )
+    reports = mo.ui.slider(
+        steps=[100, 300, 1000, 3000, 10000], value=1000, show_value=True, label="people who report"
+    )
+    return checked, chosen_prior, epsilon, reports, upload
 
 
 @app.cell
-def _prior(chosen_prior, demo_priors, given, sv, upload, views):
-    problem = ""
-    uploaded = None
+def _prior(chosen_prior, everybody, people, priors, sv, upload, views):
+    problem, uploaded = "", None
     if upload.value:
         try:
             uploaded = views.uploaded_prior(upload.value[0].contents, upload.value[0].name)
         except sv.SottovoceError as _problem:
             problem = str(_problem)
-    _name = chosen_prior.value
-    prior = (
-        uploaded if uploaded is not None else given.get(_name.removeprefix("file: ")) or demo_priors[_name]
+    source = chosen_prior.value if uploaded is None else upload.value[0].name
+    prior = priors[source] if uploaded is None else uploaded
+    crowd = everybody.get(source) if uploaded is None else None
+    crowd = crowd if crowd is not None and len(crowd) else people.invented(prior)
+    return crowd, prior, problem, source
+
+
+@app.cell
+def _who(crowd, mo):
+    _whose = "a user from the data" if crowd.given else "an invented user"
+    which = mo.ui.slider(
+        1, max(len(crowd), 2), 1, value=min(4, len(crowd)), show_value=True, label=_whose, full_width=True
     )
-    source = upload.value[0].name if uploaded is not None else _name
-    order = [str(prior.categories[i]) for i in (-prior.probabilities).argsort(kind="stable").tolist()]
-    return order, prior, problem, source
+    return (which,)
 
 
 @app.cell
-def _controls(chosen_prior, left_out, mo, prior, problem, source, sv, upload, views):
-    epsilon = mo.ui.slider(0.5, 10, 0.5, value=3, show_value=True, label="ε, how much may be told")
-    _on = ("kernel_clip", "minimax_kernel", "relative_mollifier")
-    checked = mo.ui.dictionary({name: mo.ui.checkbox(value=name in _on, label=name) for name in sv.SAMPLERS})
-    _mark = " **Made from the users it serves: not public.**" if prior.made_from_users else ""
-    mo.vstack(
-        [
-            mo.hstack([chosen_prior, upload], justify="start", wrap=True),
-            mo.callout(mo.md(f"**{views.shown(problem)}**"), kind="danger") if problem else mo.md(""),
-            mo.md(
-                f"Public data: {views.shown(source)}, {len(prior)} categories, rarest {prior.smallest:.4f}."
-                f"{_mark} {'Users: ' + views.shown(left_out) + '.' if left_out else ''}"
-            ),
-            epsilon,
-            mo.hstack(list(checked.elements.values()), justify="start", wrap=True),
-        ]
+def _panel(cards, checked, chosen_prior, crowd, epsilon, left_out, mo, prior, problem, source, upload, which):
+    mo.Html(
+        cards.panel(
+            data=[chosen_prior.text, upload.text],
+            about=cards.about(prior, source, crowd, left_out),
+            problem=problem,
+            epsilon=epsilon.text,
+            samplers={name: box.text for name, box in checked.elements.items()},
+            person=which.text,
+        )
     )
-    return checked, epsilon
+    return
 
 
 @app.cell
-def _user_choice(demo_users, mo, np, order, prior, source, users_given, views):
-    _held = None
-    if source in demo_users:
-        _held = demo_users[source]
-    elif source.removeprefix("file: ") in users_given:
-        _held = users_given[source.removeprefix("file: ")].p[:200].toarray()
-    _whose = "a user from the data" if _held is not None and len(_held) else "an invented user"
-    if _held is None or not len(_held):
-        _held = np.random.default_rng(7).dirichlet(np.maximum(5 * prior.probabilities, 1e-3), size=50)
-    people = _held
-    which = mo.ui.slider(1, len(people), 1, value=min(4, len(people)), show_value=True, label=_whose)
-    return people, which
+def _advice(cards, crowd, epsilon, mo, prior, views):
+    mo.Html(cards.card("Recommendation", views.advice(prior, epsilon.value, crowd), cards.CAUTION, wide=True))
+    return
 
 
 @app.cell
-def _user_text(mo, people, prior, views, which):
-    typed = mo.ui.text_area(
-        value=views.as_text(people[which.value - 1], prior),
-        rows=6,
-        label="or shape one: a category and a number a line",
-    )
-    mo.vstack([mo.md("## One person"), mo.hstack([which, typed], justify="start", wrap=True)])
-    return (typed,)
+def _person_state(crowd, mo, which):
+    get_counts, set_counts = mo.state(crowd.counts(min(which.value, len(crowd)) - 1), allow_self_loops=True)
+    get_mistake, set_mistake = mo.state("")
+    return get_counts, get_mistake, set_counts, set_mistake
 
 
 @app.cell
-def _user(mo, people, prior, sv, typed, views, which):
-    user_problem = ""
-    p = people[which.value - 1]
-    if typed.value.strip() != views.as_text(p, prior):
+def _person_edit(get_counts, mo, people, prior, set_counts, set_mistake, sv, views):
+    counts = get_counts()
+
+    def _read(text):
         try:
-            p = views.typed_user(typed.value, prior)
-        except sv.SottovoceError as _problem:
-            user_problem = str(_problem)
-    mo.callout(mo.md(views.shown(user_problem)), kind="warn") if user_problem else None
-    return (p,)
+            set_counts(people.typed(text, prior))
+            set_mistake("")
+        except sv.SottovoceError as problem:
+            set_mistake(str(problem))
+
+    def _step(place, by):
+        def click(_):
+            set_counts(people.changed(counts, place, by))
+            set_mistake("")
+
+        return click
+
+    own, _ = people.own_first(counts, prior)
+    own = own[: views.IN_FRONT]
+    typed = mo.ui.text_area(
+        value=people.as_text(counts, prior), rows=6, label="as text: a category and a number a line",
+        on_change=_read, full_width=True,
+    )  # fmt: skip
+    steps = mo.ui.dictionary(
+        {
+            f"{sign}{place}": mo.ui.button(label=f"{sign}1", on_click=_step(place, by))
+            for place in own
+            for sign, by in (("−", -1), ("+", 1))
+        }
+    )
+    return counts, own, steps, typed
 
 
 @app.cell
-def _samplers(checked, epsilon, prior, views):
-    chosen = [name for name, on in checked.value.items() if on] or ["kernel_clip"]
-    samplers = views.make(prior, epsilon.value, chosen)
+def _person(cards, counts, get_mistake, mo, own, prior, steps, typed):
+    _buttons = {name: button.text for name, button in steps.elements.items()}
+    mo.Html(cards.card("One person", cards.person(counts, prior, own, _buttons, typed.text, get_mistake())))
+    return
+
+
+@app.cell
+def _samplers(checked, epsilon, prior, recommend):
+    chosen = [name for name, on in checked.value.items() if on] or ["fitted"]
+    samplers = [recommend.sampler(prior, name, epsilon.value) for name in chosen]
     return chosen, samplers
 
 
 @app.cell
-def _box(charts, mo, p, samplers, views):
-    _intervals, _points = views.box_rows(samplers, p)
-    mo.vstack(
-        [
-            mo.md(
-                "**What may be released, and what is.** The grey bar is what the first clip sampler allows "
-                "for each category, the black tick the public share. A larger ε makes the bars longer. "
-                "Categories the person does not have are still released now and then: that is the privacy."
-            ),
-            charts.box(_intervals, _points),
-            mo.md("Distance (TV): 0 is a perfect draw of their own data, 1 has nothing in common with it."),
-            mo.md(views.distance_table(samplers, p)),
-        ]
-    )
+def _box(cards, counts, mo, samplers, views):
+    mo.Html(cards.card("What may be released, and what is", cards.BOX, views.box_chart(samplers, counts)))
     return
 
 
 @app.cell
-def _tradeoff(charts, chosen, epsilon, mo, p, prior, views):
-    _own, _worst = charts.tradeoff(views.tradeoff_rows(prior, chosen, p), epsilon.value)
-    mo.vstack(
-        [
-            mo.md("## What privacy costs\n\nLower is better. The dashed line is your ε."),
-            _own,
-            _worst,
-        ]
-    )
+def _own_cost(cards, chosen, counts, epsilon, mo, people, prior, views):
+    _chart = views.own_cost(prior, chosen, people.shares(counts), epsilon.value)
+    mo.Html(cards.card("What privacy costs this person", cards.COST, _chart))
     return
 
 
 @app.cell
-def _kernel(charts, mo, samplers, views):
-    _rows = next((rows for rows in (views.kernel_rows(one) for one in samplers) if rows), None)
-    _parts = [mo.md("*Check minimax_kernel or randomized_response (up to 40 categories) to see a kernel.*")]
-    if _rows:
-        _words = "Each line is what is released for somebody who holds only that category; dark is often."
-        _parts = [mo.md(_words), charts.heat_map(_rows)]
-    mo.vstack([mo.md("## The kernel"), *_parts])
+def _typical_cost(cards, chosen, crowd, epsilon, mo, prior, views):
+    _chart = views.typical_cost(prior, chosen, crowd, epsilon.value)
+    mo.Html(cards.card("What it costs people like these", cards.typical(prior, crowd), _chart))
+    return
+
+
+@app.cell
+def _distances(cards, counts, crowd, mo, people, samplers, views):
+    _table = views.distances(samplers, people.shares(counts), crowd)
+    mo.Html(cards.card("The distances", cards.DISTANCES, _table, wide=True))
     return
 
 
 @app.cell
 def _mechanism_choice(chosen, mo):
-    _first = "kernel_clip" if "kernel_clip" in chosen else chosen[0]
-    release_with = mo.ui.dropdown(chosen, value=_first, label="release with", allow_select_none=False)
+    release_with = mo.ui.dropdown(chosen, value=chosen[0], label="release with", allow_select_none=False)
     return (release_with,)
 
 
 @app.cell
 def _mechanism(release_with, samplers, sv):
-    _sampler = next(one for one in samplers if one.name == release_with.value)
-    mechanism = sv.certify(_sampler, accept_prior_from_users=True)
-    return (mechanism,)
+    sampler = next(one for one in samplers if one.name == release_with.value)
+    mechanism = sv.certify(sampler, accept_prior_from_users=True)
+    return mechanism, sampler
 
 
 @app.cell
-def _budget(mo, p, prior):  # a new person or new public data: a new budget
-    budget = mo.ui.number(1, 100, 1, value=9, label="budget of this person, in ε")
+def _budget(counts, mo, prior):  # a new person or new public data: a new budget
+    budget = mo.ui.number(1, 100, 1, value=30, label="budget of this person, in ε")
     get_spent, set_spent = mo.state([])
     return budget, get_spent, set_spent
 
 
 @app.cell
-def _release_button(budget, epsilon, get_spent, mechanism, mo, p, set_spent, views):
-    def _release(_):
-        spent = get_spent()
-        left = views.left(budget.value, [cost for _, cost, _ in spent])
-        if left < epsilon.value:
-            words = f"**Refused**: {epsilon.value:g} is more than the {float(left):g} that was left."
-            set_spent([*spent, ("", 0, f"{words} Each release spends its ε.")])
-        else:
-            answer = views.shown(mechanism.release(p=p))
-            set_spent([*spent, (answer, epsilon.value, f"Released: **{answer}**.")])
+def _release_button(budget, counts, epsilon, get_spent, mechanism, mo, people, set_spent, views):
+    def _released(times):
+        def click(_):
+            spent = list(get_spent())
+            for _ in range(times):
+                left = views.left(budget.value, [cost for _, cost in spent])
+                if left < epsilon.value:
+                    spent.append((f"{epsilon.value:g} is more than the {float(left):g} that was left", 0))
+                    break
+                spent.append((str(mechanism.release(p=people.shares(counts))), epsilon.value))
+            set_spent(spent)
 
-    release = mo.ui.button(label="release one category", kind="success", on_click=_release)
+        return click
+
+    release = mo.ui.button(label="release one category", on_click=_released(1))
+    ten = mo.ui.button(label="release ten", on_click=_released(10))
     again = mo.ui.button(label="start over", on_click=lambda _: set_spent([]))
-    return again, release
+    return again, release, ten
 
 
 @app.cell
-def _release(again, budget, get_spent, mechanism, mo, release, release_with, views):
+def _release(again, budget, cards, get_spent, mechanism, mo, release, release_with, ten, tiles, views):
     _spent = get_spent()
-    _left = float(views.left(budget.value, [cost for _, cost, _ in _spent]))
-    _words = _spent[-1][2] if _spent else "Nothing released yet."
-    mo.vstack(
-        [
-            mo.md(
-                f"## Release\n\nFrom the certified mechanism `{mechanism.sampler}` "
-                f"({mechanism.digest[:16]}), in exact integers, with the operating system's randomness."
-            ),
-            mo.hstack([release_with, budget, release, again], justify="start", wrap=True),
-            mo.callout(
-                mo.md(f"{_words} Left of the budget: **{_left:g}** of {budget.value or 0:g}."),
-                kind="warn" if "Refused" in _words else "neutral",
-            ),
-        ]
+    _left = float(views.left(budget.value, [cost for _, cost in _spent]))
+    mo.Html(
+        cards.card(
+            "Release",
+            cards.released_by(mechanism),
+            cards.row(release_with.text, budget.text),
+            cards.row(release.text, ten.text, again.text),
+            tiles.budget_bar(_left, budget.value or 0),
+            cards.refusal(_spent),
+            tiles.answers(_spent),
+        )
     )
     return
 
 
 @app.cell
-def _many(charts, mechanism, mo, np, order, people, views):
-    _everyone = people[np.random.default_rng(1).integers(0, len(people), 1000)]
-    simulated, _answers = views.simulated_rows(mechanism, _everyone)
-    _parts = [
-        mo.md("## Many people\n\n1,000 simulated people like those of the data release one category each."),
-        charts.histogram(simulated, order),
-    ]
-    _found = views.estimate_rows(mechanism, _answers, _everyone.mean(axis=0))
-    if _found is not None:
-        _rows, found = _found
-        _parts += [
-            mo.md(f"**What the collector concludes.** {found.words()} Black ticks: the truth, unseen."),
-            charts.estimated(_rows, order),
-        ]
-    else:
-        _parts.append(
-            mo.md(
-                "*From this mechanism's reports one cannot tell what people hold. Release with "
-                "minimax_kernel or randomized_response to see an estimate.*"
-            )
-        )
-    mo.vstack(_parts)
+def _leak(cards, counts, mo, sampler, views):
+    mo.Html(cards.card("What may leak", views.leak_words(sampler, counts)))
     return
 
 
 @app.cell
-def _shuffled(mechanism, mo, views):
-    mo.md(f"**If reports are shuffled.** {views.shuffled_words(mechanism)}")
+def _many(cards, crowd, mechanism, mo, reports, views):
+    _chart, _words = views.population_chart(mechanism, crowd.crowd(reports.value))
+    mo.Html(cards.card("Many people", cards.MANY, reports.text, _chart, cards.concluded(_words), wide=True))
     return
 
 
 @app.cell
-def _download(epsilon, mechanism, mo):
+def _kernel(cards, mo, samplers, tiles):
+    _map = next((found for found in map(tiles.kernel_map, samplers) if found), None)
+    mo.Html(cards.card("The kernel", *([cards.KERNEL, _map] if _map else [cards.NO_KERNEL])))
+    return
+
+
+@app.cell
+def _shuffled(cards, mechanism, mo, views):
+    mo.Html(cards.card("If reports are shuffled", cards.paragraph(views.shuffled_words(mechanism))))
+    return
+
+
+@app.cell
+def _download(cards, mechanism, mo):
     import json
 
     _text = (
         json.dumps({**mechanism.document(), "digest": mechanism.digest}, ensure_ascii=False, indent=0) + "\n"
     )
-    mo.vstack(
-        [
-            mo.md(
-                "## Take it with you\n\nThe certified mechanism, for `sv.load` and `sottovoce release`. "
-                "Pictures: the dots beside each chart save it as PNG or SVG."
-            ),
-            mo.download(
-                _text.encode(), filename="mechanism.json", mimetype="application/json", label="mechanism.json"
-            ),
-        ]
+    _file = mo.download(
+        _text.encode(), filename="mechanism.json", mimetype="application/json", label="mechanism.json"
     )
+    mo.Html(cards.card("Take it with you", cards.TAKE, mo.as_html(_file).text))
+    return
+
+
+@app.cell
+def _ahead(crowd, prior, recommend):  # last: what the next moves of the slider will ask for
+    recommend.warm(prior, crowd, [0.5 * step for step in range(1, 21)])
     return
 
 
