@@ -256,7 +256,7 @@ class Ledger:
             found = self._positions(len(users), epoch)
         self._store.testify()  # a store from before these answers must not be able to draw again
         if any(position not in asked.mechanism.numbers for position in found):
-            raise LedgerError(f"an answer is gone from {self.path} or was changed; nothing is released")
+            raise LedgerError(f"an answer vanished from {self.path} or was changed; nothing is released")
         return [asked.mechanism.answer_of(position) for position in found if position is not None]
 
     def epoch_meant(self, epoch: str | None) -> str:
