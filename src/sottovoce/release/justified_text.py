@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ..errors import MechanismFileError
 
-STEP = 1 << 16
+STEP, LARGEST_STEP = 1 << 16, 1 << 20
+"""Bytes that are read at once: an eighth of what was justified already, within these two."""
 ALLOWANCE = 1 << 16
 """Bytes that every file may take besides its documents."""
 DOCUMENT_BYTES = 1 << 12
@@ -39,7 +40,7 @@ def read_justified(path: Path, most_categories: int) -> str:
         with path.open("rb") as file:
             data = bytearray()
             scan = _Scan(most_categories)
-            while step := file.read(STEP):
+            while step := file.read(min(max(STEP, len(data) >> 3), LARGEST_STEP)):
                 data += step
                 if len(data) > scan.justified(data):
                     raise MechanismFileError(

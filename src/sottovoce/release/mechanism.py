@@ -204,14 +204,14 @@ class Mechanism:
         """Everything a client in any language needs, as plain values, without the digest."""
         return self.heading() | self.engine.fields()
 
-    def heading(self) -> dict[str, Any]:
-        """The part of the document that every kind of mechanism has."""
+    def heading(self, *, names: bool = True) -> dict[str, Any]:
+        """The part of the document that every kind of mechanism has, with the categories or without."""
         return {
             "format": FORMAT,
             "version": self.engine.version,
             "sampler": self.sampler,
             "options": dict(self.options),
-            "categories": list(self.categories),
+            **({"categories": list(self.categories)} if names else {}),
             "epsilon": fraction_text(self.epsilon),
             "ratio": fraction_text(self.ratio),
             "bits": self.bits,

@@ -190,8 +190,9 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type;
     # the weights and places of an engine have been read in the one way in which they can be written.
     exact = type(plain["bits"]) is int
-    heading = {name: value for name, value in plain.items() if name not in engine.own_fields}
-    if not exact or mechanism.heading() != heading:
+    read = engine.own_fields | {"categories"}  # the names are the very ones of the document
+    heading = {name: value for name, value in plain.items() if name not in read}
+    if not exact or mechanism.heading(names=False) != heading:
         raise MechanismFileError(f"{source} is not written in the canonical way")
     mechanism.__dict__["digest"] = found  # the same document: it need not be written out again
     return mechanism
