@@ -9,11 +9,12 @@ from typing import Any
 import tiny_client
 import tiny_joint
 from vector_checks import LibraryClient
+from vector_draws import signed
 
 import sottovoce as sv
 from sottovoce.release.mechanism_file import load_mechanisms
 
-from .mechanisms import ROOMS, _signed
+from .mechanisms import ROOMS, keep_the_ratio
 from .mutate import json_mutated
 from .target import Target, holds, refusals, written
 
@@ -35,7 +36,7 @@ def check(data: bytes) -> bool:
     if mine is None or not joint:
         return mine is not None
     if len(mine.categories) ** mine.samples <= MOST_TUPLES:
-        _private(mine)
+        keep_the_ratio(mine, [*([name] for name in mine.categories), list(mine.categories)])
     if len(mine.categories) <= 12 and mine.samples <= 4:
         _same_draws(mine, theirs, data)
     return True
@@ -50,14 +51,6 @@ def _tiny(data: bytes) -> Any:
     except (tiny_client.Refused, RecursionError):
         return None
     return plain
-
-
-def _private(mechanism: sv.Mechanism) -> None:
-    names = mechanism.categories
-    laws = [mechanism.law(records=one) for one in ([[name] for name in names] + [list(names)])]
-    holds(all(sum(law) == 1 for law in laws), "a law does not add up to one")
-    for column in zip(*laws, strict=True):
-        holds(max(column) <= mechanism.ratio * min(column), "two laws break the ratio")
 
 
 def _same_draws(mechanism: sv.Mechanism, document: Any, data: bytes) -> None:
@@ -76,7 +69,7 @@ def seeds() -> Sequence[bytes]:
     made = []
     for n, k, make in MADE:
         prior = sv.Prior.from_counts({f"c{i}": i + 1 for i in range(n)})
-        made.append(_signed(sv.certify(sv.several(prior, 2.0, samples=k, sampler=make)).document()))
+        made.append(signed(sv.certify(sv.several(prior, 2.0, samples=k, sampler=make)).document()).encode())
     return made
 
 

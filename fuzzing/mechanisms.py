@@ -7,7 +7,6 @@ e^ε; and its draws are those of the tiny client.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -15,10 +14,10 @@ from typing import Any
 import tiny_client
 import tiny_draws
 from vector_checks import LibraryClient, content, vectors
+from vector_draws import signed
 from vector_files import GROUPS, grouped
 
 import sottovoce as sv
-from sottovoce.release.document import digest_of
 from sottovoce.release.mechanism_file import load_mechanisms, save_mechanisms
 
 from .mutate import json_mutated
@@ -64,7 +63,12 @@ def _private(mechanism: sv.Mechanism) -> None:
     holds(mechanism.ratio <= Fraction(*above), "the ratio is above e^ε")
     if len(mechanism.categories) > MOST_LAWS:
         return
-    laws = [mechanism.law(records=[one]) for one in mechanism.categories]
+    keep_the_ratio(mechanism, [[one] for one in mechanism.categories])
+
+
+def keep_the_ratio(mechanism: sv.Mechanism, users: Sequence[Sequence[Any]]) -> None:
+    """The laws of these users, given by their records, add up to one and differ by the ratio at most."""
+    laws = [mechanism.law(records=one) for one in users]
     holds(all(sum(law) == 1 for law in laws), "a law does not add up to one")
     for column in zip(*laws, strict=True):
         holds(max(column) <= mechanism.ratio * min(column), "two laws break the ratio")
@@ -85,21 +89,16 @@ def _same_draws(mechanism: sv.Mechanism, document: Any, data: bytes) -> None:
         holds(mine == theirs, "the tiny client draws another category")
 
 
-def _signed(plain: dict[str, Any]) -> bytes:
-    rest = {key: value for key, value in plain.items() if key != "digest"}
-    return json.dumps({**rest, "digest": digest_of(rest)}).encode()
-
-
 def single_seeds() -> Sequence[bytes]:
     """One mechanism of every sampler, and short vectors."""
     prior = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
-    made = [_signed(sv.certify(one(prior, 1.0)).document()) for one in sv.SAMPLERS.values()]
+    made = [signed(sv.certify(one(prior, 1.0)).document()).encode() for one in sv.SAMPLERS.values()]
     return [*made, *_vectors(grouped_files=False)]
 
 
 def group_seeds() -> Sequence[bytes]:
     """A file of groups, and short vectors."""
-    return [_signed(grouped(GROUPS)), *_vectors(grouped_files=True)]
+    return [signed(grouped(GROUPS)).encode(), *_vectors(grouped_files=True)]
 
 
 def _vectors(*, grouped_files: bool) -> list[bytes]:

@@ -1,13 +1,10 @@
-"""One call for "release a table with a ledger": histories in, reports out, in the same kind of table."""
+"""Releasing whole tables: what the command and `release_table` share, and the one call for a frame."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
-
-import narwhals as nw
-import numpy as np
 
 from .collecting.model import model_prior
 from .errors import ParameterError, PriorError
@@ -16,12 +13,60 @@ from .prior import FROM_USERS
 from .release.charges import Request, request
 from .release.ledger import Ledger
 from .release.mechanism import Mechanism
+from .tables.like import maker_like
 from .tables.options import ReadingKeywords
 from .tables.read import read_users
 from .users import Users
 
 BATCH = 100_000
+"""Users that are drawn and remembered as one step."""
 SAMPLE = "sample"
+"""The column that numbers the samples of one user, where there are several."""
+
+
+def several_samples(mechanisms: Mapping[str, Mechanism]) -> bool:
+    """Whether any mechanism gives several samples: then every row says which sample it is."""
+    return any(one.samples > 1 for one in mechanisms.values())
+
+
+def report_columns(
+    mechanism: Mechanism,
+    who: Sequence[object],
+    answers: Sequence[Any],
+    columns: tuple[str, str],
+    *,
+    numbered: bool,
+) -> dict[str, Any]:
+    """The reports of some users: a row for each sample; what is the same in all rows stands there once."""
+    (user, item), k = columns, mechanism.samples
+    found: dict[str, Any] = {
+        user: who if k == 1 else [one for one in who for _ in range(k)],
+        item: answers if k == 1 else [one for answer in answers for one in answer],
+        "epsilon": str(mechanism.epsilon),
+        "mechanism": mechanism.digest,
+    }
+    return found | ({SAMPLE: list(range(1, k + 1)) * len(answers)} if numbered else {})
+
+
+def requests_of(
+    mechanisms: Mapping[str, Mechanism], groups: Mapping[str, Users], *, grouped: bool
+) -> dict[str, Request]:
+    """What is asked of a ledger, by group; everything is checked, and nobody is charged."""
+    return {
+        name: request(mechanisms[name], users.ids, users.p, group=name if grouped else "")
+        for name, users in groups.items()
+        if len(users)
+    }
+
+
+def doubts_about_priors(mechanisms: Mapping[str, Mechanism], groups: Mapping[str, Users], say: str) -> str:
+    """Refuse priors that seem to be made from these users, unless they say so; what is only doubtful."""
+    unmarked = [name for name in groups if not mechanisms[name].prior_from_users]
+    return check_public(
+        {name: model_prior(mechanisms[name]) for name in unmarked},
+        {name: moments(groups[name]) for name in unmarked if len(groups[name])},
+        say,
+    )
 
 
 def release_table(
@@ -44,7 +89,8 @@ def release_table(
     Guarantees
         Everything is checked before anybody is charged or anything drawn; what is refused has cost nobody
         anything. With a ledger all users of all groups are charged in one commit, and asking again returns
-        the same answers at no cost. Without one nothing stops a second release, and the ε of both add up.
+        the same answers at no cost; so does a call after one that was interrupted. Without a ledger nothing
+        stops a second release, and the ε of both add up.
 
     Parameters
         frame: a pandas, polars or pyarrow table of histories, a row per user and record.
@@ -56,8 +102,8 @@ def release_table(
         options: `unknown`, `other`, `empty`, `unknown_groups`, `several_groups` of `read_users`.
 
     Returns
-        A table of the same kind: user, group if there are groups, item, epsilon, mechanism, and with several
-        samples a row for each of them, numbered in the column `sample`.
+        A table of the same kind: user, the group if there are groups, item, epsilon, mechanism, and with
+        several samples a row for each of them, numbered in the column `sample`.
 
     >>> import polars
     >>> import sottovoce as sv
@@ -75,58 +121,29 @@ def release_table(
         raise PriorError(f"{FROM_USERS} For an experiment say accept_prior_from_users=True")
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("epoch and exhausted need a ledger")
-    several = any(one.samples > 1 for one in known.values())
-    names = [user, item, "epsilon", "mechanism", *([SAMPLE] if several else []), *([by] if by else [])]
+    numbered = several_samples(known)
+    names = [user, item, "epsilon", "mechanism", *([SAMPLE] if numbered else []), *([by] if by else [])]
     if len(set(names)) < len(names):
         raise ParameterError(f"user, item and by must differ, and not be one of {', '.join(names[2:])}")
-    kind = _kind(frame)
+    make = maker_like(frame)
     read: Any = read_users(
         frame, prior=known if by else known["all"], user=user, item=item, weight=weight, by=by, **options
     )
-    groups: dict[str, Users] = {
-        name: one for name, one in (read if by else {"all": read}).items() if len(one)
-    }
-    if not prior_is_public:
-        _check_public(known, groups)
-    answers = _answers(known, groups, ledger, epoch, exhausted, grouped=by is not None)
-    columns: dict[str, list[Any]] = {name: [] for name in (user, by, item, "epsilon", "mechanism") if name}
-    if several:
-        columns[SAMPLE] = []
-    for name, (who, drawn) in answers.items():
-        one, k = known[name], known[name].samples
-        rows = len(drawn) * k
-        columns[user] += who if k == 1 else [person for person in who for _ in range(k)]
-        columns[item] += drawn if k == 1 else [category for answer in drawn for category in answer]
-        columns["epsilon"] += [str(one.epsilon)] * rows
-        columns["mechanism"] += [one.digest] * rows
-        if by is not None:
-            columns[by] += [name] * rows
-        if several:
-            columns[SAMPLE] += list(range(1, k + 1)) * len(drawn)
-    return nw.from_dict(columns, backend=kind).to_native()
-
-
-def _kind(frame: Any) -> Any:
-    """What kind of table it is, or a refusal that names the way for other kinds."""
-    try:
-        found = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        raise ParameterError(
-            f"frame must be a pandas, polars or pyarrow table, got {type(frame).__name__}; for files there "
-            f"is `sottovoce release`, for Spark sottovoce.spark.release"
-        ) from None
-    return found.implementation
-
-
-def _check_public(known: Mapping[str, Mechanism], groups: Mapping[str, Users]) -> None:
-    looked = [name for name in groups if not known[name].prior_from_users]
-    doubtful = check_public(
-        {name: model_prior(known[name]) for name in looked},
-        {name: moments(groups[name]) for name in looked},
-        "prior_is_public=True",
-    )
+    found: dict[str, Users] = read if by else {"all": read}
+    groups = {name: one for name, one in found.items() if len(one)}
+    doubtful = "" if prior_is_public else doubts_about_priors(known, groups, "prior_is_public=True")
     if doubtful:
-        warnings.warn(doubtful, stacklevel=3)
+        warnings.warn(doubtful, stacklevel=2)
+    order = (user, by, item, *names[2 : 4 + numbered])
+    columns: dict[str, list[Any]] = {name: [] for name in order if name is not None}
+    answers = _answers(known, groups, ledger, epoch, exhausted, grouped=by is not None)
+    for name, (who, drawn) in answers.items():
+        part = report_columns(known[name], who, drawn, (user, item), numbered=numbered)
+        part |= {by: name} if by is not None else {}
+        rows = len(drawn) * known[name].samples
+        for column, values in part.items():
+            columns[column] += [values] * rows if isinstance(values, str) else values
+    return make(columns)
 
 
 def _answers(
@@ -141,14 +158,11 @@ def _answers(
     """Who may be released in each group, and what they release; with a ledger everybody is charged first."""
     if ledger is None:
         return {name: (list(one.ids), list(known[name].release_many(one))) for name, one in groups.items()}
-    asked: dict[str, Request] = {
-        name: request(known[name], one.ids, one.p, group=name if grouped else "")
-        for name, one in groups.items()
-    }
+    asked = requests_of(known, groups, grouped=grouped)
     receipt = ledger.charge(list(asked.values()), epoch=epoch, exhausted=exhausted)
     found = {}
     for (name, one), kept in zip(asked.items(), receipt.kept, strict=True):
         parts = [kept[begin : begin + BATCH] for begin in range(0, len(kept), BATCH)]
         drawn = [answer for part in parts for answer in ledger.answers(one, receipt.epoch, part)]
-        found[name] = [groups[name].ids[int(i)] for i in np.asarray(kept)], drawn
+        found[name] = [groups[name].ids[i] for i in kept.tolist()], drawn
     return found

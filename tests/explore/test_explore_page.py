@@ -181,6 +181,7 @@ def test_pictures_of_the_documents(
         visit.page.wait_for_timeout(1000)
         file = Path(os.environ["SOTTOVOCE_SCREENSHOTS"]) / f"explore-{width}.png"
         visit.page.screenshot(path=str(file))
+        assert 20_000 < file.stat().st_size < 400_000  # a page, not an empty one, and fit for the tree
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

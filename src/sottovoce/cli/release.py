@@ -9,15 +9,14 @@ import numpy as np
 import typer
 
 from .. import _naming
-from ..collecting.model import model_prior
 from ..errors import ParameterError, SottovoceError, TableError
-from ..planning.prior_check import check_public, moments
 from ..prior import FROM_USERS
 from ..release.charges import Receipt
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism
 from ..release.mechanism_file import MechanismFile, load_mechanisms
 from ..release.policy import Policy
+from ..releasing import BATCH, SAMPLE, doubts_about_priors, several_samples
 from ..tables import files
 from ..tables.dialect import Dialect
 from ..tables.inputs import read_user_groups
@@ -45,16 +44,13 @@ from .app import (
 )
 from .interruption import Interruptions
 from .ledger import epoch_said
-from .released_rows import SAMPLE, ReleasedRows
+from .released_rows import ReleasedRows
 from .terminal import (
     plain,
     print_note,
     progress_bar,
     working,
 )
-
-BATCH = 100_000
-"""Users per batch of the command: drawn, remembered and shown as one step."""
 
 
 @app.command()
@@ -133,7 +129,7 @@ def release(
     by = released_column(by, loaded, pinned=digest is not None)
     if by is not None:
         _naming.group_column(by, user, weight, None if wide else item)
-    numbered = [SAMPLE] if any(one.samples > 1 for one in loaded.mechanisms.values()) else []
+    numbered = [SAMPLE] if several_samples(loaded.mechanisms) else []
     names = [user, item, "epsilon", "mechanism", *numbered, *([by] if by else [])]
     if len(set(names)) < len(names):
         more = f", nor {SAMPLE} with several samples" if numbered else ""
@@ -197,16 +193,9 @@ def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> s
 
 def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], accepted: bool) -> None:
     """Refuse to release against a prior that seems to be made from these users, unless that is admitted."""
-    unmarked = [group for group in groups if not mechanisms[group].prior_from_users]
-    if len(unmarked) < len(groups):
+    if any(mechanisms[group].prior_from_users for group in groups):
         print_note(FROM_USERS)
-    if accepted:
-        return
-    doubtful = check_public(
-        {group: model_prior(mechanisms[group]) for group in unmarked},
-        {group: moments(groups[group]) for group in unmarked if len(groups[group])},
-        "--prior-is-public",
-    )
+    doubtful = "" if accepted else doubts_about_priors(mechanisms, groups, "--prior-is-public")
     if doubtful:
         print_note(doubtful)
 

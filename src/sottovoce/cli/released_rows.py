@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..release.charges import Receipt, Request, request
+from ..release.charges import Receipt, Request
 from ..release.mechanism import Mechanism
+from ..releasing import SAMPLE, report_columns, requests_of, several_samples
 from ..users import Users
-
-SAMPLE = "sample"
-"""The column that numbers the samples of one user, where there are several."""
 
 
 @dataclass
@@ -29,23 +27,17 @@ class ReleasedRows:
 
     @property
     def several(self) -> bool:
-        """Whether any mechanism gives several samples: then every row says which sample it is."""
-        return any(one.samples > 1 for one in self.mechanisms.values())
+        """Whether every row says which sample it is."""
+        return several_samples(self.mechanisms)
 
     def add(self, group: str, who: Sequence[object], answers: Sequence[Any]) -> None:
         """Add what these users of a group have released."""
         user, by, item = self.names
-        mechanism, k = self.mechanisms[group], self.mechanisms[group].samples
-        self.count += len(answers)
         who = [int(str(one)) for one in who] if self.whole_names else who
+        part = report_columns(self.mechanisms[group], who, answers, (user, item), numbered=self.several)
         place = {by: group} if by else {}
-        about: dict[str, object] = {"epsilon": str(mechanism.epsilon), "mechanism": mechanism.digest}
-        if self.several:
-            about[SAMPLE] = list(range(1, k + 1)) * len(answers)
-        if k > 1:
-            who = [one for one in who for _ in range(k)]
-            answers = [one for answer in answers for one in answer]
-        self.parts.append({user: who, **place, item: answers, **about})
+        self.parts.append({user: part.pop(user), **place, **part})
+        self.count += len(answers)
 
     def table(self) -> list[dict[str, object]]:
         """All parts; where nobody was released, one without rows."""
@@ -55,12 +47,7 @@ class ReleasedRows:
 
     def requests(self) -> dict[str, Request]:
         """What is asked of a ledger, by group."""
-        grouped = self.names[1] is not None
-        return {
-            name: request(self.mechanisms[name], users.ids, users.p, group=name if grouped else "")
-            for name, users in self.groups.items()
-            if len(users)
-        }
+        return requests_of(self.mechanisms, self.groups, grouped=self.names[1] is not None)
 
     def spent(self) -> str:
         """What an interruption or a failure has cost, in words."""

@@ -19,6 +19,7 @@ import numpy as np
 from .._atomic import write_whole
 from .._validate import FloatArray
 from ..errors import EstimateError, StoreError
+from ..release.ledger_store import DAMAGED
 from .model import Model
 
 APPLICATION = 0x736F7474
@@ -30,9 +31,6 @@ LOG_PAGES = 4000
 """After so many pages SQLite takes the log into the file."""
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
-
-DAMAGED = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""
 
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
