@@ -46,13 +46,13 @@ def distance(epsilon: float, counts: np.ndarray, name: str) -> str:
 def test_a_visit(address: str, browser: Any, tmp_path: Path) -> None:
     with visiting(browser, address) as visit:
         page = visit.page
-        assert visit.row("kernel_clip")[0] == distance(3.0, COUNTS[3], "kernel_clip")
+        visit.becomes(lambda: visit.row("kernel_clip")[:1], [distance(3.0, COUNTS[3], "kernel_clip")])
         # move ε: the advice, the distances and the odds follow
         page.get_by_role("slider").first.focus()
         page.keyboard.press("ArrowRight")
         visit.shows("at ε = 3.5 take")
         visit.shows(distance(3.5, COUNTS[3], "kernel_clip"))
-        assert visit.row("minimax_kernel")[0] == distance(3.5, COUNTS[3], "minimax_kernel")
+        visit.becomes(lambda: visit.row("minimax_kernel")[:1], [distance(3.5, COUNTS[3], "minimax_kernel")])
         visit.shows("33.2")  # e^3.5, upwards
         # another sampler, with its sentence on a tap
         page.get_by_role("checkbox", name="prior_minimax").click()
@@ -87,7 +87,7 @@ def shape_a_person(visit: Page) -> None:
     visit.shows("5 records in 2 categories")
     visit.page.get_by_role("button", name="−1 Drama").click()
     visit.shows("4 records in 1 category")
-    assert visit.page.locator("textarea").first.input_value() == "War 4"
+    visit.becomes(visit.text_box, "War 4")
     visit.page.locator("textarea").first.fill("Opera 3")
     visit.page.locator("textarea").first.blur()
     visit.shows("each line is a category of the prior and a number")
@@ -100,10 +100,11 @@ def release_until_refused(visit: Page) -> None:
     visit.shows("Left of the budget: 26.5")
     visit.page.get_by_role("button", name="release ten").click()
     visit.shows("Refused: 3.5 is more than the 2 that was left.")
-    tiles = visit.page.locator(".sv-tile").all_inner_texts()
-    assert tiles[0] == "refused"
-    assert len(tiles) == 9
-    assert set(tiles[1:]) <= set(PRIOR.categories)
+    tiles = visit.page.locator(".sv-tile")
+    visit.becomes(tiles.count, 9)
+    names = tiles.all_inner_texts()
+    assert names[0] == "refused"
+    assert set(names[1:]) <= set(PRIOR.categories)
     visit.page.get_by_role("button", name="start over").click()
     visit.shows("Nothing released yet.")
 
@@ -139,7 +140,7 @@ def test_a_long_history_is_shown_as_it_is(browser: Any, tmp_path: Path) -> None:
         ):
             visit.page.keyboard.press(key)
             visit.shows(words)
-            assert visit.page.locator("textarea").first.input_value() == text
+            visit.becomes(visit.text_box, text)
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)

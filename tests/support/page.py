@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +34,18 @@ class Page:
     def shows(self, text: str, seconds: float = 20) -> None:
         """Wait until a text stands somewhere on the page."""
         self.page.get_by_text(text).locator("visible=true").first.wait_for(timeout=1000 * seconds)
+
+    def becomes(self, read: Callable[[], object], wanted: object, seconds: float = 20) -> None:
+        """Wait until what is read is what is wanted: the parts of the page are renewed one after another."""
+        end = time.monotonic() + seconds
+        while read() != wanted and time.monotonic() < end:
+            self.page.wait_for_timeout(50)
+        assert read() == wanted
+
+    def text_box(self) -> str:
+        """What stands in the box where a person is written."""
+        text: str = self.page.locator("textarea").first.input_value()
+        return text
 
     def row(self, sampler: str) -> list[str]:
         """The numbers of a sampler in the table of distances."""
