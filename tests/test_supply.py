@@ -193,7 +193,7 @@ PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
     ("locks/dev.txt", r"(scipy==\S+) \\\n(?:    --hash.*\n)+", r"\1\n", "scipy==.* is not an exact version"),
     ("locks/dev.txt", r"numpy==", "numpy>=", "numpy>=.* is not an exact version"),
     ("locks/dev.txt", r"numpy==2\.4\.6", "numpy==2.*", r"numpy==2\.\* is not an exact version"),
-    ("locks/dev.txt", r"sha256:", "md5:", "altair==.* is not an exact version"),
+    ("locks/dev.txt", r"sha256:", "md5:", "annotated-doc==.* is not an exact version"),
     ("locks/lock.txt", r"sha256:[0-9a-f]{4}", "sha256:", "uv==.* is not an exact version"),
     ("locks/dev.txt", r"numpy==\S+", "numpy==1.26.0", "numpy>=2.0 does not allow the locked numpy==1.26.0"),
     ("locks/dev.txt", r"\A", "-e .\n", r"-e \. is not an exact version"),

@@ -258,10 +258,10 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         raise PriorError(f"categories must be a sequence of names, got {categories!r}") from None
     if not listed:
         raise PriorError("categories must not be empty")
-    kinds = set(map(type, listed))
+    kinds = _kinds(listed)
     if kinds not in ({str}, {int}):
         listed = tuple([name.item() if isinstance(name, np.generic) else name for name in listed])
-        kinds = set(map(type, listed))
+        kinds = _kinds(listed)
     if kinds not in ({str}, {int}):
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise PriorError(f"categories must be all strings or all integers, got {found}")
@@ -274,6 +274,12 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         twice = next(name for i, name in enumerate(listed) if first[name] != i)
         raise PriorError(f"categories must be distinct: {twice!r} appears more than once")
     return listed
+
+
+def _kinds(listed: Sequence[Any]) -> set[type]:
+    """The types of the names; that all are of one is counted, which is faster than collecting them."""
+    types = list(map(type, listed))
+    return {types[0]} if types.count(types[0]) == len(types) else set(types)
 
 
 def _weights(values: Any, what: str) -> FloatArray:

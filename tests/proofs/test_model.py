@@ -18,7 +18,7 @@ from proved_cases import Plain, accepts, some_document
 from vector_checks import vectors
 
 from sottovoce.release import charges, exact
-from sottovoce.release.document import Fields, read_fraction
+from sottovoce.release.document import Fields, joined_wholes, read_fraction
 from sottovoce.release.mechanism import ENGINES
 from sottovoce.release.proved import ask, documents, hexadecimal, question
 from sottovoce.release.weights import Weights
@@ -73,7 +73,8 @@ def draws() -> list[tuple[Any, Plain, Weights, list[int]]]:
             continue
         n, total = len(plain["categories"]), 1 << plain["bits"]
         engine = _ENGINES[plain["kind"]].read(
-            Fields(plain, "case", n, plain["bits"]), read_fraction(plain["ratio"], "case")
+            Fields(plain, "case", n, plain["bits"], joined_wholes(plain)),
+            read_fraction(plain["ratio"], "case"),
         )
         for _ in range(8):
             places = sorted(rng.sample(range(n), rng.randint(1, n)))

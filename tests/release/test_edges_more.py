@@ -74,7 +74,7 @@ def test_a_user_may_be_any_integer_below_2_to_the_128() -> None:
 @pytest.mark.parametrize("places", [[-1], [-1, 0], [3], [0, 3], [True], ["0"], [0.0], "0", None])
 def test_places_that_are_not_there(places: object) -> None:
     def read(values: object) -> tuple[int, ...]:
-        return Fields({"kept": values}, "the file", 3, 62).places("kept")
+        return Fields({"kept": values}, "the file", 3, 62, {}).places("kept")
 
     assert read([0, 2]) == (0, 2)
     assert read([]) == ()

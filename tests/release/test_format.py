@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mpmath import mp
 
 import sottovoce as sv
@@ -77,3 +80,16 @@ def test_the_ratio_is_right_where_no_fixed_number_of_digits_tells(digits: int) -
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**130), Fraction(1, 10**399), Fraction(1, 2**65)])
 def test_the_ratio_of_a_tiny_epsilon_is_one(epsilon: Fraction) -> None:
     assert exp_below(epsilon) == 1
+
+
+WEIGHTS = st.lists(
+    st.from_regex(r"[0-9]{1,3}", fullmatch=True) | st.sampled_from(["1,2", "", ",", '"', "é", "٣", "1\n"])
+)
+VALUES = WEIGHTS | st.lists(st.integers() | st.text(max_size=3)) | st.integers() | st.text(max_size=3)
+
+
+@given(st.dictionaries(st.sampled_from(["prior", "low", "own", "a", "é", '"', "digits"]), VALUES))
+def test_the_digest_is_that_of_the_plainly_written_document(plain: dict[str, Any]) -> None:
+    """Lists of whole numbers are written by a shorter way: it leads to the same bytes, whatever they hold."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    assert digest_of(plain) == hashlib.sha256(text.encode()).hexdigest()

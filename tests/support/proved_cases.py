@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from sottovoce.errors import SottovoceError
-from sottovoce.release.document import Fields, fraction_text, read_fraction, whole_texts
+from sottovoce.release.document import Fields, fraction_text, joined_wholes, read_fraction, whole_texts
 from sottovoce.release.exact import exp_below, integer_kernel
 from sottovoce.release.mechanism import ENGINES, Mechanism
 
@@ -34,7 +34,9 @@ def accepts(plain: Plain) -> bool:
     """What the library says of a document's integers: it reads them and checks their certificate."""
     try:
         size, ratio = len(plain["categories"]), read_fraction(plain["ratio"], "case")
-        engine = _ENGINES[plain["kind"]].read(Fields(plain, "case", size, plain["bits"]), ratio)
+        engine = _ENGINES[plain["kind"]].read(
+            Fields(plain, "case", size, plain["bits"], joined_wholes(plain)), ratio
+        )
         Mechanism(
             sampler=plain["sampler"],
             options={},

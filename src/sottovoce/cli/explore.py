@@ -42,8 +42,8 @@ def explore(
       sottovoce explore
       sottovoce explore survey.csv members.csv --port 8080 --no-browser
     """
-    if any(find_spec(name) is None for name in ("marimo", "altair", "uvicorn")):
-        raise ParameterError("the explorer needs marimo and altair: pip install 'sottovoce[explore]'")
+    if any(find_spec(name) is None for name in ("marimo", "uvicorn")):
+        raise ParameterError("the explorer needs marimo: pip install 'sottovoce[explore]'")
     if port is not None and not 0 < port < 65536:
         raise ParameterError(f"port must be between 1 and 65535, got {port}")
     from ..explore import given

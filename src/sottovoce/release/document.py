@@ -28,14 +28,40 @@ COMMON = frozenset({
 MARK = "prior_from_users"
 """What a document has besides if its prior was made from the users it serves; then it is true."""
 
+SEAM = '","'
+"""Between two texts of a list in the canonical form."""
+
 _WHOLES = re.compile(r"(?:0|[1-9][0-9]{0,19}+)(?:,(?:0|[1-9][0-9]{0,19}+))*+", re.ASCII)
 _RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
 
 
-def digest_of(plain: dict[str, Any]) -> str:
-    """SHA-256 of the canonical form of a document without its digest."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+def digest_of(plain: dict[str, Any], wholes: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of the canonical form of a document without its digest.
+
+    `wholes` are its lists of whole numbers if they have been joined already (`joined_wholes`).
+    """
+    known = joined_wholes(plain) if wholes is None else wholes
+    state = hashlib.sha256(b"{")
+    for place, name in enumerate(sorted(plain)):
+        state.update(f"{',' if place else ''}{_json(name)}:".encode("ascii"))
+        joined = known.get(name)
+        text = _json(plain[name]) if joined is None else f'["{joined.replace(",", SEAM)}"]'
+        state.update(text.encode("ascii"))
+    state.update(b"}")
+    return state.hexdigest()
+
+
+def joined_wholes(plain: Mapping[str, Any]) -> dict[str, str]:
+    """The fields that are lists of whole numbers as text, each joined by commas: to be read and to be hashed.
+
+    A million of them are written out several times faster this way than by a JSON writer.
+    """
+    found = {name: _joined(value) for name, value in plain.items() if isinstance(value, list)}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def fraction_text(value: Fraction) -> str:
@@ -56,27 +82,27 @@ class Fields:
     source: str
     size: int  # how many categories it has
     bits: int
+    joined: Mapping[str, str]  # its lists of whole numbers
 
     def wholes(self, name: str) -> tuple[int, ...]:
         """One whole number up to 2^bits for each category."""
         values = self.plain[name]
         if not isinstance(values, list) or len(values) != self.size:
             raise MechanismFileError(f"{self.source} does not have one weight per category")
-        return self._wholes(values)
+        return self._wholes(self.joined.get(name), self.size)
 
     def whole(self, name: str) -> int:
         """A single whole number."""
-        return self._wholes([self.plain[name]])[0]
+        return self._wholes(_joined([self.plain[name]]), 1)[0]
 
-    def _wholes(self, values: list[Any]) -> tuple[int, ...]:
-        text = _joined(values)
+    def _wholes(self, text: str | None, size: int) -> tuple[int, ...]:
         if text is None:
             raise MechanismFileError(
                 f"{self.source} has a weight that is not a whole number of at most 20 digits, without "
                 f"leading zeros"
             )
         wholes = np.fromstring(text, dtype=np.int64, sep=",")  # beyond 2^63 it gives the largest there is
-        if len(wholes) != len(values) or int(wholes.max()) > 1 << self.bits:
+        if len(wholes) != size or int(wholes.max()) > 1 << self.bits:
             raise MechanismFileError(f"{self.source} has a weight above 2^{self.bits}")
         return tuple(wholes.tolist())
 

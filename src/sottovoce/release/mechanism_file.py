@@ -15,7 +15,7 @@ from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
 from ..prior import LARGEST_INTEGER, Category
 from .box_engine import Engine
-from .document import COMMON, FORMAT, MARK, VERSION, Fields, digest_of, read_fraction
+from .document import COMMON, FORMAT, MARK, VERSION, Fields, digest_of, joined_wholes, read_fraction
 from .exact import BITS
 from .justified_text import read_justified
 from .mechanism import ENGINES, Mechanism
@@ -111,9 +111,9 @@ def parse(text: str, source: str, rules: Policy) -> Mechanism:
     return build(_json(text, source), source, rules)
 
 
-def _canonical_digest(plain: dict[str, Any], source: str) -> str:
+def _canonical_digest(plain: dict[str, Any], source: str, wholes: Mapping[str, str] | None = None) -> str:
     try:
-        return digest_of(plain)
+        return digest_of(plain, wholes)
     except (RecursionError, ValueError):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file") from None
 
@@ -155,8 +155,8 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     limit = rules.max_epsilon
     if not 0 < epsilon <= 100 or (limit is not None and epsilon > Fraction(limit)):
         raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {limit or 100}")
-    stated = plain.pop("digest")
-    found = _canonical_digest(plain, source)
+    stated, wholes = plain.pop("digest"), joined_wholes(plain)
+    found = _canonical_digest(plain, source, wholes)
     if stated != found:
         raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
     if rules.digest is not None and rules.digest != found:
@@ -171,7 +171,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"{source} says that its prior was made from the users it serves; the policy wants a "
             f"public one (for an experiment: --accept-prior-from-users)"
         )
-    drawn = engine.read(Fields(plain, source, len(names), BITS), ratio)
+    drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
     if drawn.samples > rules.max_samples:
         raise MechanismFileError(
             f"{source} releases {drawn.samples} samples at once, the policy allows {rules.max_samples}"
