@@ -1,21 +1,21 @@
 /** The budget in a file: one charge, one answer, whatever happens in between. */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { promisify } from "node:util";
 import { openBudget } from "../src/budget_node.js";
 import { openWith } from "../src/budget.js";
 import { load } from "../src/core.js";
-import { HOME, readVectors } from "./support/files.js";
+import { HOME, folder, readVectors } from "./support/files.js";
 
 const file = readVectors().draws_box.files.find((one) => one.name === "box, epsilon 1" || one.text.includes('"epsilon": "1/1"'));
 const POLICY = { maxEpsilon: 30, maxCategories: 1000, digest: "any" };
 const mechanism = await load(new TextEncoder().encode(file.text), POLICY);
 const [a, b] = mechanism.categories;
-const place = () => join(mkdtempSync(join(tmpdir(), "sottovoce-")), "budget.json");
+const place = () => join(folder(), "budget.json");
 const stored = (path) => JSON.parse(readFileSync(path, "utf8"));
 
 /** A store in memory that stops working after so many updates, as if the device lost power. */

@@ -1,13 +1,12 @@
 /** The package as others see it: its size, its names, and that nothing can be seeded. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
 import { CORE, pack } from "../tools/pack.js";
 import { bytesOf } from "./support/checks.js";
-import { HOME, readVectors } from "./support/files.js";
+import { HOME, folder, readVectors } from "./support/files.js";
 
 const text = (name) => readFileSync(new URL(name, HOME), "utf8");
 const told = JSON.parse(text("package.json"));
@@ -15,7 +14,7 @@ const POLICY = { maxEpsilon: 30, maxCategories: 1e6, digest: "any" };
 const encode = (value) => new TextEncoder().encode(value);
 
 async function packed() {
-  const path = join(mkdtempSync(join(tmpdir(), "sottovoce-")), "packed.mjs");
+  const path = join(folder(), "packed.mjs");
   writeFileSync(path, pack());
   return import(path);
 }

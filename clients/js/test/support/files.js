@@ -13,6 +13,15 @@ const VECTORS = new URL("../../tests/vectors/", HOME);
 export const readVectors = () =>
   Object.fromEntries(FILES.map((name) => [name, JSON.parse(readFileSync(new URL(`${name}.json`, VECTORS), "utf8"))]));
 
+const folders = [];
+process.on("exit", () => folders.forEach((one) => rmSync(one, { recursive: true, force: true })));
+
+/** A new folder that is gone when the tests are. */
+export function folder() {
+  folders.push(mkdtempSync(join(tmpdir(), "sottovoce-")));
+  return folders.at(-1);
+}
+
 /** Plant a fault in a copy of the client, and use this one. */
 export async function planted([file, ...changes], use) {
   const home = mkdtempSync(join(tmpdir(), "sottovoce-"));
