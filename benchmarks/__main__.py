@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import scipy
 
-from . import collecting, commands, core, cost, estimation, release, several, spark, tables
+from . import collecting, commands, core, cost, estimation, page, release, several, spark, tables
 from .measure import Line, table
 
 (COST,) = cost.SECTIONS
@@ -39,6 +39,7 @@ MEASURED = {
     **collecting.SECTIONS,
     **spark.SECTIONS,
     **estimation.SECTIONS,
+    **page.SECTIONS,
 }
 
 

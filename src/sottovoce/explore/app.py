@@ -292,7 +292,7 @@ def _download(cards, mechanism, mo):
 
 @app.cell
 def _ahead(crowd, prior, recommend):  # last: what the next moves of the slider will ask for
-    recommend.warm(prior, crowd, [0.5 * step for step in range(1, 21)])
+    recommend.warm(prior, crowd, sorted((0.5 * step for step in range(1, 21)), key=lambda one: abs(one - 3)))
     return
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def fitted(
         )
     order = np.argsort(-q, kind="stable")
     ranked = q[order]
-    crowd = invented(ranked)
+    crowd = _crowd(ranked.tobytes())
     if users is None:
         typical, weight = crowd, TAIL_INVENTED
     else:
@@ -92,6 +93,12 @@ def fitted(
     exponent, scale = chosen
     floor = floors.power_caps(q, epsilon, scale, exponent)
     return ClipSampler("fitted", prior, epsilon, floor, {"scale": scale, "exponent": exponent})
+
+
+@lru_cache(maxsize=1)
+def _crowd(ranked: bytes) -> sparse.csr_array[np.int64]:
+    """The invented users of a prior, which do not depend on ε: they are the same for all of a comparison."""
+    return invented(np.frombuffer(ranked))
 
 
 def _grid(q: FloatArray, epsilon: float) -> Iterator[tuple[float, float]]:
@@ -125,6 +132,9 @@ def _score(
 def _distances(rows: sparse.csr_array[np.int64], low: Whole, high: Whole) -> Whole:
     """Total variation to the box in whole units: max( Σ(p − high)₊ , Σlow − Σ_{p>0} min(low, p) )."""
     starts = rows.indptr[:-1]
-    over = np.add.reduceat(np.maximum(rows.data - high[rows.indices], 0), starts)
-    kept = np.add.reduceat(np.minimum(low[rows.indices], rows.data), starts)
+    amounts = high[rows.indices]
+    np.maximum(np.subtract(rows.data, amounts, out=amounts), 0, out=amounts)
+    over = np.add.reduceat(amounts, starts)
+    low.take(rows.indices, out=amounts, mode="clip")  # in place: no index is out of range
+    kept = np.add.reduceat(np.minimum(amounts, rows.data, out=amounts), starts)
     return np.asarray(np.maximum(over, int(low.sum()) - kept))
