@@ -21,10 +21,14 @@ def facts(title: str, rows: Sequence[tuple[str, object]]) -> str:
     """A card: a title, and a name and a value in each row."""
     lines = "".join(
         f'<tr><td style="{_CELL};text-align:left;opacity:.75">{html.escape(name)}</td>'
-        f'<td style="{_CELL};text-align:left">{html.escape(str(value))}</td></tr>'
+        f'<td style="padding:.15em .6em;text-align:left;max-width:46em">{html.escape(str(value))}</td></tr>'
         for name, value in rows
     )
-    return f"<table><caption>{html.escape(title)}</caption><tbody>{lines}</tbody></table>"
+    return f"<table>{_caption(title)}<tbody>{lines}</tbody></table>"
+
+
+def _caption(title: str) -> str:
+    return f'<caption style="text-align:left;padding:.15em .6em">{html.escape(title)}</caption>'
 
 
 def listed(
@@ -45,6 +49,5 @@ def listed(
         body.append(f"<tr>{''.join(cells)}</tr>")
     rest = f"<p>and {more:,} more</p>" if more > 0 else ""
     return (
-        f"<table><caption>{html.escape(title)}</caption><thead><tr>{names}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table>{rest}"
+        f"<table>{_caption(title)}<thead><tr>{names}</tr></thead><tbody>{''.join(body)}</tbody></table>{rest}"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from . import _html
 from ._validate import FloatArray
 from .errors import UserDataError
 from .prior import Category
@@ -37,6 +38,17 @@ class Users:
 
     def __repr__(self) -> str:
         return f"Users({len(self.ids)} users over {self.p.shape[1]} categories)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: sizes, and nothing of what anybody holds."""
+        rows: list[tuple[str, object]] = [
+            ("users", f"{len(self.ids):,}"),
+            ("categories", f"{self.p.shape[1]:,}"),
+            ("rows left out: their item is no category", f"{self.dropped:,}"),
+            ("rows counted as another category", f"{self.moved:,}"),
+            ("users left out: no usable record", f"{self.refused:,}"),
+        ]
+        return _html.facts("Users", rows)
 
 
 class Named(Protocol):

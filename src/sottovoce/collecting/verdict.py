@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import _validate
+from .. import _html, _validate
 from .estimation import Estimate
 from .needed import at_prior, independent_samples, reports_needed
 
@@ -62,6 +62,10 @@ class Verdict:
             out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
             told = f"The users differ from the public prior (by chance: {chance}); {out}"
         return f"{self.reports:,.0f} reports; {number}. {told}."
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return _html.facts("Verdict", [("in words", self.words()), ("confidence", f"{100 * self.level:g} %")])
 
 
 def verdict(found: Estimate, parts: Sequence[Estimate] = (), *, error: float = 0.01) -> Verdict:

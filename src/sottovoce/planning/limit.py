@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _validate
+from .. import _html, _validate
 from .._validate import FloatArray, IntArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
@@ -59,6 +59,19 @@ class Limit:
     def gap(self) -> float:
         """How much smaller than `objective` the true limit can be."""
         return self.objective - self.lower_bound
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        keeping = " that keeps the prior" if self.keep_prior else ""
+        what = f"mean + {self.tail:g} × maximum {self.divergence}"
+        rows: list[tuple[str, object]] = [
+            (f"{what}: no private sampler{keeping} is below", f"{self.lower_bound:.4f}"),
+            ("some sampler has", f"{self.objective:.4f}"),
+            ("its mean, 90th and 99th percentile", f"{self.mean:.4f}, {self.p90:.4f}, {self.p99:.4f}"),
+            ("its maximum", f"{self.maximum:.4f}"),
+            ("measured on", f"the true data of {self.users:,} users: not for publishing"),
+        ]
+        return _html.facts(f"The limit at epsilon {self.epsilon:g}", rows)
 
 
 def limit(

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _html
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
 from .audit_events import Event, IntegerArray, Seen, choose_event
@@ -91,6 +92,12 @@ class AuditReport:
     def passed(self) -> bool:
         """No violation was found."""
         return self.certificate in ("holds", "not checked") and self.lower_bound <= self.epsilon
+
+    def _repr_html_(self) -> str:
+        bound = f"at least {self.lower_bound:.4f} in {self.draws:,} draws, of {self.epsilon:g} stated"
+        passed = "yes" if self.passed else "no"
+        said = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
+        return _html.facts(f"Audit of {self.sampler}", said)
 
 
 def audit(

@@ -24,6 +24,7 @@ from ..users import Users, UsersLike, rows_for
 from . import clip
 from .blocks import BLOCK_ENTRIES, Block
 from .measure import divergence_on_support
+from .notebook import sampler_html
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -194,6 +195,9 @@ class ClipSampler:
     def __repr__(self) -> str:
         return _describe(self)
 
+    def _repr_html_(self) -> str:
+        return sampler_html(self)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelSampler:
@@ -259,6 +263,9 @@ class KernelSampler:
 
     def __repr__(self) -> str:
         return _describe(self)
+
+    def _repr_html_(self) -> str:
+        return sampler_html(self)
 
 
 def checked_rows(p: UsersLike | Users, prior: Prior) -> sparse.csr_array[np.float64]:

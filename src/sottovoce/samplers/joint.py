@@ -15,6 +15,7 @@ from ..errors import ParameterError
 from ..prior import Prior
 from .base import ClipSampler, Sampler
 from .catalogue import kernel_clip
+from .notebook import joint_html
 
 MOST_SAMPLES = 16
 """The most samples of one release: with more, hardly any category of a user could be told from another."""
@@ -53,6 +54,9 @@ class JointSampler:
             f"<{self.samples} samples of {self.name} on {len(self.prior)} categories, "
             f"epsilon={self.epsilon:g} for all of them>"
         )
+
+    def _repr_html_(self) -> str:
+        return joint_html(self)
 
 
 def several(
