@@ -37,10 +37,20 @@ def test_demo_prints_a_table_and_saves_a_picture(demo: Path) -> None:
     assert "2,000 members, 18 genres, 3 age groups" in printed
     assert "keeps the prior" in printed
     assert sorted(path.name for path in demo.iterdir()) == [
-        "comparison.png", "estimate.png", "members.csv", "printed.txt", "report.html", "survey.csv",
+        "comparison.png", "estimate.png", "mechanism.json", "members.csv", "printed.txt", "report.html",
+        "survey.csv",
     ]  # fmt: skip
     assert "2,000 members in" in printed
     assert "what the collector learns about 25 to 44" in printed
+
+
+def test_the_demos_digest_is_that_of_the_file_it_wrote(demo: Path) -> None:
+    mechanisms = sv.load_groups(demo / "mechanism.json")
+    assert set(mechanisms) == set(GROUPS)
+    for told in ((demo / "printed.txt").read_text(), (demo / "report.html").read_text(encoding="utf-8")):
+        assert f"{mechanisms['25 to 44'].digest[:16]}…" in told
+    done = run("release", "mechanism.json", "members.csv", "--by", "group", "-o", "-", "--quiet", cwd=demo)
+    assert len(done.stdout.splitlines()) == 2001
 
 
 def test_the_demos_page_holds_everything_and_asks_the_network_for_nothing(demo: Path) -> None:

@@ -9,7 +9,8 @@ import typer
 from ..planning.shuffling import amplified, amplified_delta, reports_for
 from ..release.mechanism_file import load_mechanisms
 from .app import AsJson, MechanismPath, app
-from .terminal import console, print_json, print_note, shown_text, working
+from .progress import step
+from .terminal import console, print_json, print_note, shown_text
 
 TRUST = (
     "It holds if reports are shuffled by somebody people trust, and if so many of them are honest. The local "
@@ -40,7 +41,7 @@ def amplify(
     """
     loaded = load_mechanisms(mechanism_file)
     found: list[dict[str, Any]] = []
-    with working("bounding"):
+    with step("bounding", total=len(loaded.mechanisms), unit="groups") as going:
         for group, one in loaded.mechanisms.items():
             central = amplified(one, reports, delta)
             told: dict[str, Any] = {"group": group, "local_epsilon": float(one.epsilon), "reports": reports}
@@ -51,6 +52,7 @@ def amplify(
                 steps = [central * part / 5 for part in range(11)]
                 told["curve"] = [{"epsilon": e, "delta": amplified_delta(one, reports, e)} for e in steps]
             found.append(told)
+            going.advance()
     if as_json:
         print_json({"groups": found, "note": TRUST})
         return

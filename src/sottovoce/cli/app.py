@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .columns import completes
 from .lazily import Lazily
 from .terminal import console
 
@@ -36,14 +37,20 @@ Epsilons = Annotated[
         "--epsilon", "-e", metavar="NUMBERS", help="Privacy parameter; several as 1,2,4 or 1:8 or 1:8:0.5."
     ),
 ]
-Item = Annotated[str, typer.Option(help="Column of the category.")]
+Item = Annotated[str, typer.Option(help="Column of the category.", autocompletion=completes("item"))]
 Count = Annotated[
     str | None,
-    typer.Option(help="Column of public amounts; default count, weight or probability if there."),
+    typer.Option(
+        help="Column of public amounts; default count, weight or probability if there.",
+        autocompletion=completes("count"),
+    ),
 ]
 By = Annotated[
     str | None,
-    typer.Option(help="Group column: one prior per group. A user in two groups counts once in each."),
+    typer.Option(
+        help="Group column: one prior per group. A user in two groups counts once in each.",
+        autocompletion=completes("by"),
+    ),
 ]
 Smoothing = Annotated[float, typer.Option(help="Added to every public count, so that none is zero.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that is there already.")]
@@ -51,12 +58,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs; n
 Wide = Annotated[
     bool,
     typer.Option(
-        "--wide", help="A row per user and a column per category; all columns but user and group count."
+        "--wide", help="A row per user, a column per category: every column but user and group is one."
     ),
 ]
-User = Annotated[str, typer.Option(help="Column of the user.")]
+User = Annotated[str, typer.Option(help="Column of the user.", autocompletion=completes("user"))]
 Weight = Annotated[
-    str | None, typer.Option(help="Column of the users' weights; default weight or count if there.")
+    str | None,
+    typer.Option(
+        help="Column of the users' weights; default weight or count if there.",
+        autocompletion=completes("weight"),
+    ),
 ]
 NoWeight = Annotated[
     bool, typer.Option("--no-weight", help="Count every row of the users' table once, whatever its columns.")
@@ -126,7 +137,10 @@ def top(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version, and of what matters."
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version, and those of what results depend on.",
         ),
     ] = False,
 ) -> None:

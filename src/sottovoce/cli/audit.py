@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.progress import TaskID
 from rich.table import Table
 
 from ..release.audit import ALL_DRAWN, AuditReport, Finding, audit, usual_draws
@@ -22,12 +21,12 @@ from .app import (
     RequirePublicPrior,
     app,
 )
+from .progress import step
 from .terminal import (
     console,
     number,
     print_json,
     print_note,
-    progress_bar,
     shown_text,
 )
 
@@ -72,14 +71,10 @@ def audit_command(
     digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
     confirmed = agrees(mechanism_file, digests) if proved else {}
     reports: dict[str, AuditReport] = {}
-    with progress_bar(shown=not as_json) as progress:
-        for group, mechanism in mechanisms.items():
-            task = progress.add_task(f"auditing {shown_text(group)}", total=draws or usual_draws(mechanism))
-
-            def show(done: int, task: TaskID = task) -> None:
-                progress.update(task, completed=done)
-
-            reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=show)
+    for group, mechanism in mechanisms.items():
+        most = draws or usual_draws(mechanism)
+        with step("auditing", group, total=most, unit="draws") as going:
+            reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=going.reached)
     if as_json:
         print_json(
             [

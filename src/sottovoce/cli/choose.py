@@ -33,14 +33,13 @@ from .app import (
     Weight,
     app,
 )
+from .progress import reading_of, step
 from .terminal import (
     console,
     plain,
     print_json,
     print_note,
-    progress_bar,
     shown_text,
-    working,
 )
 
 
@@ -120,7 +119,7 @@ def choose_command(
             "with --reports"
         )
     dialect = Dialect(separator, encoding, missing)
-    with working(f"reading {prior_file.name}"):
+    with reading_of(prior_file):
         public = read_priors(
             prior_file,
             item=item,
@@ -133,7 +132,7 @@ def choose_command(
     declared: dict[str, PublicUsers] = {}
     how = ""
     if public_users is not None and source is not None:
-        with working(f"counting {public_users.name}"):
+        with reading_of(public_users):
             reading = ReadingOptions(
                 unknown=unknown, empty="skip", unknown_groups="drop", several_groups="allow"
             )
@@ -148,12 +147,11 @@ def choose_command(
             )
         declared = {name: PublicUsers(one.p, source) for name, one in groups.items() if len(one)}
     found: dict[str, Choice] = {}
-    with progress_bar(shown=not as_json) as progress:
-        for group, prior in public.priors.items():
-            task = progress.add_task(f"choosing for {plain(group)}", total=1.0)
+    with step("choosing", prior_file.name, total=len(public.priors), unit="groups") as going:
+        for before, (group, prior) in enumerate(public.priors.items()):
 
-            def shown(part: float, task: Any = task) -> None:
-                progress.update(task, completed=part)
+            def shown(part: float, before: int = before) -> None:
+                going.reached(before + part)
 
             try:
                 found[group] = choose(

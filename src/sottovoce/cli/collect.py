@@ -35,6 +35,7 @@ def collect(
     name: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="Host name that is answered to; repeat for several. Default this machine's names, "
             "or with --host all.",
             show_default=False,
@@ -66,8 +67,10 @@ def collect(
     \b
     Examples:
       sottovoce collect mechanism.json --store reports.db
-      sottovoce collect mechanism.json --store reports.db --workers 2 --origin https://example.org
-      sottovoce collect mechanism.json --store reports.db --name collect.example.org --no-page
+      sottovoce collect mechanism.json --store reports.db --workers 2 \\
+          --origin https://example.org
+      sottovoce collect mechanism.json --store reports.db \\
+          --name collect.example.org --no-page
       sottovoce estimate mechanism.json reports.db
     """
     if any(find_spec(needed) is None for needed in ("starlette", "uvicorn")):

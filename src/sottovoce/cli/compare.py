@@ -54,14 +54,13 @@ from .parsing import (
     parse_epsilons,
     parse_sampler,
 )
+from .progress import reading_of, step, working
 from .shown import print_comparison
 from .terminal import (
     NOT_PRIVATE,
     plain,
     print_json,
     print_note,
-    progress_bar,
-    working,
 )
 
 
@@ -91,6 +90,7 @@ def compare_command(
         typer.Option(
             "--sampler",
             "-s",
+            metavar="NAME",
             help=f"{SAMPLER_NAMES}; default all of them.",
             autocompletion=complete_sampler,
         ),
@@ -100,6 +100,7 @@ def compare_command(
         typer.Option(
             "--divergence",
             "-d",
+            metavar="NAME",
             help=f"{DIVERGENCE_NAMES}; default tv.",
             autocompletion=complete_divergence,
         ),
@@ -168,7 +169,7 @@ def compare_command(
     dialect = Dialect(separator, encoding, missing)
     if engine == "spark" and dialect != FOUND:
         raise ParameterError("--separator, --encoding and --missing are not for --engine spark")
-    with working(f"reading {prior_file.name}"):
+    with reading_of(prior_file):
         counting = PriorOptions(smoothing=smoothing)
         public = read_priors(
             prior_file,
@@ -193,17 +194,16 @@ def compare_command(
     )
     columns: _Columns = {"user": user, "item": item, "weight": weight, "by": public.by, "wide": wide}
     if engine == "spark":
-        with working("comparing on Spark"):
+        with working("comparing", "on Spark"):
             table, private = _compare_on_spark(users_file, master, samplers, measures, columns, reading)
     else:
-        with working(f"counting {users_file.name}"):
+        with reading_of(users_file):
             groups, private = read_user_groups(
                 users_file, public.priors, **columns, options=reading, dialect=dialect, ask=not no_weight
             )
-        with progress_bar(shown=not as_json) as progress:
-            steps = sum(len(samplers[group]) for group in groups) + limit * len(epsilons) * len(groups)
-            task = progress.add_task("comparing", total=steps)
-            table = compare(groups, samplers, measures, limit=limit, progress=lambda: progress.advance(task))
+        parts = sum(len(samplers[group]) for group in groups) + limit * len(epsilons) * len(groups)
+        with step("comparing", users_file.name, total=parts, unit="samplers") as going:
+            table = compare(groups, samplers, measures, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {private}.")
     if output is not None:
         files.write_rows(table.to_dicts(), output, replace=force)

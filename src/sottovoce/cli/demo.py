@@ -11,12 +11,24 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ..demo import GENRES, GROUPS, DemoRelease, demo_comparison, demo_data, demo_release, write_tables
+from ..demo import (
+    COMPARED,
+    EPSILONS,
+    GENRES,
+    GROUPS,
+    DemoRelease,
+    demo_comparison,
+    demo_data,
+    demo_release,
+    write_tables,
+)
 from ..planning.cards import card
 from ..planning.fitted import fitted
+from ..release.mechanism_file import save_mechanisms
 from .app import (
     app,
 )
+from .progress import step, working
 from .shown import print_averages, print_card
 from .terminal import console, print_json, print_note
 
@@ -24,7 +36,7 @@ from .terminal import console, print_json, print_note
 @app.command()
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the tables and the picture.")
+        Path, typer.Option("--output", "-o", help="Folder for the tables, the pictures and the page.")
     ] = Path("sottovoce-demo"),
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON and write no file.")
@@ -41,15 +53,22 @@ def demo(
     from ..pictures.page import demo_report
 
     data = demo_data()
-    table = demo_comparison(data)
+    rows = len(COMPARED) * len(GROUPS) * len(EPSILONS)
+    with step("comparing", "the film club", total=rows, unit="samplers") as going:
+        table = demo_comparison(data, progress=going.advance)
     if as_json:
         print_json({"rows": table.to_dicts()})
         return
     output.mkdir(parents=True, exist_ok=True)
     prior_path, users_path = write_tables(data, output)
-    picture = plots.demo_picture(data, table, output / "comparison.png")
-    released = demo_release(data)
-    estimated = plots.demo_estimate(released, output / "estimate.png")
+    with working("drawing", "the comparison"):
+        picture = plots.demo_picture(data, table, output / "comparison.png")
+    with working("releasing", "and estimating"):
+        released = demo_release(data)
+    mechanism = output / "mechanism.json"
+    save_mechanisms(released.mechanisms, "group", mechanism)
+    with working("drawing", "the estimate"):
+        estimated = plots.demo_estimate(released, output / "estimate.png")
     facts = card(fitted(data.priors[released.group], 2.0), group=released.group)
     drawn = [(picture, "one member's box, and every sampler against epsilon"), (estimated, "the estimate")]
     page = demo_report(data, table, facts, released, drawn, output / "report.html")
@@ -66,7 +85,7 @@ def demo(
         "three groups.\n"
     )
     print_card(facts)
-    _print_released(released)
+    _print_released(released, mechanism)
     console.print(f"Page     {page}\nPictures {picture}, {estimated}", markup=False)
     console.print(f"Tables   {prior_path}, {users_path}\n", markup=False)
     console.print("Try it yourself:", style="bold")
@@ -76,15 +95,17 @@ def demo(
     console.print(line, soft_wrap=True, markup=False)
 
 
-def _print_released(released: DemoRelease) -> None:
+def _print_released(released: DemoRelease, mechanism: Path) -> None:
     """The releases and their rate, then what the collector learns beside the truth."""
     total = sum(map(len, released.answers.values()))
     rate = total / released.seconds
     digest = released.mechanisms[released.group].digest[:16]
     console.print(
-        f"Certified ({digest}) and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
-        f"{rate:,.0f} a second.\n",
+        f"Certified into {mechanism} (digest for {released.group}: {digest}…)\n"
+        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, {rate:,.0f} a second.\n",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
     found = released.found
     low, high = found.interval()

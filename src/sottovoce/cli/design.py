@@ -36,8 +36,9 @@ from .app import (
     app,
 )
 from .parsing import SAMPLER_NAMES, complete_sampler, parse_epsilons, parse_sampler
+from .progress import reading_of, step
 from .shown import print_card, print_joint_card
-from .terminal import plain, print_json, print_note, working
+from .terminal import plain, print_json, print_note
 
 
 @app.command()
@@ -97,7 +98,7 @@ def design(
         files.check_writable(output, prior_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
-    with working(f"reading {prior_file.name}"):
+    with reading_of(prior_file):
         counting = PriorOptions(smoothing=smoothing)
         public = read_priors(
             prior_file,
@@ -108,11 +109,12 @@ def design(
             dialect=Dialect(separator, encoding, missing),
             ask=not no_count,
         )
-    with working("choosing the floor"):
-        if samples > 1:
-            make, options = several, {**options, "sampler": make, "samples": samples}
+    if samples > 1:
+        make, options = several, {**options, "sampler": make, "samples": samples}
+    parts = len(public.priors) * len(epsilons)
+    with step("designing", prior_file.name, total=parts, unit="samplers") as going:
         samplers = {
-            (group, one): make(prior, one, **options)
+            (group, one): going.after(make(prior, one, **options))
             for group, prior in public.priors.items()
             for one in epsilons
         }
@@ -123,19 +125,22 @@ def design(
                 f"with: sottovoce prior --public -o prior.json; for an experiment say "
                 f"--accept-prior-from-users"
             )
-        mechanisms = {
-            group: certify(one, accept_prior_from_users=accept_prior_from_users)
-            for (group, _), one in samplers.items()
-        }
+        with step("certifying", prior_file.name, total=parts, unit="mechanisms") as going:
+            mechanisms = {
+                group: going.after(certify(one, accept_prior_from_users=accept_prior_from_users))
+                for (group, _), one in samplers.items()
+            }
         digest = save_mechanisms(mechanisms, public.by, output, replace=force)
         print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
         if public.by is not None:
             print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
-    with working("bounding what shuffling adds"):
+    with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
         made = [
-            joint_card(one, group=group, shuffled=True)
-            if isinstance(one, JointSampler)
-            else card(one, group=group, shuffled=True)
+            going.after(
+                joint_card(one, group=group, shuffled=True)
+                if isinstance(one, JointSampler)
+                else card(one, group=group, shuffled=True)
+            )
             for (group, _), one in samplers.items()
         ]
     print_note(

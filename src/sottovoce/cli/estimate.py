@@ -27,11 +27,13 @@ from .app import (
     RowsOutput,
     app,
 )
+from .columns import completes
 from .parsing import (
     check_one_result,
     check_picture,
 )
-from .terminal import console, number, plain, print_json, print_note, shown_text, working
+from .progress import reading_of, step
+from .terminal import console, number, plain, print_json, print_note, shown_text
 
 LISTED = 25
 
@@ -47,22 +49,31 @@ def estimate_command(
             show_default=False,
         ),
     ],
-    item: Annotated[str, typer.Option(help="Column of the released category.")] = "item",
+    item: Annotated[
+        str, typer.Option(help="Column of the released category.", autocompletion=completes("item"))
+    ] = "item",
     user: Annotated[
-        str | None, typer.Option(help="Column of the user; default user if there: nobody counts twice.")
+        str | None,
+        typer.Option(
+            help="Column of the user; default user if there: nobody counts twice.",
+            autocompletion=completes("user"),
+        ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Group column of the reports; default the one the mechanism file was made with."),
+        typer.Option(
+            help="Group column of the reports; default the one the mechanism file was made with.",
+            autocompletion=completes("by"),
+        ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold for all categories at once.")
     ] = False,
     likeliest: Annotated[
         bool, typer.Option("--likeliest", help="Add the maximum-likelihood distribution (biased).")
     ] = False,
-    error: Annotated[float, typer.Option(help="The precision you want: ± in every category.")] = 0.01,
+    error: Annotated[float, typer.Option(help="The precision you want: ± this in every category.")] = 0.01,
     share: Annotated[float, typer.Option(help="Share of malicious reports to reckon with.")] = 0.01,
     output: RowsOutput = None,
     picture: Annotated[
@@ -92,9 +103,12 @@ def estimate_command(
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
     by = by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
-    with working(f"counting {reports.name}"), at_hand(reports) as table, files.prefix_errors(table):
+    with reading_of(reports), at_hand(reports) as table, files.prefix_errors(table):
         counts = count_reports(table, models if by else models["all"], item=item, user=user, by=by)
-    found = {group: estimate(mechanisms[group], one, level=level) for group, one in counts.items()}
+    with step("estimating", total=len(counts), unit="groups") as going:
+        found = {
+            group: going.after(estimate(mechanisms[group], one, level=level)) for group, one in counts.items()
+        }
     told = [(group, one, verdict(one, error=error)) for group, one in found.items()]
     if len(found) > 1:
         everybody = whole_population(found)

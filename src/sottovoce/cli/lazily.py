@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .._starting import heard
+from .progress import choose_way, complete_way
 from .terminal import be_quiet
 
 COMMANDS = {
@@ -31,6 +32,7 @@ COMMANDS = {
     "explore": "A page in the browser: move ε, pick samplers, shape a user, and see what is released.",
     "demo": "Two thousand invented film lovers: a prior, a comparison, releases, an estimate and a page of "
     "it all.",
+    "help": "Read about a command or a topic, here in the terminal.",
 }
 """Every command in the order in which one meets it, with the first line of its help; a test compares them."""
 
@@ -42,8 +44,19 @@ def _quietly(
             "--quiet", callback=be_quiet, expose_value=False, help="No notes beside the result; errors stay."
         ),
     ] = False,
+    progress: Annotated[
+        str,
+        typer.Option(
+            "--progress",
+            callback=choose_way,
+            expose_value=False,
+            metavar="WAY",
+            help="How long steps are shown: bar (on a terminal), json (lines for programs) or none.",
+            autocompletion=complete_way,
+        ),
+    ] = "bar",
 ) -> None:
-    """The holder of an option that every command has."""
+    """The holder of the options that every command has."""
 
 
 class _Commands(MutableMapping[str, Any]):
@@ -88,14 +101,16 @@ def _imported(name: str) -> Any:
 
 
 def _prepared(command: Any) -> Any:
-    """With --quiet, and with Ctrl-C heard from the moment on at which its work begins."""
+    """With --quiet and --progress, and with Ctrl-C heard from the moment on at which its work begins."""
     for one in getattr(command, "commands", {}).values():
         _prepared(one)
     if hasattr(command, "commands"):
+        _tidy(command)
         return command
     holder = typer.Typer(add_completion=False)
     holder.command()(_quietly)
     command.params.extend(typer.main.get_command(holder).params)
+    _tidy(command)
     invoke = command.invoke
 
     def invoked(context: Any) -> Any:
@@ -106,12 +121,32 @@ def _prepared(command: Any) -> Any:
     return command
 
 
+def _tidy(command: Any) -> None:
+    """A help that fits: paragraphs flow, and an option that takes no value does not seem to take one."""
+    if command.help:
+        paragraphs = command.help.split("\n\n")
+        command.help = "\n\n".join(
+            one if one.startswith("\b") else " ".join(one.split()) for one in paragraphs
+        )
+    own_help = command.get_help_option
+
+    def help_option(context: Any) -> Any:
+        found = own_help(context)
+        for one in (*command.params, *([found] if found is not None else [])):
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
+
+    command.get_help_option = help_option
+
+
 class Lazily(TyperGroup):
     """The commands in the order in which one meets them, none imported before it is needed."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = _Commands(self.commands)
+        _tidy(self)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The list of commands: names and first lines, for which no module is needed."""

@@ -48,7 +48,8 @@ def create(
     \b
     Examples:
       sottovoce ledger create budget.db --budget 4
-      sottovoce ledger create budget.db --budget 2 --lifetime 12 --witness /other/volume/budget.witness
+      sottovoce ledger create budget.db --budget 2 --lifetime 12 \\
+          --witness /other/volume/budget.witness
     """
     made = Ledger.create(ledger, budget=budget, lifetime=lifetime, witness=witness)
     print_note(

@@ -15,7 +15,8 @@ import typer
 from .._starting import INTERRUPTED
 from ..errors import SottovoceError
 from .app import app
-from .terminal import errors, plain, print_note
+from .progress import asked_for_lines, choose_way
+from .terminal import errors, plain, print_error, print_interruption, speak_normally, speaks_json
 
 __all__ = ["app", "run"]
 
@@ -25,7 +26,9 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
-    errors.quiet = False
+    speak_normally()
+    if asked_for_lines(sys.argv[1:]):  # an error in the words before it is told in the same way
+        choose_way("json")
     command = typer.main.get_command(app)
     _listen(command)
     try:
@@ -80,15 +83,21 @@ def _listen(command: Any) -> None:
 
 def _interrupted(stop: KeyboardInterrupt) -> None:
     _ignore_signals()  # a second one must not cut the line in two
-    errors.show_cursor(True)
-    print_note(" ".join(["interrupted", *map(str, stop.args)]), always=True)
+    _show_cursor()
+    print_interruption(" ".join(["interrupted", *map(str, stop.args)]), INTERRUPTED)
     raise SystemExit(INTERRUPTED) from None
 
 
 def _asked_to_end(number: int, _frame: FrameType | None) -> None:
     _ignore_signals()
-    errors.show_cursor(True)
+    _show_cursor()
     raise SystemExit(128 + number)
+
+
+def _show_cursor() -> None:
+    """A bar hides it; lines of JSON do not."""
+    if not speaks_json():
+        errors.show_cursor(True)
 
 
 def _ignore_signals() -> None:
@@ -110,6 +119,5 @@ def _raised_again(lost: Any) -> None:
 
 
 def _stop(message: str) -> None:
-    errors.quiet = False
-    errors.print("error:", message, style="red", markup=False, soft_wrap=True, highlight=False)
+    print_error(message, 2)
     raise SystemExit(2) from None

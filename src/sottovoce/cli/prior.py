@@ -29,6 +29,8 @@ from .app import (
     Wide,
     app,
 )
+from .columns import completes
+from .progress import reading_of
 from .terminal import (
     console,
     number,
@@ -36,7 +38,6 @@ from .terminal import (
     print_json,
     print_note,
     shown_text,
-    working,
 )
 
 LISTED = 15
@@ -59,7 +60,11 @@ def prior_command(
     no_count: NoCount = False,
     by: By = None,
     user: Annotated[
-        str | None, typer.Option(help="Column of the user; needed for --average users and the minima.")
+        str | None,
+        typer.Option(
+            help="Column of the user; for --average users, --minimum-rows and --minimum-users.",
+            autocompletion=completes("user"),
+        ),
     ] = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
@@ -70,7 +75,11 @@ def prior_command(
         int | None, typer.Option(help="Keep so many items per group; each group then has its own.")
     ] = None,
     top_by: Annotated[
-        str | None, typer.Option(help="Column whose sum ranks the items for --top; default the counts.")
+        str | None,
+        typer.Option(
+            help="Column whose sum ranks the items for --top; default the counts.",
+            autocompletion=completes("top_by"),
+        ),
     ] = None,
     other: Annotated[
         str | None, typer.Option(help="Name of a category that takes the items beyond --top.")
@@ -98,7 +107,8 @@ def prior_command(
     Examples:
       sottovoce prior survey.csv --by group -o prior.json
       sottovoce prior clicks.csv.gz --user device --item site --by country \\
-          --top 100 --other elsewhere --minimum-users 100 --average users -o prior.json
+          --top 100 --other elsewhere --minimum-users 100 \\
+          --average users -o prior.json
     """
     if output is not None:
         files.check_writable(output, table, force=force)
@@ -113,7 +123,7 @@ def prior_command(
         average=average,
         drop_zero=drop_zero,
     )
-    with working(f"reading {table.name}"):
+    with reading_of(table):
         data = read_priors(
             table,
             item=item,

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from .. import _naming
+from .._starting import INTERRUPTED
 from ..errors import ParameterError, SottovoceError, TableError
 from ..prior import FROM_USERS
 from ..release.charges import Receipt
@@ -42,14 +43,15 @@ from .app import (
     Wide,
     app,
 )
+from .columns import completes
 from .interruption import Interruptions
 from .ledger import epoch_said
+from .progress import reading_of, step, working
 from .released_rows import ReleasedRows
 from .terminal import (
     plain,
+    print_interruption,
     print_note,
-    progress_bar,
-    working,
 )
 
 
@@ -71,7 +73,8 @@ def release(
     by: Annotated[
         str | None,
         typer.Option(
-            help="Group column of the table, for a file of groups. Its values are published in clear."
+            help="Group column of the table, for a file of groups. Its values are published in clear.",
+            autocompletion=completes("by"),
         ),
     ] = None,
     wide: Wide = False,
@@ -120,8 +123,8 @@ def release(
     Examples:
       sottovoce release mechanism.json members.csv -o reports.csv --by group
       sottovoce ledger create budget.db --budget 4
-      sottovoce release mechanism.json members.csv -o reports.parquet --by group \\
-          --ledger budget.db --epoch 2026-11
+      sottovoce release mechanism.json members.csv -o reports.parquet \\
+          --by group --ledger budget.db --epoch 2026-11
     """
     files.check_writable(output, mechanism_file, table, force=force)
     rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=not accept_prior_from_users)
@@ -143,7 +146,7 @@ def release(
         epoch = epoch_said(book, epoch)  # before the table is read
         files.check_writable(output, book.path, book.witness, force=True)
     dialect = Dialect(separator, encoding, missing)
-    with working(f"reading {table.name}"), at_hand(table) as path:
+    with reading_of(table), at_hand(table) as path:
         groups, how = read_user_groups(
             path,
             loaded.mechanisms,
@@ -205,7 +208,7 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
     with Interruptions() as interruptions:
         try:
             _draw(work, interruptions, **charging)
-            with interruptions.held_back():
+            with working("writing", _named(output)), interruptions.held_back():
                 files.write_columns(work.table(), output, replace=force)
                 work.written = True
         except KeyboardInterrupt:
@@ -213,8 +216,8 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
             done = f"nothing was written, {work.spent()}"
             if work.written:
                 done = f"{work.count:,} releases had been written into {output} already"
-            print_note(f"interrupted: {done}", always=True)
-            raise typer.Exit(130) from None
+            print_interruption(f"interrupted: {done}", INTERRUPTED)
+            raise typer.Exit(INTERRUPTED) from None
         except FileExistsError:
             raise TableError(f"{output} is there already, since a moment ago; {work.spent()}") from None
         except OSError as problem:
@@ -245,12 +248,15 @@ def _draw(
             shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if book.lifetime is None else ", as far as the lifetime allows"
             print_note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
-        with working("charging"), interruptions.held_back():
+        everybody = sum(map(len, kept.values()))
+        with (
+            step("charging", total=everybody, unit="releases", counted=False),
+            interruptions.held_back(),
+        ):
             work.receipt = book.charge(list(asked.values()), epoch=epoch, exhausted=exhausted)
         kept = dict(zip(asked, work.receipt.kept, strict=True))
         print_note(_said(work.receipt))
-    with progress_bar() as progress:
-        task = progress.add_task("releasing", total=sum(map(len, kept.values())))
+    with step("releasing", total=sum(map(len, kept.values())), unit="releases") as going:
         for name, places in kept.items():
             users = work.groups[name]
             for begin in range(0, len(places), BATCH):
@@ -261,7 +267,7 @@ def _draw(
                     else book.answers(asked[name], epoch, part)
                 )
                 work.add(name, [users.ids[i] for i in part.tolist()], list(answers))
-                progress.advance(task, len(part))
+                going.advance(len(part))
 
 
 def _said(receipt: Receipt) -> str:

@@ -49,6 +49,7 @@ from .parsing import (
     parse_epsilons,
     parse_sampler,
 )
+from .progress import reading_of, step
 from .terminal import (
     NOT_PRIVATE,
     console,
@@ -56,9 +57,7 @@ from .terminal import (
     plain,
     print_json,
     print_note,
-    progress_bar,
     shown_text,
-    working,
 )
 
 
@@ -74,7 +73,12 @@ def samples_command(
     epsilon: Epsilons,
     samples: Annotated[
         list[int] | None,
-        typer.Option("--samples", "-k", help="Samples per user; repeat for several. Default 1, 2 and 4."),
+        typer.Option(
+            "--samples",
+            "-k",
+            metavar="NUMBER",
+            help="Samples per user; repeat for several. Default 1, 2 and 4.",
+        ),
     ] = None,
     sampler: Annotated[
         str,
@@ -117,7 +121,8 @@ def samples_command(
     \b
     Examples:
       sottovoce samples survey.csv members.csv -e 4
-      sottovoce samples survey.csv members.csv -e 8 -k 1 -k 4 -k 10 --picture samples.png
+      sottovoce samples survey.csv members.csv -e 8 -k 1 -k 4 -k 10 \\
+          --picture samples.png
     """
     make, options = parse_sampler(sampler)
     measure = parse_divergence(divergence)
@@ -131,7 +136,7 @@ def samples_command(
         raise ParameterError("--picture takes one epsilon")
     numbers = list(dict.fromkeys(samples or (1, 2, 4)))
     dialect = Dialect(separator, encoding, missing)
-    with working(f"reading {prior_file.name}"):
+    with reading_of(prior_file):
         counting = PriorOptions(smoothing=smoothing)
         public = read_priors(
             prior_file,
@@ -142,7 +147,7 @@ def samples_command(
             dialect=dialect,
             ask=not no_count,
         )
-    with working(f"counting {users_file.name}"):
+    with reading_of(users_file):
         reading = ReadingOptions(unknown=unknown, empty="skip", several_groups="allow")
         groups, how = read_user_groups(
             users_file,
@@ -158,9 +163,8 @@ def samples_command(
         )
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     found: list[tuple[str, SamplesRow]] = []
-    with progress_bar(shown=not as_json) as progress:
-        steps = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
-        task = progress.add_task("comparing", total=steps)
+    parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
+    with step("comparing", users_file.name, total=parts, unit="rows") as going:
         for group, people in groups.items():
             chosen = np.unique(np.linspace(0, len(people) - 1, min(most, len(people))).astype(np.intp))
             for one in epsilons:
@@ -172,7 +176,7 @@ def samples_command(
                     sampler=make,
                     divergence=measure,
                     accept_prior_from_users=True,  # nothing is released
-                    progress=lambda: progress.advance(task),
+                    progress=going.advance,
                     **options,
                 )
                 found += [(group, row) for row in rows]

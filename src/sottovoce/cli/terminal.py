@@ -5,22 +5,41 @@ from __future__ import annotations
 import json
 import math
 import sys
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+import threading
+from contextlib import suppress
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from .._atomic import inf_to_null
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, Task
-
 console = Console()
 errors = Console(stderr=True)
 if not console.is_terminal:
     console.width = 250  # into a file or a pipe nothing is cut
 NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
+_one_line_at_a_time = threading.Lock()
+
+
+class _Manner:
+    """How long steps are shown: as a bar, as lines of JSON, or not at all."""
+
+    progress = "bar"
+
+
+manner = _Manner()
+
+
+def speak_normally() -> None:
+    """Forget what an earlier command was asked for."""
+    errors.quiet = False
+    manner.progress = "bar"
+
+
+def speaks_json() -> bool:
+    """Whether all that is said on standard error is JSON, an object a line."""
+    return manner.progress == "json"
 
 
 def be_quiet(wanted: bool) -> None:
@@ -29,32 +48,37 @@ def be_quiet(wanted: bool) -> None:
         errors.quiet = True
 
 
-def print_note(text: str, *, always: bool = False) -> None:
-    """A remark beside the result, on standard error, out of the way of programs; `always` even if quiet."""
-    if always:
-        errors.quiet = False
-    errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+def print_note(text: str) -> None:
+    """A remark beside the result, on standard error, out of the way of programs."""
+    if not speaks_json():
+        errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
+    elif not errors.quiet:
+        print_line({"note": text})
 
 
-def working(what: str) -> AbstractContextManager[object]:
-    """A spinner beside work of unknown length, where there is a terminal to show it."""
-    return errors.status(what) if errors.is_terminal else nullcontext()
+def print_interruption(text: str, code: int) -> None:
+    """The last line of a command that was interrupted, also of a quiet one."""
+    if speaks_json():
+        print_line({"note": text, "exit": code})
+        return
+    errors.quiet = False
+    print_note(text)
 
 
-def progress_bar(*, shown: bool = True) -> Progress:
-    """A bar with the rate and the time left on standard error, where there is a terminal to show it."""
-    from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as Left
-    from rich.text import Text
+def print_error(message: str, code: int) -> None:
+    """What went wrong, in one line, also of a quiet command."""
+    errors.quiet = False
+    if speaks_json():
+        print_line({"error": message, "exit": code})
+    else:
+        errors.print("error:", message, style="red", markup=False, soft_wrap=True, highlight=False)
 
-    class Rate(ProgressColumn):
-        """Steps a second, once it is known."""
 
-        def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.3g}/s", style="dim")
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Rate(), Left())
-    return Progress(*columns, console=errors, transient=True, disable=not shown or not errors.is_terminal)
+def print_line(told: dict[str, Any]) -> None:
+    """One object of JSON on a line of standard error, whole, at once; if nobody reads it, nothing happens."""
+    with _one_line_at_a_time, suppress(OSError, ValueError):
+        sys.stderr.write(json.dumps(told, ensure_ascii=True) + "\n")
+        sys.stderr.flush()
 
 
 def plain(value: object) -> str:

@@ -103,6 +103,6 @@ def _facts(card: Card, released: DemoRelease) -> list[tuple[str, str]]:
         ("worst case, total variation", f"{card.worst_cases[0].this:.4f}"),
         ("the paper's best linear sampler, at worst", f"{card.worst_cases[0].paper_bound:.4f}"),
         ("certificate", "checked, in whole numbers"),
-        ("digest", f"{released.mechanisms[released.group].digest[:16]}…"),
+        ("digest", f"{released.mechanisms[released.group].digest[:16]}… in mechanism.json"),
         ("releases", "from the operating system's randomness"),
     ]

@@ -99,7 +99,8 @@ def choose(
         tail: the weight of the worst-served user against the mean.
         epsilons: what is tried for a target.
         limit: also compute how much better any sampler could be.
-        progress: called with the part of the way to the limit, between 0 and 1.
+        progress: called with the part of the way, between 0 and 1: measuring is the first half, finding the
+            limit the second. A target that is met early skips what is left of the first half.
 
     Raises
         TargetError: no sampler considered meets the targets; the message says the best that can be had.
@@ -115,9 +116,15 @@ def choose(
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     people, measured_on = _people(prior, users)
+    told = progress or (lambda part: None)
+    half = 0.5 if limit else 1.0
     before: list[_Candidate] = []
-    for one in tried:
-        everybody = _candidates(prior, one, users, people, keep_prior, weight)
+    for k, one in enumerate(tried):
+
+        def measured(part: float, k: int = k) -> None:
+            told(half * (k + part) / len(tried))
+
+        everybody = _candidates(prior, one, users, people, keep_prior, weight, measured)
         allowed = [each for each in everybody if each.sampler.linear or not (one_record or reports)]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
@@ -131,7 +138,13 @@ def choose(
     bound = None
     if limit:
         bound = best_possible(
-            prior, one, people, tail=weight, keep_prior=keep_prior, relative_gap=GAP, progress=progress
+            prior,
+            one,
+            people,
+            tail=weight,
+            keep_prior=keep_prior,
+            relative_gap=GAP,
+            progress=lambda part: told(half + (1 - half) * part),
         )
     return Choice(
         sampler=best.sampler,
@@ -217,12 +230,15 @@ def _candidates(
     people: sparse.csr_array[np.float64],
     keep_prior: bool,
     tail: float,
+    told: Callable[[float], object],
 ) -> list[_Candidate]:
-    """Every sampler that may be considered, measured."""
+    """Every sampler that may be considered, measured; `told` hears the part of it that is done."""
     names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
     made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
     made = [one for one in made if one.keeps_prior or not keep_prior]
-    rows = compare(people, made, TV).rows
+    parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
+    told(next(parts))
+    rows = compare(people, made, TV, progress=lambda: told(next(parts))).rows
     return [
         _Candidate(one, row, row.mean + (tail * row.maximum if tail else 0.0), one.worst_case(TV))
         for one, row in zip(made, rows, strict=True)

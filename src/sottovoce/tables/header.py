@@ -25,10 +25,16 @@ def missing_column(present: Sequence[str], needed: Sequence[str], head: Head | N
     missing = [name for name in needed if name not in present]
     if not missing:
         return None
-    if are_plain(present) and len(missing) < max(len(needed), 2) and _is_header(present, needed, head):
+    if may_be_listed(present, needed, head):
         meant = _meant(missing[0], present)
         return TableError(f"there is no column {missing[0]!r}; the table has {', '.join(present)}{meant}")
     return TableError(f"there is no column {missing[0]!r}: is the first line of the table a header?")
+
+
+def may_be_listed(present: Sequence[str], needed: Sequence[str], head: Head | None) -> bool:
+    """Whether these are names that may be shown, where `needed` are names that a column should have."""
+    missing = [name for name in needed if name not in present]
+    return are_plain(present) and len(missing) < max(len(needed), 2) and _is_header(present, needed, head)
 
 
 def _meant(name: str, present: Sequence[str]) -> str:
