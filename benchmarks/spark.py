@@ -36,7 +36,7 @@ def releases() -> list[Line]:
     if find_spec("pyspark") is None or which("java") is None:
         return [Line("SKIPPED: Spark needs pyspark (make test-spark) and Java 17", "–", "–", "–", "", True)]
     from sottovoce import spark
-    from sottovoce.tables.frames import Columns
+    from sottovoce.tables.columns import Columns
     from sottovoce.tables.spark_cells import cells_by_person
     from sottovoce.tables.spark_session import session
 

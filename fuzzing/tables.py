@@ -28,7 +28,8 @@ from sottovoce.collecting.reports import count_reports
 from sottovoce.errors import SottovoceError
 from sottovoce.tables import reading
 from sottovoce.tables.files import streams
-from sottovoce.tables.inputs import read_priors, write_priors
+from sottovoce.tables.inputs import read_priors
+from sottovoce.tables.prior_file import write_priors
 from sottovoce.tables.reader import call
 
 from .mutate import bytes_mutated, json_mutated

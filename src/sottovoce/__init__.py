@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     )
     from .samplers.joint import JointSampler, several
     from .samplers.trimming import trimmed
+    from .tables.dialect import Dialect
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
     from .tables.tally import Tally
@@ -100,6 +101,7 @@ __all__ = [
     "ClipSampler",
     "Comparison",
     "ComparisonRow",
+    "Dialect",
     "Estimate",
     "EstimateError",
     "FDivergence",
@@ -212,6 +214,7 @@ _ROOMS = {
     ),
     "samplers.joint": "JointSampler several",
     "samplers.trimming": "trimmed",
+    "tables.dialect": "Dialect",
     "tables.frames": "count_table",
     "tables.read": "build_prior read_users",
     "tables.tally": "Tally",

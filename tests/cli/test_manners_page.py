@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from workbooks import Cell, write_workbook
 
 PAGE = (Path(__file__).parents[2] / "docs" / "manners.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+) \| `\$ ([^`]+)` \| (\d+) \| `([^`]+)` \|$", PAGE, re.MULTILINE)
@@ -18,7 +19,19 @@ RUN = "import sys; sys.argv[0] = 'sottovoce'; from sottovoce.__main__ import mai
 
 def test_the_page_has_its_tables() -> None:
     assert len(ROWS) == PAGE.count("| `$ ") >= 27
-    assert set(FILES) == {"survey.csv", "views.csv", "zeros.csv", "members.csv", "plays.csv"}
+    assert set(FILES) == {
+        "survey.csv",
+        "views.csv",
+        "zeros.csv",
+        "members.csv",
+        "plays.csv",
+        "commas.csv",
+        "strangers.csv",
+    }
+
+
+def _cell(field: str) -> Cell:
+    return int(field) if field.isdigit() else field or None
 
 
 @pytest.mark.parametrize(
@@ -27,7 +40,11 @@ def test_the_page_has_its_tables() -> None:
 def test_a_line_of_the_page(tmp_path: Path, command: str, code: str, words: str) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "survey.xlsx").write_bytes(b"PK\x03\x04")
+    sheets = {
+        sheet: [[_cell(field) for field in line.replace(";", ",").split(",")] for line in FILES[name].split()]
+        for sheet, name in {"Survey": "survey.csv", "Members": "members.csv"}.items()
+    }
+    write_workbook(tmp_path / "survey.xlsx", sheets)
     line, _, source = command.partition(" < ")
     program, *arguments = shlex.split(line)
     assert program == "sottovoce"

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from workbooks import write_workbook
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
@@ -141,6 +142,14 @@ def packed(kind: str) -> bytes:
         getattr(pl.read_csv(plain), f"write_{kind}")(box)
     made = {"gzip": gzip.compress(plain), "zlib": zlib.compress(plain), "zstd": b"\x28\xb5\x2f\xfd" + plain}
     return made.get(kind, box.getvalue())
+
+
+def test_a_workbook_can_be_uploaded(tmp_path: Path) -> None:
+    pytest.importorskip("fastexcel")
+    content = write_workbook(tmp_path / "b.xlsx", [["item", "count"], ["a", 3], ["b", 1]]).read_bytes()
+    assert views.uploaded_prior(content, "my.xlsx").probabilities.tolist() == [0.75, 0.25]
+    with pytest.raises(sv.TableError, match=r"^my\.xlsx cannot be read as xlsx: it is cut off or damaged$"):
+        views.uploaded_prior(content[:200], "my.xlsx")
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zlib", "zstd", "zip", "parquet", "ipc"])

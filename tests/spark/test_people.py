@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import spark
-from sottovoce.tables.frames import Columns
+from sottovoce.tables.columns import Columns
 from sottovoce.tables.spark_cells import cells_by_person
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]

@@ -726,3 +726,22 @@ def shuffled_delta(first: Array, second: Array, others: Array, epsilon: float) -
 
     one, other = counts(np.vstack([first, others])), counts(np.vstack([second, others]))
     return math.fsum(max(one[key] - math.exp(epsilon) * other[key], 0.0) for key in one)
+
+
+def merged_by_hand(
+    counts: dict[str, dict[str, Fraction]], name: str, below: Fraction | None
+) -> dict[str, dict[str, Fraction]]:
+    """Group → category → count, with what is rare in any group added up into one category, in all groups."""
+    rare = {
+        category
+        for held in counts.values()
+        for category, count in held.items()
+        if category != name and (count == 0 if below is None else count < below)
+    }
+    out: dict[str, dict[str, Fraction]] = {}
+    for group, held in counts.items():
+        out[group] = {}
+        for category, count in held.items():
+            target = name if category in rare else category
+            out[group][target] = out[group].get(target, Fraction(0)) + count
+    return out

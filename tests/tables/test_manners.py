@@ -256,10 +256,3 @@ def test_too_long_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with (tmp_path / "long").open("rb") as source, pytest.raises(sv.TableError, match="save it as a file"):
         spool._copy(source, tmp_path / "copy", "standard input")
     assert set(Path(tempfile.gettempdir()).glob("sottovoce-*")) <= before
-
-
-@pytest.mark.parametrize("name", ["t.xlsx", "t.xls", "t.ods"])
-def test_a_workbook_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"PK\x03\x04")
-    with pytest.raises(sv.TableError, match="Save its sheet as CSV UTF-8"):
-        prior_of(tmp_path / name)

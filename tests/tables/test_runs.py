@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import sottovoce as sv
+from sottovoce.tables import columns as columns_room
 from sottovoce.tables import files, frames, run_cells, runs
 from sottovoce.tables.tally import Tally
 
@@ -75,7 +76,7 @@ def by_runs(table: pl.DataFrame, folder: Path) -> Tally:
     """The tally by way of runs, whether they suit the table or not."""
     path = folder / "log.parquet"
     table.write_parquet(path)
-    columns = frames.Columns("item", "user", by="group" if "group" in table.columns else None)
+    columns = columns_room.Columns("item", "user", by="group" if "group" in table.columns else None)
     records = frames.record_frame(files.scan_table(path), columns).to_native()
     sent = runs.sorted_runs(records, files.collecting(path))
     parts = [bytes(part) for part in files.streams(*sent)]

@@ -24,7 +24,7 @@ import sottovoce as sv
 from experiments import avazu_like
 from sottovoce import spark
 from sottovoce.tables import spark_cells
-from sottovoce.tables.frames import Columns
+from sottovoce.tables.columns import Columns
 from sottovoce.tables.spark_session import session as start
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]

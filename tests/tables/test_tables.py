@@ -23,7 +23,7 @@ from rows import columns, table
 
 import sottovoce as sv
 from sottovoce.prior import FROM_USERS
-from sottovoce.tables import inputs
+from sottovoce.tables import inputs, prior_file
 from sottovoce.tables.options import PriorOptions
 
 
@@ -340,7 +340,7 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
             tmp_path / "t.csv", item="genre", user="who", by=by, public=False, options=PriorOptions(top=4)
         )
     )
-    inputs.write_priors(made, tmp_path / "p.json")
+    prior_file.write_priors(made, tmp_path / "p.json")
     again = inputs.read_priors(tmp_path / "p.json")
     assert again.priors == made.priors
     assert again.by == by
@@ -480,7 +480,7 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
     ):
         with pytest.raises(sv.ParameterError, match="this is a JSON object of counts"):
             inputs.read_priors(tmp_path / "o.json", **options)
-    inputs.write_priors(inputs.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json")
+    prior_file.write_priors(inputs.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json")
     with pytest.raises(
         sv.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
     ):

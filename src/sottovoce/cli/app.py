@@ -26,8 +26,8 @@ app = typer.Typer(
 PriorFile = Annotated[
     Path,
     typer.Argument(
-        help="Public data (CSV, gzip, Parquet, JSON): a column of items and one of counts. Rows of the same "
-        "item add up. JSON may also be {item: count}, or what `sottovoce prior -o` wrote.",
+        help="Public data (CSV, gzip, Parquet, JSON, Excel): a column of items and one of counts. Rows of "
+        "the same item add up. JSON may also be {item: count}, or what `sottovoce prior -o` wrote.",
         show_default=False,
     ),
 ]
@@ -86,6 +86,44 @@ Encoding = Annotated[
 ]
 Missing = Annotated[
     str, typer.Option(help="Rows without a user, item or group: error, or drop them and say how many.")
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Mark in amounts written as text: point or comma; a comma has to be said."),
+]
+Sheets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sheet",
+        help="Sheet of a workbook, by name or number; default the first. Twice: that of each file.",
+    ),
+]
+Merge = Annotated[
+    str | None,
+    typer.Option(
+        metavar="rare=NAME",
+        help="Count rare public categories, and users' items that the prior lacks, as category NAME.",
+    ),
+]
+RareBelow = Annotated[
+    float | None,
+    typer.Option(help="Public categories below this are rare for --merge; default those without a count."),
+]
+PublicMerge = Annotated[
+    str | None,
+    typer.Option(
+        "--merge",
+        metavar="rare=NAME",
+        help="Add up rare public categories into category NAME, which may be there already.",
+    ),
+]
+UsersMerge = Annotated[
+    str | None,
+    typer.Option(
+        "--merge",
+        metavar="rare=NAME",
+        help="Count items that the prior lacks as its category NAME.",
+    ),
 ]
 Unknown = Annotated[
     str, typer.Option(help="Items that the prior does not know: error, drop their rows, or other.")

@@ -13,20 +13,23 @@ from ..errors import ParameterError, TargetError
 from ..planning.choice import Choice
 from ..planning.choosing import choose
 from ..planning.public_users import PublicUsers
-from ..tables.dialect import Dialect
 from ..tables.inputs import read_priors, read_user_groups
-from ..tables.options import PriorOptions, ReadingOptions
+from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Decimal,
     Encoding,
     Item,
+    Merge,
     Missing,
     NoCount,
     NoWeight,
     PriorFile,
+    RareBelow,
     Separator,
+    Sheets,
     Smoothing,
     Unknown,
     User,
@@ -34,6 +37,7 @@ from .app import (
     app,
 )
 from .progress import reading_of, step
+from .tables import dialects_said, merged_name, reading_said, said_again
 from .terminal import (
     console,
     plain,
@@ -88,10 +92,14 @@ def choose_command(
     no_count: NoCount = False,
     by: By = None,
     smoothing: Smoothing = 0.0,
+    merge: Merge = None,
+    rare_below: RareBelow = None,
     unknown: Unknown = "error",
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     as_json: AsJson = False,
 ) -> None:
     """One recommendation: a sampler and, for a target, the smallest epsilon that meets it.
@@ -118,23 +126,24 @@ def choose_command(
             "give --epsilon, or a target to find it by: --mean-at-most, --nobody-above, or --share-within "
             "with --reports"
         )
-    dialect = Dialect(separator, encoding, missing)
+    tables = [prior_file] if public_users is None else [prior_file, public_users]
+    written = dialects_said(tables, separator, encoding, missing, decimal, sheet)
     with reading_of(prior_file):
         public = read_priors(
             prior_file,
             item=item,
             count=count,
             by=by,
-            options=PriorOptions(smoothing=smoothing),
-            dialect=dialect,
+            options=PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below),
+            dialect=written[0],
             ask=not no_count,
         )
     declared: dict[str, PublicUsers] = {}
     how = ""
     if public_users is not None and source is not None:
         with reading_of(public_users):
-            reading = ReadingOptions(
-                unknown=unknown, empty="skip", unknown_groups="drop", several_groups="allow"
+            reading = reading_said(
+                merge, unknown, empty="skip", unknown_groups="drop", several_groups="allow"
             )
             columns: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": public.by}
             groups, how = read_user_groups(
@@ -142,7 +151,7 @@ def choose_command(
                 public.priors,
                 **columns,
                 options=reading,
-                dialect=dialect,
+                dialect=written[1],
                 ask=not no_weight,
             )
         declared = {name: PublicUsers(one.p, source) for name, one in groups.items() if len(one)}
@@ -175,6 +184,13 @@ def choose_command(
     print_note(f"{prior_file.name}: {plain(public.how)}.{counted}")
     free = not (one_record or same_for_everybody or reports) and keep_prior
     design = _design(found, prior_file, public.by, auto=epsilon is not None and not declared and free)
+    if design is not None:
+        first = None if sheet is None else sheet[0]
+        design += said_again(
+            item=None if item == "item" else item, count=count, no_count=no_count, smoothing=smoothing,
+            merge=merge, rare_below=rare_below, separator=separator, encoding=encoding,
+            missing=None if missing == "error" else missing, decimal=decimal, sheet=first,
+        )  # fmt: skip
     if as_json:
         print_json({"choices": [_as_dict(group, one) for group, one in found.items()], "design": design})
         return

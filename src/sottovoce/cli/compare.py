@@ -16,25 +16,29 @@ from ..planning.comparison import STATISTICS, Comparison
 from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
-from ..tables.dialect import FOUND, Dialect
+from ..tables.dialect import FOUND
 from ..tables.inputs import private_columns, read_priors, read_user_groups
 from ..tables.options import PriorOptions, ReadingOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Decimal,
     Encoding,
     Epsilons,
     Force,
     Item,
+    Merge,
     MinimumRows,
     Missing,
     NoCount,
     NoWeight,
     Other,
     PriorFile,
+    RareBelow,
     RowsOutput,
     Separator,
+    Sheets,
     Smoothing,
     Unknown,
     UnknownGroups,
@@ -56,6 +60,7 @@ from .parsing import (
 )
 from .progress import reading_of, step, working
 from .shown import print_comparison
+from .tables import dialects_said, merged_name, reading_said
 from .terminal import (
     NOT_PRIVATE,
     plain,
@@ -114,6 +119,8 @@ def compare_command(
     by: By = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
+    merge: Merge = None,
+    rare_below: RareBelow = None,
     unknown: Unknown = "error",
     other: Other = "other",
     empty: Annotated[str, typer.Option(help="Users with no usable record: error, or skip them.")] = "error",
@@ -140,6 +147,8 @@ def compare_command(
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -166,27 +175,31 @@ def compare_command(
         raise ParameterError("--limit needs the users in one process: leave out --engine spark")
     if master is not None and engine != "spark":
         raise ParameterError("--master is for --engine spark")
-    dialect = Dialect(separator, encoding, missing)
-    if engine == "spark" and dialect != FOUND:
-        raise ParameterError("--separator, --encoding and --missing are not for --engine spark")
+    written = dialects_said([prior_file, users_file], separator, encoding, missing, decimal, sheet)
+    if engine == "spark" and written != [FOUND, FOUND]:
+        raise ParameterError(
+            "--separator, --encoding, --missing, --decimal and --sheet are not for --engine spark, which "
+            "reads Parquet and plain CSV by itself"
+        )
     with reading_of(prior_file):
-        counting = PriorOptions(smoothing=smoothing)
+        counting = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
         public = read_priors(
             prior_file,
             item=item,
             count=count,
             by=by,
             options=counting,
-            dialect=dialect,
+            dialect=written[0],
             ask=not no_count,
         )
     samplers = {
         group: [make(prior, e, **options) for e in epsilons for make, options in makers]
         for group, prior in public.priors.items()
     }
-    reading = ReadingOptions(
-        unknown=unknown,
-        other=other,
+    reading = reading_said(
+        merge,
+        unknown,
+        other,
         empty=empty,
         unknown_groups=unknown_groups,
         several_groups="allow",  # a comparison publishes no user's groups
@@ -199,7 +212,7 @@ def compare_command(
     else:
         with reading_of(users_file):
             groups, private = read_user_groups(
-                users_file, public.priors, **columns, options=reading, dialect=dialect, ask=not no_weight
+                users_file, public.priors, **columns, options=reading, dialect=written[1], ask=not no_weight
             )
         parts = sum(len(samplers[group]) for group in groups) + limit * len(epsilons) * len(groups)
         with step("comparing", users_file.name, total=parts, unit="samplers") as going:

@@ -17,13 +17,13 @@ from ..release.certify import certify
 from ..release.mechanism_file import save_mechanisms
 from ..samplers.joint import MOST_SAMPLES, JointSampler, several
 from ..tables import files
-from ..tables.dialect import Dialect
 from ..tables.inputs import read_priors
 from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Decimal,
     Encoding,
     Epsilons,
     Force,
@@ -31,13 +31,17 @@ from .app import (
     Missing,
     NoCount,
     PriorFile,
+    PublicMerge,
+    RareBelow,
     Separator,
+    Sheets,
     Smoothing,
     app,
 )
 from .parsing import SAMPLER_NAMES, complete_sampler, parse_epsilons, parse_sampler
 from .progress import reading_of, step
 from .shown import print_card, print_joint_card
+from .tables import dialects_said, merged_name
 from .terminal import plain, print_json, print_note
 
 
@@ -59,6 +63,8 @@ def design(
     no_count: NoCount = False,
     by: By = None,
     smoothing: Smoothing = 0.0,
+    merge: PublicMerge = None,
+    rare_below: RareBelow = None,
     samples: Annotated[
         int,
         typer.Option(help="Categories that one release gives, 1 to 16; epsilon covers all of them together."),
@@ -74,6 +80,8 @@ def design(
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -98,15 +106,16 @@ def design(
         files.check_writable(output, prior_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
+    (dialect,) = dialects_said([prior_file], separator, encoding, missing, decimal, sheet)
     with reading_of(prior_file):
-        counting = PriorOptions(smoothing=smoothing)
+        counting = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
         public = read_priors(
             prior_file,
             item=item,
             count=count,
             by=by,
             options=counting,
-            dialect=Dialect(separator, encoding, missing),
+            dialect=dialect,
             ask=not no_count,
         )
     if samples > 1:

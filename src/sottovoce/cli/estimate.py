@@ -13,7 +13,7 @@ from .. import _validate
 from ..collecting.estimation import Estimate, estimate
 from ..collecting.model import model_of
 from ..collecting.population import EVERYBODY, whole_population
-from ..collecting.reports import count_reports
+from ..collecting.reports import read_reports
 from ..collecting.verdict import Verdict, verdict
 from ..errors import ParameterError
 from ..prior import FROM_USERS
@@ -22,9 +22,14 @@ from ..tables import files
 from ..tables.spool import at_hand
 from .app import (
     AsJson,
+    Decimal,
+    Encoding,
     Force,
     MechanismPath,
+    Missing,
     RowsOutput,
+    Separator,
+    Sheets,
     app,
 )
 from .columns import completes
@@ -33,6 +38,7 @@ from .parsing import (
     check_picture,
 )
 from .progress import reading_of, step
+from .tables import dialects_said
 from .terminal import console, number, plain, print_json, print_note, shown_text
 
 LISTED = 25
@@ -79,6 +85,11 @@ def estimate_command(
     picture: Annotated[
         Path | None, typer.Option(help="Draw prior, estimate and intervals into this file (.png, .pdf).")
     ] = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -97,6 +108,7 @@ def estimate_command(
     if output is not None:
         files.check_writable(output, mechanism_file, reports, force=force)
     check_picture(picture, force)
+    (dialect,) = dialects_said([reports], separator, encoding, missing, decimal, sheet)
     loaded = load_mechanisms(mechanism_file)
     mechanisms = loaded.mechanisms
     if by is not None and loaded.by is None:
@@ -104,7 +116,11 @@ def estimate_command(
     by = by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
     with reading_of(reports), at_hand(reports) as table, files.prefix_errors(table):
-        counts = count_reports(table, models if by else models["all"], item=item, user=user, by=by)
+        counts, how = read_reports(
+            table, models if by else models["all"], item=item, user=user, by=by, dialect=dialect
+        )
+    if how:
+        print_note(f"{reports.name}: {how}.")
     with step("estimating", total=len(counts), unit="groups") as going:
         found = {
             group: going.after(estimate(mechanisms[group], one, level=level)) for group, one in counts.items()

@@ -12,8 +12,14 @@ import typer
 
 from ..errors import ParameterError
 from .app import (
+    Decimal,
+    Encoding,
+    Missing,
+    Separator,
+    Sheets,
     app,
 )
+from .tables import dialects_said
 from .terminal import print_note
 
 
@@ -32,6 +38,11 @@ def explore(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address, open nothing.")
     ] = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
 ) -> None:
     """A page in the browser: move ε, pick samplers, shape a user, and see what is released.
 
@@ -48,7 +59,9 @@ def explore(
         raise ParameterError(f"port must be between 1 and 65535, got {port}")
     from ..explore import given
 
-    given.give(given.read_given(prior_file, users_file))
+    tables = [path for path in (prior_file, users_file) if path is not None]
+    written = dialects_said(tables, separator, encoding, missing, decimal, sheet)
+    given.give(given.read_given(prior_file, users_file, written))
     listener = _listening(port)
     from ..explore import server  # after the port: marimo takes seconds to load
 

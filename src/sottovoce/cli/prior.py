@@ -11,26 +11,31 @@ from rich.table import Table
 from ..errors import TableError
 from ..prior import FROM_USERS
 from ..tables import files
-from ..tables.dialect import Dialect
-from ..tables.inputs import PublicData, read_priors, write_priors
+from ..tables.inputs import read_priors
 from ..tables.options import PriorOptions
+from ..tables.prior_file import PublicData, write_priors
 from .app import (
     AsJson,
     By,
     Count,
+    Decimal,
     Encoding,
     Force,
     Item,
     MinimumRows,
     Missing,
     NoCount,
+    PublicMerge,
+    RareBelow,
     Separator,
+    Sheets,
     Smoothing,
     Wide,
     app,
 )
 from .columns import completes
 from .progress import reading_of
+from .tables import dialects_said, merged_name
 from .terminal import (
     console,
     number,
@@ -48,7 +53,8 @@ def prior_command(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Public data: a row per item, or per record (CSV, gzip, Parquet, JSON).", show_default=False
+            help="Public data: a row per item, or per record (CSV, gzip, Parquet, JSON, Excel).",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -71,6 +77,8 @@ def prior_command(
     drop_zero: Annotated[
         bool, typer.Option("--drop-zero", help="Leave out categories without a count, and say which.")
     ] = False,
+    merge: PublicMerge = None,
+    rare_below: RareBelow = None,
     top: Annotated[
         int | None, typer.Option(help="Keep so many items per group; each group then has its own.")
     ] = None,
@@ -98,6 +106,8 @@ def prior_command(
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -109,6 +119,7 @@ def prior_command(
       sottovoce prior clicks.csv.gz --user device --item site --by country \\
           --top 100 --other elsewhere --minimum-users 100 \\
           --average users -o prior.json
+      sottovoce prior survey.xlsx --sheet 2 --merge rare=other --rare-below 5
     """
     if output is not None:
         files.check_writable(output, table, force=force)
@@ -122,7 +133,10 @@ def prior_command(
         minimum_users=minimum_users,
         average=average,
         drop_zero=drop_zero,
+        merge_rare=merged_name(merge),
+        rare_below=rare_below,
     )
+    (dialect,) = dialects_said([table], separator, encoding, missing, decimal, sheet)
     with reading_of(table):
         data = read_priors(
             table,
@@ -134,7 +148,7 @@ def prior_command(
             top_by=top_by,
             public=True if public else None,
             options=options,
-            dialect=Dialect(separator, encoding, missing),
+            dialect=dialect,
             ask=not no_count,
         )
     print_note(f"{table.name}: {plain(data.how)}.")

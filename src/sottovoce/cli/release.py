@@ -19,13 +19,12 @@ from ..release.mechanism_file import MechanismFile, load_mechanisms
 from ..release.policy import Policy
 from ..releasing import BATCH, SAMPLE, doubts_about_priors, several_samples
 from ..tables import files
-from ..tables.dialect import Dialect
 from ..tables.inputs import read_user_groups
-from ..tables.options import ReadingOptions
 from ..tables.people import have_whole_names
 from ..tables.spool import at_hand
 from ..users import Users
 from .app import (
+    Decimal,
     Digest,
     Encoding,
     Force,
@@ -36,9 +35,11 @@ from .app import (
     NoWeight,
     Other,
     Separator,
+    Sheets,
     Unknown,
     UnknownGroups,
     User,
+    UsersMerge,
     Weight,
     Wide,
     app,
@@ -48,6 +49,7 @@ from .interruption import Interruptions
 from .ledger import epoch_said
 from .progress import reading_of, step, working
 from .released_rows import ReleasedRows
+from .tables import dialects_said, reading_said
 from .terminal import (
     plain,
     print_interruption,
@@ -78,6 +80,7 @@ def release(
         ),
     ] = None,
     wide: Wide = False,
+    merge: UsersMerge = None,
     unknown: Unknown = "error",
     other: Other = "other",
     unknown_groups: UnknownGroups = "error",
@@ -112,6 +115,8 @@ def release(
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     force: Force = False,
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
@@ -145,7 +150,10 @@ def release(
     if book is not None:
         epoch = epoch_said(book, epoch)  # before the table is read
         files.check_writable(output, book.path, book.witness, force=True)
-    dialect = Dialect(separator, encoding, missing)
+    (dialect,) = dialects_said([table], separator, encoding, missing, decimal, sheet)
+    reading = reading_said(
+        merge, unknown, other, empty="skip", unknown_groups=unknown_groups, several_groups=several_groups
+    )
     with reading_of(table), at_hand(table) as path:
         groups, how = read_user_groups(
             path,
@@ -155,13 +163,7 @@ def release(
             weight=weight,
             by=by,
             wide=wide,
-            options=ReadingOptions(
-                unknown=unknown,
-                other=other,
-                empty="skip",
-                unknown_groups=unknown_groups,
-                several_groups=several_groups,
-            ),
+            options=reading,
             dialect=dialect,
             ask=not no_weight,
         )

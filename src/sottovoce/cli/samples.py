@@ -14,23 +14,26 @@ from .. import _validate
 from ..errors import ParameterError
 from ..planning.several_samples import SamplesRow, compare_samples
 from ..tables import files
-from ..tables.dialect import Dialect
 from ..tables.inputs import read_priors, read_user_groups
-from ..tables.options import PriorOptions, ReadingOptions
+from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
     Count,
+    Decimal,
     Encoding,
     Epsilons,
     Force,
     Item,
+    Merge,
     Missing,
     NoCount,
     NoWeight,
     PriorFile,
+    RareBelow,
     RowsOutput,
     Separator,
+    Sheets,
     Smoothing,
     Unknown,
     User,
@@ -50,6 +53,7 @@ from .parsing import (
     parse_sampler,
 )
 from .progress import reading_of, step
+from .tables import dialects_said, merged_name, reading_said
 from .terminal import (
     NOT_PRIVATE,
     console,
@@ -105,6 +109,8 @@ def samples_command(
     by: By = None,
     wide: Wide = False,
     smoothing: Smoothing = 0.0,
+    merge: Merge = None,
+    rare_below: RareBelow = None,
     unknown: Unknown = "error",
     output: RowsOutput = None,
     picture: Annotated[
@@ -113,6 +119,8 @@ def samples_command(
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
+    decimal: Decimal = None,
+    sheet: Sheets = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -135,20 +143,20 @@ def samples_command(
     if picture is not None and len(epsilons) > 1:
         raise ParameterError("--picture takes one epsilon")
     numbers = list(dict.fromkeys(samples or (1, 2, 4)))
-    dialect = Dialect(separator, encoding, missing)
+    written = dialects_said([prior_file, users_file], separator, encoding, missing, decimal, sheet)
     with reading_of(prior_file):
-        counting = PriorOptions(smoothing=smoothing)
+        counting = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
         public = read_priors(
             prior_file,
             item=item,
             count=count,
             by=by,
             options=counting,
-            dialect=dialect,
+            dialect=written[0],
             ask=not no_count,
         )
     with reading_of(users_file):
-        reading = ReadingOptions(unknown=unknown, empty="skip", several_groups="allow")
+        reading = reading_said(merge, unknown, empty="skip", several_groups="allow")
         groups, how = read_user_groups(
             users_file,
             public.priors,
@@ -158,7 +166,7 @@ def samples_command(
             by=public.by,
             wide=wide,
             options=reading,
-            dialect=dialect,
+            dialect=written[1],
             ask=not no_weight,
         )
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..samplers.minimax import MinimaxKernel, sum_after, sum_before
 from ..samplers.response import ResponseKernel
+
+if TYPE_CHECKING:
+    from ..tables.dialect import Dialect
 
 
 class Invertible(Protocol):
@@ -78,6 +81,7 @@ class ReportColumns(TypedDict, total=False):
     item: str
     user: str | None
     by: str | None
+    dialect: Dialect
 
 
 class CertifiedKernel:

@@ -8,7 +8,7 @@ user who reports twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ import numpy as np
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
 from ..tables import tally
-from ..tables.frames import column_names, count_table
+from ..tables.dialect import FOUND, Dialect
+from ..tables.frames import ask_reader, column_names, count_table
+from ..tables.inputs import dropped_said, sheet_said
 from ..tables.tally import Tally
 from .joint_reports import JointCounts, of_cells
 from .model import Model
@@ -31,11 +33,12 @@ def count_reports(
     item: str = "item",
     user: str | None = None,
     by: str | None = None,
+    dialect: Dialect = FOUND,
 ) -> Mapping[str, FloatArray | JointCounts]:
     """How often each category was reported, by group ("all" without a group column).
 
     With several samples a user has as many rows, and the counts are kept by user. A path may also be that of
-    a store, which `sottovoce collect` may be writing to meanwhile.
+    a store, which `sottovoce collect` may be writing to meanwhile. `dialect` says how a file is written.
 
     Raises
         TableError: a column is missing or malformed.
@@ -45,14 +48,19 @@ def count_reports(
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
     if is_store(table):
-        if item != "item" or user is not None:
+        if item != "item" or user is not None or dialect != FOUND:
             raise ParameterError("item and user are columns of a table; a store of reports has none")
         return stored_counts(Path(table), known)
-    columns = column_names(table)
+    if dialect != FOUND and not isinstance(table, str | Path):
+        raise ParameterError("dialect is for the path of a file: leave it out")
+    columns = column_names(table, dialect)
     described = "mechanism" in columns and all(one.digest is not None for one in known.values())
     user = "user" if user is None and "user" in columns else user
-    counted = count_table(table, item=item, user=user, by=by, weight=weight_of(columns, item, user))
-    digests = count_table(table, item="mechanism", by=by) if described else None
+    weight = weight_of(columns, item, user)
+    counted = count_table(table, item=item, user=user, by=by, weight=weight, dialect=dialect)
+    digests = count_table(table, item="mechanism", by=by, dialect=dialect) if described else None
+    if described and dialect.missing == "drop":
+        _check_described(Path(table), [name for name in (item, user, by) if name is not None], dialect)
     joint = any(one.samples > 1 for one in known.values())
     if joint and user is None:
         raise EstimateError(
@@ -70,6 +78,35 @@ def count_reports(
         )
         for name in single
     }
+
+
+def read_reports(
+    path: Path,
+    models: Model | Mapping[str, Model],
+    *,
+    item: str = "item",
+    user: str | None = None,
+    by: str | None = None,
+    dialect: Dialect = FOUND,
+) -> tuple[Mapping[str, FloatArray | JointCounts], str]:
+    """`count_reports` of a file, and what was left out or chosen while it was read, in words."""
+    counts = count_reports(path, models, item=item, user=user, by=by, dialect=dialect)
+    if is_store(path):
+        return counts, ""
+    user = "user" if user is None and "user" in column_names(path, dialect) else user
+    how = dropped_said(path, [user, item, by], dialect) + sheet_said(path, dialect)
+    return counts, how.removeprefix("; ")
+
+
+def _check_described(path: Path, names: Sequence[str], dialect: Dialect) -> None:
+    """Where rows with a missing name are left out, one that lacks its mechanism alone would still count."""
+    asked = {"columns": ["mechanism"], "present": list(names), "dialect": asdict(dialect)}
+    (lacking,) = ask_reader("frames", "count_missing", path, **asked)
+    if lacking:
+        raise EstimateError(
+            f"{lacking} reports do not say which mechanism they were released with: remove them, or the "
+            f"column 'mechanism'"
+        )
 
 
 @dataclass(frozen=True)

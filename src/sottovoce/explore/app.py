@@ -47,7 +47,10 @@ def _controls(mo, names, priors, recommend, start):
         list(priors), value=start, label="public data", allow_select_none=False, full_width=True
     )
     upload = mo.ui.file(
-        filetypes=[".csv"], kind="button", label="or upload a CSV: item,count", max_size=10_000_000
+        filetypes=[".csv", ".xlsx"],
+        kind="button",
+        label="or upload a CSV or Excel file: item, count",
+        max_size=10_000_000,
     )
     epsilon = mo.ui.slider(
         0.5, 10, 0.5, value=3, show_value=True, label="ε, how much may be told", full_width=True

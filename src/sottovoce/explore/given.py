@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..prior import Prior
+from ..tables.dialect import FOUND, Dialect
 from ..tables.inputs import read_priors, read_user_groups
 from ..tables.options import ReadingOptions
 from ..users import Users
@@ -24,24 +25,27 @@ class Given:
 _given = Given()
 
 
-def read_given(prior_file: Path | None, users_file: Path | None) -> Given:
+def read_given(
+    prior_file: Path | None, users_file: Path | None, written: Sequence[Dialect] = (FOUND, FOUND)
+) -> Given:
     """Read the files of the command line; what is wrong with them is told before the page opens."""
     if prior_file is None:
         return Given()
-    public = read_priors(prior_file)
+    data = read_priors(prior_file, dialect=written[0])
     if users_file is None:
-        return Given(public.priors)
+        return Given(data.priors)
     users, how = read_user_groups(
         users_file,
-        public.priors,
-        by=public.by,
+        data.priors,
+        by=data.by,
+        dialect=written[1],
         options=ReadingOptions(
             unknown="drop",
             empty="skip",
             several_groups="allow",  # looked at, and not released
         ),
     )
-    return Given(public.priors, users, how)
+    return Given(data.priors, users, how)
 
 
 def give(given: Given) -> None:

@@ -23,6 +23,7 @@ from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.catalogue import SAMPLERS
 from ..tables.inputs import read_priors
+from ..tables.workbook import KINDS
 from . import drawing, people, recommend, tiles
 from .drawing import ESTIMATE, PERSON, TRUTH, Row, per_cent, text
 from .names import plain
@@ -45,10 +46,13 @@ def uploaded_prior(content: bytes, name: str) -> Prior:
     """A prior from an uploaded file; the error, if any, names the file as the visitor knows it."""
     if len(content) > LARGEST_UPLOAD:
         raise TableError(f"{name} has more than 10 MB: name it on the command line")
-    if content.startswith(_NOT_PLAIN):
-        raise TableError(f"{name} is compressed or binary: upload a plain CSV file")
+    kind = Path(name).suffix.lower()
+    if kind not in KINDS:
+        kind = ".csv"
+        if content.startswith(_NOT_PLAIN):
+            raise TableError(f"{name} is compressed or binary: upload a plain CSV file or a workbook")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "upload.csv"
+        path = Path(folder) / f"upload{kind}"
         path.write_bytes(content)
         try:
             prior = next(iter(read_priors(path).priors.values()))

@@ -12,7 +12,8 @@ from ..collecting.reports import ReportCounts, checked_counts, weight_of
 from ..errors import ParameterError, TableError
 from ..release.mechanism import Mechanism, one_sample_each
 from ..samplers.base import Sampler
-from ..tables.frames import Columns, count_table, record_frame, require
+from ..tables.columns import Columns
+from ..tables.frames import count_table, record_frame, require
 from ..tables.spark_cells import parts_of
 from ..tables.spark_session import translate_errors
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TableError
+from .decimals import as_doubles
 from .dialect import Dialect
 from .files import scan_table
 from .frames import ask_reader
@@ -89,14 +90,15 @@ def numbers(path: Path, columns: Sequence[str], dialect: dict[str, Any]) -> dict
     """
     import polars as pl
 
-    rows = scan_table(path, Dialect(**dialect)).select(*columns).head(ROWS).collect()
+    given = Dialect(**dialect)
+    rows = scan_table(path, given).select(*columns).head(ROWS).collect()
     found: dict[str, list[Any]] = {}
     for name in columns:
         column = rows[name]
         if not (column.dtype.is_numeric() or column.dtype == pl.String):
             continue
-        values = column.str.strip_chars() if column.dtype == pl.String else column
-        values = values.cast(pl.Float64, strict=False)
+        text = column.dtype == pl.String
+        values = as_doubles(column, given.decimal) if text else column.cast(pl.Float64, strict=False)
         if len(values) == 0 or values.null_count() or not values.is_finite().all() or values.min() < 0:  # type: ignore[operator]  # a number: none is missing
             continue
         whole = bool((values.floor() == values).all())

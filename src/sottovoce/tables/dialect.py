@@ -1,9 +1,9 @@
-"""How the text of a table file is written: its separator and its encoding, said by somebody or found.
+"""How a table file is written: its separator, encoding, decimal mark and sheet, said by somebody or found.
 
 The separator is looked for in the first lines: one that splits all of them into the same number of fields,
 first of all the one that the name of the file promises (a comma in .csv, a tab in .tsv), which is also taken
 where none does. The encoding is UTF-8, or UTF-16 where the file begins with its mark; Latin-1 has no mark and
-has to be said.
+has to be said. A number has a decimal point; one with a comma means two things, and has to be said too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .unpack import is_gzip
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = ("utf-8", "utf-16", "latin-1")
+DECIMALS = ("point", "comma")
 _LOOKED_AT = 1 << 16
 _LINES = 50
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -29,18 +30,34 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class Dialect:
-    """How text tables are written; None means that it is found. `missing` says what rows without a name do.
+    """How a table file is written, for the functions that take a path; None means that it is found.
 
-    >>> Dialect(separator="semicolon").separator
+    Parameters
+        separator: between the fields of a text table: one character, or comma, semicolon, tab, pipe.
+        encoding: of a text table: utf-8, utf-16 or latin-1.
+        missing: what to do with rows without a user, item or group: "error" or "drop".
+        decimal: the mark in amounts that are written as text: "point" or "comma"; the other one may then
+            separate thousands, in groups of three. Without it there are points, and a comma is refused.
+        sheet: of a workbook: its name, or its number from 1; without it the first one that is neither hidden
+            nor empty.
+
+    >>> Dialect(separator="semicolon", decimal="comma").separator
     ';'
     """
 
     separator: str | None = None
     encoding: str | None = None
     missing: str = "error"
+    decimal: str | None = None
+    sheet: str | int | None = None
 
     def __post_init__(self) -> None:
         _validate.one_of(("error", "drop"), missing=self.missing)
+        if self.decimal is not None:
+            _validate.one_of(DECIMALS, decimal=self.decimal)
+        number = isinstance(self.sheet, int) and not isinstance(self.sheet, bool)
+        if self.sheet is not None and not (self.sheet if isinstance(self.sheet, str) else number):
+            raise ParameterError("sheet must be the name of a sheet, or its number from 1")
         if self.separator is not None:
             meant = SEPARATORS.get(self.separator.lower(), self.separator.replace("\\t", "\t"))
             if len(meant) != 1 or meant in '"\r\n' or not meant.isascii():

@@ -10,11 +10,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._atomic import inf_to_null, real_path, write_whole
 from ..errors import PriorError, SottovoceError, TableError
+from . import workbook
 from .dialect import FOUND, Dialect, encoding_of, separator_of
 from .unpack import content, is_gzip
 
@@ -37,15 +39,12 @@ def check_readable(path: Path) -> None:
         raise TableError(f"{path} cannot be read: it is a folder")
     if not path.is_file():
         raise TableError(f"{path} cannot be read: there is no such file")
-    if kind_of(path) in (".xlsx", ".xls", ".ods"):
-        raise TableError(
-            f"{path} cannot be read: it is a workbook. Save its sheet as CSV UTF-8 (in Excel: File, Save As; "
-            f"in LibreOffice: File, Save As, Text CSV), and read that file"
-        )
-    if kind_of(path) not in _KINDS:
-        raise TableError(
-            f"{path} cannot be read: its name must end in one of {', '.join(_KINDS)} (or .csv.gz)"
-        )
+    kind = kind_of(path)
+    if kind not in (*_KINDS, *workbook.KINDS):
+        known = ", ".join((*_KINDS, *workbook.KINDS))
+        raise TableError(f"{path} cannot be read: its name must end in one of {known} (or .csv.gz)")
+    if kind in workbook.KINDS and find_spec("fastexcel") is None:
+        raise TableError(f"{path} is a workbook, which needs fastexcel: {workbook.INSTALL}")
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
 
@@ -82,7 +81,10 @@ def _scanned(path: Path, kind: str, dialect: Dialect) -> pl.LazyFrame:
 
     # Text everywhere in CSV: guessing types would turn a category "007" into 7, a device "1e10" into a float.
     # No globs: a file called m[1].csv is that file, and not m1.csv. JSON types come from all rows, not a few.
+    if kind in workbook.KINDS:
+        return workbook.scan_workbook(path, dialect)
     if kind in (".csv", ".tsv"):
+        _refuse_workbook(path)
         separator, encoding = separator_of(path, kind, dialect), encoding_of(path, dialect)
         # polars reads UTF-8 alone; a file in another encoding is turned into it, and so read whole.
         text = path if encoding == "utf-8" else io.BytesIO(content(path).decode(encoding).encode())
@@ -91,6 +93,14 @@ def _scanned(path: Path, kind: str, dialect: Dialect) -> pl.LazyFrame:
         return pl.scan_parquet(path, glob=False)
     read = pl.read_json if kind == ".json" else pl.read_ndjson
     return read(content(path), infer_schema_length=None).lazy()
+
+
+def _refuse_workbook(path: Path) -> None:
+    """Refuse a workbook that calls itself a text table."""
+    with path.open("rb") as file:
+        kind = workbook.kind_by_content(file.read(200))
+    if kind is not None:
+        raise TableError(f"{path} cannot be read as text: it is a workbook or an archive; name it {kind}")
 
 
 def columns_of(path: Path, dialect: dict[str, Any] | None = None) -> list[str]:
@@ -144,6 +154,8 @@ def unreadable(path: Path, reason: str) -> TableError:
     """The error for a file that its reader refused, without the reader's words."""
     kind = kind_of(path)
     hint = f" ({_HINTS[kind]})" if kind in _HINTS and " " not in reason else ""  # for the name of an error
+    if kind in workbook.KINDS and "broke down" in reason:
+        hint = " (is there a cell far away from the table? delete the rows and columns beyond it)"
     return TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from .. import _naming
-from ..errors import ParameterError, SottovoceError, TableError
-from . import files, reading, runs, unpack
+from ..errors import SottovoceError, TableError
+from . import decimals, files, reading, runs, unpack, workbook
+from .columns import Columns
 from .dialect import FOUND, Dialect
 from .header import ROWS, Head, missing_column
 
@@ -25,47 +25,6 @@ if TYPE_CHECKING:
 
 _NOT_NUMBERS = ("InvalidOperation", "Conversion", "ArrowInvalid", "ValueError")
 _TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns mean what; several items are the columns of a wide table, one per category."""
-
-    item: str | tuple[str, ...]
-    user: str | None = None
-    weight: str | None = None
-    by: str | None = None
-    top_by: str | None = None
-
-    def __post_init__(self) -> None:
-        if not self.long and (self.weight is not None or self.top_by is not None):
-            raise ParameterError("a wide table has its amounts in the category columns: leave the weight out")
-        if not self.item:
-            raise ParameterError("item must name a column, or the columns of a wide table")
-        if self.by is not None:
-            items = (self.item,) if isinstance(self.item, str) else self.item
-            _naming.group_column(self.by, self.user, self.weight, self.top_by, *items)
-
-    @property
-    def long(self) -> bool:
-        """Whether there is a row per record, and not a column per category."""
-        return isinstance(self.item, str)
-
-    def keys(self) -> dict[str, str]:
-        """What names things: the group, the user, the item."""
-        named = {"group": self.by, "user": self.user, "item": self.item if self.long else "item"}
-        return {key: name for key, name in named.items() if isinstance(name, str)}
-
-    def sums(self) -> dict[str, str]:
-        """What is added up."""
-        named = {"amount": self.weight if self.long else "amount", "score": self.top_by}
-        return {key: name for key, name in named.items() if name is not None}
-
-    def needed(self) -> list[str]:
-        """Every column that has to be there, once."""
-        if self.long:
-            return list(dict.fromkeys([*self.keys().values(), *self.sums().values()]))
-        return list(dict.fromkeys([*(n for n in (self.by, self.user) if n is not None), *self.item]))
 
 
 def count_table(
@@ -107,21 +66,34 @@ def count_file(path: Path, columns: dict[str, Any], dialect: dict[str, Any]) -> 
     asked = Columns(item if isinstance(item, str) else tuple(item), **columns)
     given = Dialect(**dialect)
     table = files.scan_table(path, given)
-    return _cells(_complete(table, asked) if given.missing == "drop" else table, asked, path)
+    if given.missing == "drop":
+        table = _complete(table, asked)
+    if files.kind_of(path) in workbook.KINDS:
+        workbook.check_names(table, _present(table, asked.names()))
+    return _cells(decimals.with_numbers(table, asked.amounts(), given.decimal), asked, path)
+
+
+def _present(table: Any, names: Sequence[str]) -> list[str]:
+    """Those of the names that are columns; that the others are missing is said later."""
+    there = set(table.collect_schema().names())
+    return [name for name in names if name in there]
 
 
 def _complete(table: Any, columns: Columns) -> Any:
     """The rows that name their group, user and item."""
     require(table.collect_schema().names(), columns.needed(), lambda: _head(_lazy(table)))
-    return table.drop_nulls([name for key, name in columns.keys().items() if columns.long or key != "item"])
+    return table.drop_nulls(columns.names())
 
 
-def count_missing(path: Path, columns: list[str], dialect: dict[str, Any]) -> list[int]:
-    """How many rows of a file lack a name in one of these columns; for the reader's process."""
+def count_missing(
+    path: Path, columns: list[str], dialect: dict[str, Any], present: Sequence[str] = ()
+) -> list[int]:
+    """How many rows lack a name in one of these columns, and none in `present`; for the reader's process."""
     import polars as pl
 
-    lacking = pl.any_horizontal(pl.col(columns).is_null()).sum()
-    table = files.scan_table(path, Dialect(**dialect)).select(lacking)
+    there = [pl.col(name).is_not_null() for name in present]
+    lacking = pl.all_horizontal(pl.any_horizontal(pl.col(columns).is_null()), *there)
+    table = files.scan_table(path, Dialect(**dialect)).select(lacking.sum())
     return [int(table.collect(**files.collecting(path)).item())]
 
 
@@ -147,12 +119,15 @@ def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
     found = _collected(frame, columns, path)
     if not isinstance(found, str):
         return found
+    advice = ""
+    if path is not None and any(word in found for word in _NOT_NUMBERS):
+        advice = decimals.advice(frame, columns.amounts())
     if not columns.long and any(word in found for word in _NOT_NUMBERS):
-        raise TableError("the category columns must hold numbers")
+        raise TableError(f"the category columns must hold numbers{advice}")
     # Does it work without the numbers? Then they are what is wrong.
     sums = list(columns.sums().values()) if columns.long else []
     if sums and not isinstance(_collected(frame, replace(columns, weight=None, top_by=None), path), str):
-        raise TableError(f"column {sums[0]!r} must hold numbers")
+        raise TableError(f"column {sums[0]!r} must hold numbers{advice}")
     raise files.unreadable(path, found) if path else TableError(f"the table cannot be counted: {found}")
 
 

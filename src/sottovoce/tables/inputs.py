@@ -6,16 +6,12 @@ A file of public data is a table (a row per item, or per record), a JSON object 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from .. import _naming
-from .._atomic import write_whole
 from ..errors import ParameterError, PriorError, TableError
 from ..prior import Prior
 from ..users import Users
@@ -25,20 +21,11 @@ from .files import kind_of, prefix_errors, read_json
 from .frames import ask_reader, column_names, count_table
 from .options import AS_COUNTED, REFUSE_ALL, PriorOptions, ReadingOptions
 from .people import Recurring, recurring_columns
+from .prior_file import PublicData, from_json, merged_said
 from .read import priors_from, users_from
 from .spool import at_hand
 from .tally import SHOWN, Categories, Tally, filled_groups, people, with_minimum_rows
-
-FORMAT = "sottovoce-prior"
-
-
-@dataclass(frozen=True)
-class PublicData:
-    """Priors by group (one, under "all", where there are no groups), the group column, and how counted."""
-
-    priors: dict[str, Prior]
-    by: str | None
-    how: str
+from .workbook import KINDS
 
 
 def read_priors(
@@ -66,15 +53,9 @@ def read_priors(
     with at_hand(path) as path, prefix_errors(path):
         if kind_of(path) == ".json" and path.is_file():
             loaded = read_json(path)
-            ready = isinstance(loaded, dict) and loaded.get("format") == FORMAT
             if isinstance(loaded, dict):
-                given = {"top": options.top, "top_by": top_by, **asdict(options)}
-                given |= {"count": count, "user": user, "wide": wide, "public": public}
-                smoothing = given.pop("smoothing")
-                _only_for_tables({**given, "smoothing": smoothing} if ready else given, ready)
-                if ready:
-                    return _parsed(loaded, by)
-                return PublicData(_from_object(loaded, by, smoothing), by, "amounts from the JSON object")
+                given = {"top_by": top_by, "count": count, "user": user, "wide": wide, "public": public}
+                return from_json(loaded, by, options, {**asdict(options), **given})
         columns = column_names(path, dialect)
         looks_private = (user or "user").casefold() in {name.casefold() for name in columns}
         recurring = Recurring((), ())
@@ -103,11 +84,12 @@ def read_priors(
         if column is not None and column.casefold() == "probability" and count is None:
             _check_probabilities(counted, column)
         marked = not public if public is not None else looks_private
-        priors = priors_from(counted, options, public=not marked)
+        priors, merged = priors_from(counted, options, public=not marked)
         without = len(counted.groups) - len(priors)
         how += f"; {without} of {len(counted.groups)} groups left out: too few users" if without else ""
         how += _zeros_left_out(counted, priors) if options.drop_zero and options.top is None else ""
-        how += _dropped(path, [user, item if not wide else None, by], dialect)
+        how += merged_said(merged, options, public=not marked)
+        how += dropped_said(path, [user, item if not wide else None, by], dialect) + sheet_said(path, dialect)
         return PublicData(priors, by, how + _said(recurring))
 
 
@@ -132,17 +114,24 @@ def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
     names = [*map(repr, sorted(map(str, lost))[:SHOWN]), *(["…"] if len(lost) > SHOWN else [])]
     private = any(prior.made_from_users for prior in priors.values())
     return f"; {len(lost)} categories without a count left out" + (
-        "" if private else f": {', '.join(names)} (users who hold them: --unknown drop or other)"
+        "" if private else f": {', '.join(names)} (users who hold them: --merge rare=NAME or --unknown drop)"
     )
 
 
-def _dropped(path: Path, names: Sequence[str | None], dialect: Dialect) -> str:
+def dropped_said(path: Path, names: Sequence[str | None], dialect: Dialect) -> str:
     """How many rows were left out because a name is missing: said, never silent."""
     if dialect.missing != "drop":
         return ""
     asked = {"columns": [name for name in names if name is not None], "dialect": asdict(dialect)}
     (number,) = ask_reader("frames", "count_missing", path, **asked)
     return f"; {number:,} rows with a missing name dropped" if number else ""
+
+
+def sheet_said(path: Path, dialect: Dialect) -> str:
+    """Which sheet of several was read."""
+    if kind_of(path) not in KINDS:
+        return ""
+    return "".join(f"; {one}" for one in ask_reader("workbook", "sheet_said", path, dialect=asdict(dialect)))
 
 
 def read_user_groups(
@@ -168,22 +157,23 @@ def read_user_groups(
             others = [name for name in names if name not in (user, item, by)]
             distinct = int(counted.rows.max()) == 1
             check_counted(path, others, distinct=distinct, option="weight", dialect=dialect)
-        how += _dropped(path, [user, by, None if wide else item], dialect)
+        how += dropped_said(path, [user, by, None if wide else item], dialect) + sheet_said(path, dialect)
         users = users_from(counted, known if by is not None else known["all"], options)
         if not any(len(group) for group in users.values()):
             raise TableError("no user has a usable record")
-    return users, how + _left_out(counted, users, options.minimum_rows)
+    return users, how + _left_out(counted, users, options)
 
 
-def _left_out(counted: Tally, users: Mapping[str, Users], minimum_rows: int) -> str:
+def _left_out(counted: Tally, users: Mapping[str, Users], options: ReadingOptions) -> str:
     """What happened to rows and users that are not there as they were: said, never silent."""
-    enough = with_minimum_rows(counted, minimum_rows)
+    enough = with_minimum_rows(counted, options.minimum_rows)
     groups = filled_groups(enough)
+    other = options.other.replace("{", "{{").replace("}", "}}")  # the text is formatted below
     numbers = {
         "{:,} users with too few rows left out": people(counted) - people(enough),
         "{:,} groups without a prior left out": len(groups) - len(users),
         "{:,} rows with unknown items dropped": sum(one.dropped for one in users.values()),
-        "{:,} rows with unknown items counted as other": sum(one.moved for one in users.values()),
+        f"{{:,}} rows with unknown items counted as {other}": sum(one.moved for one in users.values()),
         "{:,} users with no usable record left out": sum(one.refused for one in users.values()),
     }
     return "".join(f"; {text.format(number)}" for text, number in numbers.items() if number)
@@ -205,23 +195,6 @@ def private_columns(
     return item, column, f"weights from column {column!r}" if column else "every row counts once"
 
 
-def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
-    """Write priors as one JSON file that `read_priors` reads again, whole or not at all."""
-    groups = {
-        name: {"categories": list(prior.categories), "probabilities": prior.probabilities.tolist()}
-        for name, prior in data.priors.items()
-    }
-    plain = {
-        "format": FORMAT,
-        "version": 1,
-        "by": data.by,
-        "made_from_users": any(prior.made_from_users for prior in data.priors.values()),
-        "how": data.how,
-        "groups": groups,
-    }
-    write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", path, replace=replace)
-
-
 def _check_probabilities(counted: Tally, column: str) -> None:
     """A column named probability has to be one: its sum is not quietly divided out."""
     for total in np.bincount(counted.group, counted.amount).tolist():
@@ -229,54 +202,3 @@ def _check_probabilities(counted: Tally, column: str) -> None:
             raise PriorError(
                 f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, say --count {column}"
             )
-
-
-def _parsed(loaded: dict[str, Any], by: str | None) -> PublicData:
-    """The priors of a file that `write_priors` wrote."""
-    grouped_by, marked, groups = (loaded.get(key) for key in ("by", "made_from_users", "groups"))
-    if not isinstance(groups, dict) or not groups or not all(map(_naming.is_text, groups)):
-        raise TableError("this is not a prior file of version 1")
-    named = set(groups) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
-    if loaded.get("version") != 1 or type(marked) is not bool or not named:
-        raise TableError("this is not a prior file of version 1")
-    if grouped_by is not None:
-        _naming.group_column(grouped_by)
-    if by is not None and by != grouped_by:
-        have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
-        raise TableError(f"--by {by} does not fit this prior: {have}")
-    priors = {}
-    for name, one in groups.items():
-        if not isinstance(one, dict) or set(one) != {"categories", "probabilities"}:
-            raise TableError("this is not a prior file of version 1")
-        priors[name] = Prior(one["categories"], one["probabilities"], made_from_users=marked)
-    return PublicData(priors, grouped_by, f"a prior file ({loaded.get('how')})")
-
-
-def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:
-    """Refuse options that a JSON object of counts, or a ready prior, cannot honour."""
-    given = [name for name, value in options.items() if value and value != "rows"]
-    if given:
-        what = "a prior that is made already" if ready else "a JSON object of counts"
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ParameterError(f"{flags} is for tables, and this is {what}: make the prior anew from its table")
-
-
-def _from_object(loaded: dict[str, Any], by: str | None, smoothing: float) -> dict[str, Prior]:
-    if not loaded:
-        raise TableError("the object is empty")
-    if by is not None:
-        _naming.group_column(by)
-    grouped = all(isinstance(amounts, dict) for amounts in loaded.values())
-    if by is not None and not grouped:
-        raise TableError("with --by the object must be {group: {category: amount}}")
-    if by is None and grouped:
-        raise TableError("the object holds groups: say --by with the name of the group column")
-    if not all(map(_naming.is_text, loaded)):
-        raise TableError("the object has names that are no text")
-    if by is None:
-        return {"all": Prior.from_counts(loaded, smoothing=smoothing)}
-    names = list(dict.fromkeys(name for amounts in loaded.values() for name in amounts))
-    return {
-        group: Prior.from_counts({name: amounts.get(name, 0) for name in names}, smoothing=smoothing)
-        for group, amounts in loaded.items()
-    }

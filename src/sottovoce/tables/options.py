@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from .. import _validate
+from ..errors import ParameterError
 
 
 class PriorKeywords(TypedDict, total=False):
@@ -17,6 +18,8 @@ class PriorKeywords(TypedDict, total=False):
     minimum_rows: int
     minimum_users: int
     average: str
+    merge_rare: str | None
+    rare_below: float | None
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,24 @@ class PriorOptions:
     minimum_users: int = 0
     average: str = "rows"
     drop_zero: bool = False  # leave out categories that nothing was counted for
+    merge_rare: str | None = None
+    rare_below: float | None = None
 
     def __post_init__(self) -> None:
+        if self.rare_below is not None:
+            _validate.positive(rare_below=self.rare_below)
+        if self.merge_rare is None and self.rare_below is not None:
+            raise ParameterError(
+                "rare_below says what is rare, and needs a category for it: merge_rare=, --merge rare=NAME"
+            )
+        if self.merge_rare is not None and self.drop_zero:
+            raise ParameterError(
+                "--drop-zero and --merge both say what becomes of categories without a count: choose one"
+            )
+        if None not in (self.merge_rare, self.other) and self.merge_rare != self.other:
+            raise ParameterError(
+                "the category for rare items and that for items beyond the top have different names: give one"
+            )
         _validate.one_of(("rows", "users"), average=self.average)
         _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
         _validate.whole_at_least(0, minimum_users=self.minimum_users)

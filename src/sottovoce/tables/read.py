@@ -9,12 +9,15 @@ Both take a dataframe, a path, or a tally that was counted before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Unpack, overload
 
 from ..errors import ParameterError
-from ..prior import Prior
+from ..prior import Category, Prior
 from ..users import Users
 from . import tally
+from .counted_priors import priors_of
+from .dialect import FOUND, Dialect
 from .frames import count_table
 from .options import PriorKeywords, PriorOptions, ReadingKeywords, ReadingOptions
 from .tally import Categories, Tally
@@ -36,6 +39,7 @@ def build_prior(
     user: str | None = None,
     top_by: str | None = None,
     public: bool | None = None,
+    dialect: Dialect | None = None,
     **options: Unpack[PriorKeywords],
 ) -> Prior: ...
 
@@ -50,6 +54,7 @@ def build_prior(
     user: str | None = None,
     top_by: str | None = None,
     public: bool | None = None,
+    dialect: Dialect | None = None,
     **options: Unpack[PriorKeywords],
 ) -> dict[str, Prior]: ...
 
@@ -64,6 +69,7 @@ def build_prior(
     user: str | None = None,
     top_by: str | None = None,
     public: bool | None = None,
+    dialect: Dialect | None = None,
     **options: Unpack[PriorKeywords],
 ) -> Prior | dict[str, Prior]: ...
 
@@ -82,7 +88,10 @@ def build_prior(
     minimum_rows: int = 0,
     minimum_users: int = 0,
     average: str = "rows",
+    merge_rare: str | None = None,
+    rare_below: float | None = None,
     public: bool | None = None,
+    dialect: Dialect | None = None,
 ) -> Prior | dict[str, Prior]:
     """Count the public rows of a table into a Prior, or into one Prior per group.
 
@@ -93,7 +102,7 @@ def build_prior(
 
     Parameters
         table: a pandas, polars (also lazy), pyarrow, DuckDB or Spark frame, the path of a CSV (also gzip),
-            Parquet or JSON file, or a `Tally` from `count_table`, which then has the columns.
+            Parquet or JSON file or workbook, or a `Tally` from `count_table`, which then has the columns.
         item: the column of the category; or, for a wide table, the list of the columns that are categories.
         weight: the column to add up; without it every row counts once.
         by: the group column. All groups share the items of the whole table, unless there is a `top`.
@@ -103,38 +112,38 @@ def build_prior(
             fewer users; both need `user`.
         average: "rows" pools all rows; "users" is the plain mean of the users' distributions.
         smoothing: added to every count (with average="users", a user counts as one).
+        merge_rare, rare_below: add up the categories without a count, or with one below a number, into the
+            category of this name, which may be there already; with groups those that are rare in any group.
+        dialect: how a file is written, where that is not to be found by looking.
 
     >>> import polars
     >>> frame = polars.DataFrame({"genre": ["War", "Drama", "Drama", "Drama"]})
     >>> build_prior(frame, item="genre").probabilities.tolist()
     [0.75, 0.25]
     """
-    options = PriorOptions(smoothing, top, other, minimum_rows, minimum_users, average)
+    options = PriorOptions(
+        smoothing, top, other, minimum_rows, minimum_users, average, False, merge_rare, rare_below
+    )
     if top is None and top_by is not None:
         raise ParameterError("top_by ranks the items for top=: say how many to keep")
-    counted = _counted(table, item=item, weight=weight, by=by, user=user, top_by=top_by)
-    priors = priors_from(counted, options, public=public)
+    counted = _counted(table, dialect, item=item, weight=weight, by=by, user=user, top_by=top_by)
+    priors, _ = priors_from(counted, options, public=public)
     return priors if counted.by is not None else priors["all"]
 
 
-def priors_from(counted: Tally, options: PriorOptions, *, public: bool | None) -> dict[str, Prior]:
-    """The priors of a tally by group; one, under "all", where there are no groups."""
+def priors_from(
+    counted: Tally, options: PriorOptions, *, public: bool | None
+) -> tuple[dict[str, Prior], tuple[Category, ...]]:
+    """The priors of a tally by group, or one, under "all"; and the categories that were merged."""
     if counted.users is None and (
         options.average == "users" or options.minimum_users or options.minimum_rows
     ):
         raise ParameterError(
             "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
         )
-    return tally.priors_of(
-        tally.with_minimum_rows(counted, options.minimum_rows),
-        smoothing=options.smoothing,
-        top=options.top,
-        other=options.other,
-        minimum_users=options.minimum_users,
-        average=options.average,
-        drop_zero=options.drop_zero,
-        made_from_users=counted.users is not None if public is None else not public,
-    )
+    enough = tally.with_minimum_rows(counted, options.minimum_rows)
+    marked = counted.users is not None if public is None else not public
+    return priors_of(enough, options, made_from_users=marked)
 
 
 @overload
@@ -152,6 +161,7 @@ def read_users(
     item: str | Sequence[str],
     weight: str | None = None,
     by: None = None,
+    dialect: Dialect | None = None,
     **options: Unpack[ReadingKeywords],
 ) -> Users: ...
 
@@ -165,6 +175,7 @@ def read_users(
     item: str | Sequence[str],
     weight: str | None = None,
     by: str,
+    dialect: Dialect | None = None,
     **options: Unpack[ReadingKeywords],
 ) -> dict[str, Users]: ...
 
@@ -178,6 +189,7 @@ def read_users(
     item: str | Sequence[str],
     weight: str | None = None,
     by: str | None,
+    dialect: Dialect | None = None,
     **options: Unpack[ReadingKeywords],
 ) -> Users | dict[str, Users]: ...
 
@@ -196,18 +208,22 @@ def read_users(
     unknown_groups: str = "error",
     several_groups: str = "error",
     minimum_rows: int = 0,
+    dialect: Dialect | None = None,
 ) -> Users | dict[str, Users]:
     """Turn a table of histories into one distribution per user; with `by`, per group and user.
 
     Parameters
         table, user, item, weight, by: as for `build_prior`; long tables have a row per user and record.
         prior: whose categories count: a prior or a mechanism, or with `by` one per group.
-        unknown: what to do with items the prior does not know: "error", "drop", or count them as `other`.
+        unknown: what to do with items the prior does not know: "error", "drop", or count them as `other`,
+            a category of the prior (of each group's). That is fixed, public and per row: it changes what a
+            user's distribution is of, and no guarantee.
         empty: what to do with users who have no usable record: "error" or "skip".
         unknown_groups: what to do with groups that have no prior: "error" or "drop".
         several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
             to count once in each. Who releases publishes the group of every user, and so the set of them.
         minimum_rows: leave out users with fewer rows in the whole table.
+        dialect: how a file is written, where that is not to be found by looking.
 
     Raises
         TableError: a column is missing or malformed.
@@ -220,7 +236,7 @@ def read_users(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     options = ReadingOptions(unknown, other, empty, unknown_groups, several_groups, minimum_rows)
-    counted = _counted(table, item=item, weight=weight, by=by, user=user)
+    counted = _counted(table, dialect, item=item, weight=weight, by=by, user=user)
     found = users_from(counted, prior, options)
     return found if counted.by is not None else found["all"]
 
@@ -244,25 +260,33 @@ def users_from(
         tally.in_several_groups(counted), tally.people(counted), counted.by, options.several_groups
     )
     there = set(filled)
+    if options.unknown == "other":
+        for name in filled:
+            if name in known:
+                tally.other_category(known[name], options.other, name if counted.by is not None else None)
     found = {
         name: tally.users_of(counted, g, known[name], unknown=options.unknown, other=options.other)
         for g, name in enumerate(counted.groups)
         if name in known and name in there
     }
+    dropped = sum(users.dropped for users in found.values())
     tally.check_left_out(
-        sum(users.dropped for users in found.values()),
+        dropped,
         sum(users.refused for users in found.values()),
         sum(map(len, found.values())),
         int(counted.rows.sum()),
         unknown=options.unknown,
         empty=options.empty,
         same_kind=type(counted.items[0]) is type(next(iter(known.values())).categories[0]),
+        items=tally.unknown_items(counted, known) if dropped and options.unknown == "error" else None,
     )
     return found
 
 
-def _counted(table: Any, **columns: Any) -> Tally:
+def _counted(table: Any, dialect: Dialect | None, **columns: Any) -> Tally:
     """The tally of a table, or the tally itself."""
+    if dialect is not None and not isinstance(table, str | Path):
+        raise ParameterError("dialect is for the path of a file: leave it out")
     if isinstance(table, Tally):
         given = [name for name, column in columns.items() if column is not None]
         if given:
@@ -270,4 +294,4 @@ def _counted(table: Any, **columns: Any) -> Tally:
         return table
     if columns["item"] is None:
         raise ParameterError("which column holds the items? say item=")
-    return count_table(table, **columns)
+    return count_table(table, dialect=dialect or FOUND, **columns)

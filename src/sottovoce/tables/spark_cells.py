@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import TableError
-from .frames import Columns, record_frame
+from .columns import Columns
+from .frames import record_frame
 
 CELLS = 1 << 18
 """Counts per batch of complete people: some tens of megabytes in a worker, whatever the table's size."""

@@ -19,7 +19,8 @@ from ..errors import TableError
 from ..users import Users
 from . import tally
 from .cells import check_sum
-from .frames import Columns, to_tally
+from .columns import Columns
+from .frames import to_tally
 from .options import REFUSE_ALL, ReadingOptions
 
 SUMS, LEFT_OUT, SEVERAL, TABLE, GROUP = (-1, -2), -3, -4, -5, -6

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import SottovoceError, TableError
+from .workbook import kind_by_content
 
 MOST = 4 << 30
 """Bytes that are copied; a larger table should be a file."""
@@ -77,8 +78,9 @@ def _kind(path: Path) -> str:
         return ".parquet"
     if beginning[:2] == b"\x1f\x8b":
         return ".csv.gz"
-    if beginning[:4] == b"PK\x03\x04":
-        return ".xlsx"
+    workbook = kind_by_content(beginning)
+    if workbook is not None:
+        return workbook
     text = beginning.lstrip()
     if text[:1] == b"[":
         return ".json"

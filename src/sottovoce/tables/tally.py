@@ -10,15 +10,15 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from .._validate import FloatArray, IntArray
-from ..errors import PriorError, TableError, UserDataError
-from ..prior import Category, Prior
+from ..errors import TableError, UserDataError
+from ..prior import Category
 from ..users import Users
 
 SHOWN = 12
@@ -100,102 +100,16 @@ def with_minimum_rows(tally: Tally, least: int) -> Tally:
     )
 
 
-def priors_of(
-    tally: Tally,
-    *,
-    smoothing: float,
-    top: int | None,
-    other: str | None,
-    minimum_users: int,
-    average: str,
-    made_from_users: bool,
-    drop_zero: bool = False,
-) -> dict[str, Prior]:
-    """One prior per group that has enough users.
-
-    Without `top` every group has all items of the table; with it each group has its own best-scoring
-    items, ties going to the name that sorts first, and `other` takes the rest.
-    """
-    if other is not None and other in tally.items:
-        raise TableError(
-            f"the table has an item called {other!r} already: give the other category a new name"
-        )
-    priors = {}
-    for g, name in enumerate(tally.groups):
-        cells = tally.cells(g)
-        if cells.stop == cells.start:
-            continue
-        kept = np.arange(len(tally.items)) if top is None else _top_items(tally, cells, top)
-        names = [tally.items[i] for i in kept]
-        if other is not None:
-            names.append(other)
-        position = _positions(tally.item[cells], kept, -1 if other is None else len(kept))
-        person, amount = tally.user[cells], tally.amount[cells]
-        used = (position >= 0) & (amount > 0)
-        person, amount, position = person[used], amount[used], position[used]
-        people, person = _numbered(person)
-        if len(people) == 0 or (tally.users is not None and len(people) < minimum_users):
-            continue
-        if average == "users":  # every user weighs the same, as one record spread over their items
-            amount = amount / np.bincount(person, amount)[person]
-        counts = np.bincount(position, amount, minlength=len(names))
-        if drop_zero:
-            names = [one for one, count in zip(names, counts.tolist(), strict=True) if count]
-            counts = counts[counts > 0]
-        try:
-            if not smoothing:
-                _check_zeros(names, counts, made_from_users)
-            priors[name] = Prior.from_counts(
-                counts, names, smoothing=smoothing, made_from_users=made_from_users
-            )
-        except PriorError as problem:
-            raise PriorError(f"group {name!r}: {problem}" if tally.by is not None else str(problem)) from None
-    if not priors:
-        least = f"at least {minimum_users} users" if minimum_users > 1 else "a usable row"
-        raise TableError(f"no prior is left: no group has {least}")
-    return priors
-
-
-def _check_zeros(names: Sequence[Category], counts: npt.NDArray[Any], made_from_users: bool) -> None:
-    """Refuse several categories without a count, and name all of them at once, if they are public."""
-    zeros = [repr(name) for name, count in zip(names, counts.tolist(), strict=True) if not count]
-    if len(zeros) > 1:
-        more = ["…"] if len(zeros) > SHOWN else []
-        named = "" if made_from_users else f" ({', '.join([*zeros[:SHOWN], *more])})"
-        raise PriorError(
-            f"counts must be greater than 0: {len(zeros)} of {len(names)} categories have none{named}; leave "
-            f"them out (sottovoce prior --drop-zero), or smooth (smoothing=, --smoothing)"
-        )
-
-
-def _top_items(tally: Tally, cells: slice, top: int) -> IntArray:
-    """The items with the largest score in the group, in the order of their names."""
-    present, position = np.unique(tally.item[cells], return_inverse=True)
-    score = np.bincount(position, tally.score[cells])
-    best = np.argsort(-score, kind="stable")[:top]
-    return np.sort(present[best])
-
-
-def _positions(item: IntArray, kept: IntArray, rest: int) -> IntArray:
-    """Where each cell's item stands among the kept ones (ascending); `rest` where it is not one of them."""
-    place = np.minimum(np.searchsorted(kept, item), len(kept) - 1)
-    return np.where(kept[place] == item, place, rest)
-
-
 def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:
     """The users of one group as distributions over the known categories.
 
     Items that are no category are left out, or counted as `other` where `unknown` says so; users without a
     usable record are left out. How many there were of each is kept, for `check_left_out`.
     """
-    index = known.index
     cells = tally.cells(g)
     rows, amount, item = tally.rows[cells], tally.amount[cells], tally.item[cells]
-    people, person = _numbered(tally.user[cells])
-    place = np.full(len(tally.items), -1, dtype=np.intp)
-    for i in np.flatnonzero(np.bincount(item, minlength=len(tally.items))).tolist():
-        place[i] = index.get(tally.items[i], -1)
-    position = place[item]
+    people, person = numbered(tally.user[cells])
+    position = _places(tally, g, known)[item]
     strange = int(rows[position < 0].sum())
     if unknown == "other":
         position[position < 0] = other_category(known, other)
@@ -213,31 +127,68 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     return Users(ids, p, known.categories, dropped, len(people) - len(ids), moved, totals)
 
 
-def _numbered(ascending: IntArray) -> tuple[IntArray, IntArray]:
+def _places(tally: Tally, g: int, known: Categories) -> IntArray:
+    """Where each item of a group stands among the known categories; -1 where it is none, or not there."""
+    place = np.full(len(tally.items), -1, dtype=np.intp)
+    for i in items_of(tally, g).tolist():
+        place[i] = known.index.get(tally.items[i], -1)
+    return place
+
+
+def items_of(tally: Tally, g: int) -> IntArray:
+    """The numbers of the items that a group has."""
+    return np.flatnonzero(np.bincount(tally.item[tally.cells(g)], minlength=len(tally.items)))
+
+
+def numbered(ascending: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values of an ascending array, and the number of each entry's value among them."""
     first = np.ones(len(ascending), dtype=bool)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first], np.cumsum(first) - 1
 
 
-def other_category(known: Categories, other: str) -> int:
+def other_category(known: Categories, other: str, group: str | None = None) -> int:
     """Where the category stands that takes unknown items."""
     if other not in known.index:
+        where = "" if group is None else f" in the prior of group {group!r}"
         raise TableError(
-            f"there is no category {other!r} to take unknown items: name the one there is (other=, --other), "
-            f"or build the prior with one"
+            f"there is no category {other!r} to take unknown items{where}: name one that there is (other=, "
+            f"--other, --merge rare=NAME), or build the prior with one (sottovoce prior --merge rare=NAME "
+            f"--rare-below N)"
         )
     return known.index[other]
 
 
+def unknown_items(tally: Tally, known: Mapping[str, Categories]) -> int:
+    """How many different items are no category of the prior of a group that has them."""
+    names = [(g, known[name]) for g, name in enumerate(tally.groups) if name in known]
+    strange = [items_of(tally, g)[_places(tally, g, one)[items_of(tally, g)] < 0] for g, one in names]
+    return len(np.unique(np.concatenate(strange))) if strange else 0
+
+
 def check_left_out(
-    dropped: int, refused: int, people: int, rows: int, *, unknown: str, empty: str, same_kind: bool = True
+    dropped: int,
+    refused: int,
+    people: int,
+    rows: int,
+    *,
+    unknown: str,
+    empty: str,
+    same_kind: bool = True,
+    items: int | None = None,
 ) -> None:
-    """Refuse unknown items and users with nothing left, all groups together, unless they may be left out."""
+    """Refuse unknown items and users with nothing left, all groups together, unless they may be left out.
+
+    `items` is how many different ones there are, where that is known: how many, never which.
+    """
     if dropped and unknown == "error":
-        advice = "add them to the prior, or say unknown='drop' or 'other' (--unknown drop, --unknown other)"
+        different = "" if items is None else f", with {items} different items"
+        advice = (
+            "count them as a category of the prior (--merge rare=NAME; unknown='other', other=NAME), leave "
+            "them out (--unknown drop), or add them to the prior"
+        )
         raise UserDataError(
-            f"items must be categories of the prior: {dropped} of {rows} rows do not name one; "
+            f"items must be categories of the prior: {dropped} of {rows} rows do not name one{different}; "
             f"{advice if same_kind else 'one side has text, the other whole numbers'}"
         )
     if refused and empty == "error":

@@ -1,0 +1,121 @@
+"""Amounts with a decimal comma, or with thousands apart: read where that is said, else asked about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sottovoce as sv
+from sottovoce.tables import decimals, inputs
+from sottovoce.tables.dialect import FOUND, Dialect
+
+COMMA, POINT = Dialect(decimal="comma"), Dialect(decimal="point")
+
+
+def counts_of(tmp_path: Path, first: str, second: str, dialect: Dialect) -> list[float]:
+    path = tmp_path / "t.csv"
+    path.write_text(f"item;count\na;{first}\nb;{second}\n")
+    amounts: list[float] = sv.count_table(path, item="item", weight="count", dialect=dialect).amount.tolist()
+    return amounts
+
+
+@pytest.mark.parametrize(
+    ("text", "comma", "point"),
+    [
+        ("3,5", 3.5, None),
+        ("1,500", 1.5, 1500.0),
+        ("1.500", 1500.0, 1.5),
+        ("1.500,25", 1500.25, None),
+        ("1,500.25", None, 1500.25),
+        ("1.234.567", 1234567.0, None),
+        ("0.125", None, 0.125),  # no thousands begin with 0
+        ("12.34", None, 12.34),
+        ("1234.567", None, 1234.567),
+        ("1.50", None, 1.5),
+        ("1500", 1500.0, 1500.0),
+        (" 2 ", 2.0, 2.0),
+        (",5", 0.5, None),
+        ("5,", 5.0, None),
+        ("1e3", 1000.0, 1000.0),
+        ("1,5e3", 1500.0, None),
+        ("1,2,3", None, None),
+        ("1.2.3", None, None),
+        ("1 500", None, None),
+        ("inf", None, None),
+        ("three", None, None),
+        (".", None, None),
+        ("-1", None, None),
+    ],
+)
+def test_a_number_means_what_was_said(
+    tmp_path: Path, text: str, comma: float | None, point: float | None
+) -> None:
+    for dialect, meant in ((COMMA, comma), (POINT, point)):
+        if meant is None:
+            with pytest.raises(sv.TableError, match="must hold finite numbers of at least 0: 1 of 2 rows"):
+                counts_of(tmp_path, text, "7", dialect)
+        else:
+            assert counts_of(tmp_path, text, "7", dialect) == [meant, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "advice"),
+    [
+        (("3,5", "1"), "it has decimal commas: say --decimal comma$"),
+        (("3,5", "1,500"), "it has decimal commas: say --decimal comma$"),
+        (
+            ("1,500", "2,000"),
+            "may be decimal or separate thousands: say --decimal comma .* or --decimal point",
+        ),
+        (("1,500,000", "3"), "commas between thousands: say --decimal point$"),
+        (("1,500.5", "3"), "commas between thousands: say --decimal point$"),
+        (("3,5", "three"), "numbers$"),
+        (("3,5", "1.5"), "numbers$"),
+    ],
+)
+def test_unsaid_a_comma_is_asked_about_and_never_guessed(
+    tmp_path: Path, texts: tuple[str, str], advice: str
+) -> None:
+    with pytest.raises(sv.TableError, match=f"column 'count' must hold .*{advice}") as refused:
+        counts_of(tmp_path, *texts, FOUND)
+    assert "3,5" not in str(refused.value)
+
+
+def test_a_plain_point_needs_no_word(tmp_path: Path) -> None:
+    assert counts_of(tmp_path, "1.500", "0.125", FOUND) == [1.5, 0.125]
+
+
+def test_wide_tables_scores_and_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("user;a;b\nx;1,5;0,5\ny;0;2\n")
+    known = sv.Prior(["a", "b"], [0.5, 0.5])
+    users, _ = inputs.read_user_groups(path, {"all": known}, wide=True, dialect=COMMA)
+    assert users["all"].p.toarray().tolist() == [[0.75, 0.25], [0.0, 1.0]]
+    with pytest.raises(sv.TableError, match="the category columns must hold numbers; it has decimal commas"):
+        inputs.read_user_groups(path, {"all": known}, wide=True)
+    path.write_text("item;count;rank\na;1;0,5\nb;1;2,5\nc;1;1,5\n")
+    prior = sv.build_prior(path, item="item", weight="count", top=2, top_by="rank", dialect=COMMA)
+    assert prior.categories == ("b", "c")
+    pl.DataFrame({"item": ["a", "b"], "count": ["3,0", "1,0"]}).write_parquet(tmp_path / "t.parquet")
+    found = sv.build_prior(tmp_path / "t.parquet", item="item", weight="count", dialect=COMMA)
+    assert found.probabilities.tolist() == [0.75, 0.25]
+    pl.DataFrame({"item": ["a", "b"], "count": [3.0, 1.0]}).write_parquet(tmp_path / "t.parquet")
+    found = sv.build_prior(tmp_path / "t.parquet", item="item", weight="count", dialect=COMMA)
+    assert found.probabilities.tolist() == [0.75, 0.25]  # numbers are numbers, whatever is said of text
+
+
+def test_counts_with_commas_under_another_name_are_asked_about(tmp_path: Path) -> None:
+    """Otherwise every row would count once, without a word."""
+    path = tmp_path / "t.csv"
+    path.write_text("item;views\na;3,5\nb;1,25\n")
+    for dialect in (FOUND, COMMA):
+        with pytest.raises(sv.TableError, match="say --count views to add it up"):
+            inputs.read_priors(path, ask=True, dialect=dialect)
+
+
+def test_what_is_no_decimal_mark_is_refused() -> None:
+    with pytest.raises(sv.ParameterError, match="decimal must be one of point, comma, got 'dot'"):
+        Dialect(decimal="dot")
+    assert decimals.as_doubles(pl.Series(["1,5", "x"]), None).to_list() == [1.5, None]
