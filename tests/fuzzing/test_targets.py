@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("starlette")
 
 import sottovoce as sv
-from fuzzing import arguments, clients, collector, databases, mechanisms, tables
+from fuzzing import arguments, clients, collector, databases, mechanisms, tables, workbooks
 from fuzzing.target import CORPUS, Finding, Target, run_blindly
 from fuzzing.targets import TARGETS
 from sottovoce.release import exact, mechanism_file
@@ -67,7 +67,8 @@ def test_a_certificate_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPa
     assert "disagree" in broken(TARGETS["mechanisms"], 4000)
 
 
-def test_a_row_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "words"), [("tables", "by the csv module"), ("workbooks", "by hand")])
+def test_a_row_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
     count = sv.count_table
 
     def twice(*given: object, **named: object) -> tally.Tally:
@@ -75,8 +76,8 @@ def test_a_row_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch) -
         found.rows[0] += 1
         return found
 
-    monkeypatch.setattr("fuzzing.tables.sv.count_table", twice)
-    assert "by the csv module" in broken(TARGETS["tables"])
+    monkeypatch.setattr(f"fuzzing.{name}.sv.count_table", twice)
+    assert words in broken(TARGETS[name])
 
 
 def test_a_release_without_a_charge_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +114,7 @@ def test_what_hangs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_mutants_are_other_bytes() -> None:
     rng = random.Random(1)
-    for room in (mechanisms, tables, databases, collector, arguments):
+    for room in (mechanisms, tables, workbooks, databases, collector, arguments):
         for target in room.TARGETS:
             seed = target.seeds()[0]
             assert len({target.mutate(seed, rng) for _ in range(50)}) > 25
