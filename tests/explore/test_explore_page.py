@@ -24,6 +24,12 @@ COUNTS = demo_data().members["25 to 44"]
 AXE = Path(__file__).parents[2] / "build/axe/node_modules/axe-core/axe.min.js"
 SIZES = [(1440, 900), (1024, 768), (390, 844)]
 
+OVERFLOWING = """() => [...document.querySelectorAll('nav *, .sv-card *')]
+    .flatMap((one) => one.shadowRoot ? [...one.shadowRoot.querySelectorAll('button')] : [])
+    .filter((one) => one.scrollHeight > one.clientHeight + 2 || one.scrollWidth > one.clientWidth + 2)
+    .map((one) => one.innerText)"""
+"""Buttons whose words do not fit into them."""
+
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
@@ -157,6 +163,7 @@ def test_the_controls_are_in_view_while_each_chart_is(
                 slider = page.get_by_role("slider").first.bounding_box()
                 assert 0 <= slider["y"] <= height - slider["height"]
                 assert 0 <= slider["x"] <= width - slider["width"]
+        assert page.evaluate(OVERFLOWING) == []
         for scrolled in ("document.documentElement", "document.querySelector('#App')"):
             assert page.evaluate(f"{scrolled}.scrollWidth") <= width
         left = {name: visit.chart(name).bounding_box()["x"] for name in CHARTS[:4]}

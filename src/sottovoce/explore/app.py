@@ -49,7 +49,7 @@ def _controls(mo, names, priors, recommend, start):
     upload = mo.ui.file(
         filetypes=[".csv", ".xlsx"],
         kind="button",
-        label="or upload a CSV or Excel file: item, count",
+        label="or upload CSV, Excel",
         max_size=10_000_000,
     )
     epsilon = mo.ui.slider(

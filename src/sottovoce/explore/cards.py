@@ -104,7 +104,8 @@ def panel(
         '<label class="sv-toggle"><input type="checkbox" id="sv-more"><span>all controls</span></label>'
         "</div>"
         f'<div class="sv-rest"><div class="sv-group" role="group" aria-label="Person">{person}</div>'
-        f'<div class="sv-group" role="group" aria-label="Public data">{"".join(data)}{wrong}'
+        f'<div class="sv-group" role="group" aria-label="Public data">{"".join(data)}'
+        f'<p class="sv-soft">an upload has the columns item and count</p>{wrong}'
         f'<p class="sv-soft">{about}</p></div>'
         f'<div class="sv-group" role="group" aria-label="Samplers"><p class="sv-soft">samplers</p>{first}'
         f'<details class="sv-fold"><summary>{len(others)} more</summary>{"".join(others)}</details></div>'
