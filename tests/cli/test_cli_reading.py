@@ -37,8 +37,8 @@ def test_one_workbook_from_the_survey_to_the_estimate(book: Path) -> None:
     laws = [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     own = [sv.TV(p, sampler.distribution(p)) for p in laws]
     assert row["mean"] == pytest.approx(sum(own) / 4, rel=1e-12)
-    assert "2 categories below 2 merged into 'rest' ('Noir', 'Opera'); sheet 1 of 3 ('Survey')" in done.stderr
-    assert "sheet 2 of 3 ('Members'); 2 rows with unknown items counted as rest" in done.stderr
+    assert "2 categories below 2 merged into 'rest' ('Noir', 'Opera'); sheet 1 of 3" in done.stderr
+    assert "sheet 2 of 3; 2 rows with unknown items counted as rest" in done.stderr
     design = ["design", book, "-e", 2, "-s", "minimax-kernel", *merge, "-o", folder / "m.json"]
     assert run(*design).returncode == 0
     assert sv.load(folder / "m.json").categories == prior.categories
@@ -57,7 +57,7 @@ def test_one_workbook_from_the_survey_to_the_estimate(book: Path) -> None:
     read = run("estimate", folder / "m.json", reports, "--sheet", "Reports", "--json")
     assert plain.returncode == 0, plain.stderr
     assert read.stdout == plain.stdout
-    assert "r.xlsx: sheet 2 of 2 ('Reports')." in read.stderr
+    assert "r.xlsx: sheet 2 of 2." in read.stderr
 
 
 @pytest.mark.parametrize("command", ["compare", "samples", "choose"])
@@ -135,7 +135,7 @@ def test_reports_in_any_form_are_estimated_alike(tmp_path: Path) -> None:
         return values
 
     expected = found(text)
-    with pytest.raises(sv.TableError, match="--encoding latin-1"):
+    with pytest.raises(sv.TableError, match="--encoding cp1252"):
         found(text, "latin-1")
     assert found(text, "latin-1", encoding="latin-1") == expected
     assert found(text.replace(";", ":"), separator=":") == expected

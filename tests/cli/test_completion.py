@@ -58,9 +58,10 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("compare survey.csv members.csv --item ", ["kind", "zahl", "who", "film", "plays"]),
-        ("compare survey.csv members.csv --item f", ["film"]),
-        ("compare survey.csv members.csv --user ", ["who", "film", "plays"]),
+        ("compare survey.csv members.csv --item ", ["kind", "zahl"]),  # nothing tells of the private one
+        ("compare survey.csv members.csv --user who --item f", ["film"]),
+        ("compare survey.csv members.csv --item film --user ", ["who", "film", "plays"]),
+        ("compare survey.csv members.csv --user ", []),
         ("compare survey.csv members.csv --count ", ["kind", "zahl"]),
         ("compare survey.csv members.csv --user who --item film --weight p", ["plays"]),
         (
@@ -147,3 +148,12 @@ def test_names_that_a_shell_would_run_are_not_offered(folder: Path) -> None:
     header = ";".join(f'"{name}"' if ";" in name else name.replace('"', '""') for name in names)
     (folder / "t.csv").write_text(f"{header}\n{';'.join('v' for _ in names[:-1])};3\n")
     assert completed(folder, "sottovoce prior t.csv --separator semicolon --item ") == ["film", "plays"]
+
+
+@pytest.mark.parametrize("rows", ["alice,drama,NA\nbob,comedy,3\ncarol,horror,4\n", "alice,NA\nbob,3\n"])
+def test_the_first_row_of_a_private_table_is_not_offered(folder: Path, rows: str) -> None:
+    """A table without a header: numbers below a name look like a header, and are not enough here."""
+    (folder / "bare.csv").write_text(rows)
+    for option in ("--user", "--item", "--weight", "--by"):
+        assert completed(folder, f"sottovoce release m.json bare.csv {option} ") == []
+        assert completed(folder, f"sottovoce compare survey.csv bare.csv {option} --item x ") == []

@@ -26,6 +26,7 @@ def test_the_page_has_its_tables() -> None:
         "members.csv",
         "plays.csv",
         "commas.csv",
+        "shop.csv",
         "strangers.csv",
     }
 

@@ -119,3 +119,30 @@ def test_what_is_no_decimal_mark_is_refused() -> None:
     with pytest.raises(sv.ParameterError, match="decimal must be one of point, comma, got 'dot'"):
         Dialect(decimal="dot")
     assert decimals.as_doubles(pl.Series(["1,5", "x"]), None).to_list() == [1.5, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("item;count\na;1.500\nb;900\n", True),
+        ("item;count\na;1.500\nb;12.900.000\n", True),
+        ("item;count\na;1.500\nb;0.25\n", False),  # no thousands
+        ("item;count\na;0.125\nb;0.875\n", False),  # a thousand does not begin with 0
+        ("item;count\na;1500\nb;900\n", False),
+        ("item,count\na,1.500\nb,2.250\n", False),  # where a comma separates, a point is decimal
+    ],
+)
+def test_points_that_may_separate_thousands_are_asked_about(tmp_path: Path, text: str, asked: bool) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    if not asked:
+        inputs.read_priors(path)
+        return
+    with pytest.raises(sv.TableError, match="column 'count' has points that may separate thousands"):
+        inputs.read_priors(path)
+    assert inputs.read_priors(path, dialect=COMMA).priors["all"].probabilities[0] in (0.625, 1500 / 12901500)
+
+
+def test_what_is_said_about_thousands_is_done(tmp_path: Path) -> None:
+    assert counts_of(tmp_path, "1.500", "900", COMMA) == [1500, 900]
+    assert counts_of(tmp_path, "1.500", "900", POINT) == [1.5, 900]

@@ -91,13 +91,33 @@ def test_unicode_is_recognised(tmp_path: Path, encoding: str) -> None:
 def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("item,count\nCafé,30\nWar,10\n".encode("latin-1"))
-    with pytest.raises(sv.TableError, match="--encoding latin-1") as refused:
+    with pytest.raises(sv.TableError, match="--encoding cp1252") as refused:
         prior_of(path)
     assert "\xe9" not in str(refused.value)
     assert prior_of(path, Dialect(encoding="ISO-8859-1")) == {"Café": 0.75, "War": 0.25}
     assert encoding_of(path, FOUND) == "utf-8"
     with pytest.raises(sv.ParameterError, match="encoding must be one of utf-8, utf-16, latin-1"):
         Dialect(encoding="koi8-r")
+    path.write_bytes("item,count\n€-Shop,30\nWar,10\n".encode("cp1252"))
+    with pytest.raises(sv.TableError, match="is not Latin-1, but likely of Windows: say --encoding cp1252"):
+        prior_of(path, Dialect(encoding="latin-1"))
+    assert prior_of(path, Dialect(encoding="windows-1252")) == {"€-Shop": 0.75, "War": 0.25}
+
+
+def test_percentages_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("item;Anteil\na;45 %\nb;55%\n", encoding="utf-8")
+    with pytest.raises(sv.TableError, match="column 'Anteil' looks like counts"):
+        inputs.read_priors(path, ask=True)
+
+
+def test_a_dialect_is_one_and_is_said_by_name(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="positional"):
+        Dialect("comma")  # type: ignore[call-arg]  # a decimal comma, or a separator?
+    with pytest.raises(sv.ParameterError, match=r"dialect must be a Dialect, such as sottovoce\.Dialect\("):
+        sv.build_prior(tmp_path / "t.csv", item="item", dialect="comma")  # type: ignore[call-overload]  # that is the point
+    with pytest.raises(sv.ParameterError, match="merge_rare must be the name of a category"):
+        sv.build_prior(pl.DataFrame({"item": ["a"]}), item="item", merge_rare=True)  # type: ignore[call-overload]  # the same
 
 
 def test_users_in_other_encodings_are_the_same_users(tmp_path: Path) -> None:

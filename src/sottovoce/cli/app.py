@@ -82,7 +82,8 @@ Separator = Annotated[
     ),
 ]
 Encoding = Annotated[
-    str | None, typer.Option(help="Of a text table: utf-8, utf-16 or latin-1; default found, else utf-8.")
+    str | None,
+    typer.Option(help="Of a text table: utf-8, utf-16, latin-1, cp1252; default found, else utf-8."),
 ]
 Missing = Annotated[
     str, typer.Option(help="Rows without a user, item or group: error, or drop them and say how many.")

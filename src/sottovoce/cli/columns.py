@@ -28,6 +28,8 @@ TABLES = {
     "reports": ("user", "item", "by"),
 }
 """The tables of the commands, and the options that name their columns."""
+PRIVATE = ("users_file", "table")
+"""Of these, one of the other columns must be there by its name: their first row may be somebody's."""
 _SAFE = re.compile(r"\w[\w.-]*")
 """Names that no shell takes for anything else: what is offered is pasted into a command line."""
 
@@ -42,8 +44,11 @@ def completes(option: str) -> Callable[[typer.Context, str], list[str]]:
             for table, columns in TABLES.items():
                 if option in columns and given.get(table) is not None:
                     needed = [str(given[name]) for name in columns if name != option and given.get(name)]
+                    private = table in PRIVATE and context.command.name != "prior"
                     with suppress(Exception):  # the other table may still tell
-                        found |= dict.fromkeys(_listed(Path(str(given[table])), needed, given))
+                        names = _listed(Path(str(given[table])), needed, given)
+                        if not private or set(names) & set(needed):
+                            found |= dict.fromkeys(names)
         return [name for name in found if name.startswith(incomplete) and _SAFE.fullmatch(name)]
 
     return offered

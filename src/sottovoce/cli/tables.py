@@ -31,7 +31,10 @@ def dialects_said(
             f"--sheet was said {len(given)} times, and this command reads {number}: say it once, or for each"
         )
     chosen = given if len(given) == len(tables) else [*given, None][:1] * len(tables)
-    return [Dialect(separator, encoding, missing, decimal, sheet) for sheet in chosen]
+    return [
+        Dialect(separator=separator, encoding=encoding, missing=missing, decimal=decimal, sheet=sheet)
+        for sheet in chosen
+    ]
 
 
 def said_again(**options: str | float | bool | None) -> str:

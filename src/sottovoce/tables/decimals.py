@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MARKS = {"point": (".", ","), "comma": (",", ".")}
+LOOKED_AT = 10_000
+"""Rows that are looked at where a mark is not said."""
 _END = r"(?:[eE][+-]?[0-9]{1,3})?$"
 
 
@@ -64,6 +66,18 @@ def advice(table: pl.LazyFrame, columns: Sequence[str]) -> str:
     return ""
 
 
+def may_be_thousands(table: pl.LazyFrame, columns: Sequence[str]) -> bool:
+    """Whether there are points in the first rows of columns of text, and each stands before three digits."""
+    import polars as pl
+
+    schema = table.collect_schema()
+    texts = [name for name in columns if schema[name] == pl.String]
+    rows = table.select(texts).head(LOOKED_AT).collect()
+    pointed = [column.filter(column.str.contains(".", literal=True)) for column in rows]
+    thousands = r"^\s*[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]*)?\s*$"
+    return any(map(len, pointed)) and all(bool(one.str.contains(thousands).all()) for one in pointed)
+
+
 def _fits(table: pl.LazyFrame, columns: Sequence[str], decimal: str) -> bool:
     """Whether all these columns are numbers under this decimal mark."""
     import polars as pl
@@ -76,7 +90,7 @@ def as_doubles(column: pl.Series, decimal: str | None) -> pl.Series:
     """A column of text as doubles, to look at: null where it is no number; unsaid, either mark will do."""
     import polars as pl
 
-    table = pl.DataFrame({"it": column})
+    table = pl.DataFrame({"it": column.str.strip_chars().str.strip_suffix("%")})  # a share, to be asked about
     ways = [_parsed("it", one) for one in ([decimal] if decimal else _MARKS)]
     found = [table.select(way.fill_nan(None)).to_series() for way in ways]
     return min(found, key=lambda values: values.null_count())

@@ -2,8 +2,8 @@
 
 The separator is looked for in the first lines: one that splits all of them into the same number of fields,
 first of all the one that the name of the file promises (a comma in .csv, a tab in .tsv), which is also taken
-where none does. The encoding is UTF-8, or UTF-16 where the file begins with its mark; Latin-1 has no mark and
-has to be said. A number has a decimal point; one with a comma means two things, and has to be said too.
+where none does. The encoding is UTF-8, or UTF-16 where the file begins with its mark; others have no mark and
+have to be said. A number has a decimal point; one with a comma means two things, and has to be said too.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from ..errors import ParameterError
 from .unpack import is_gzip
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-ENCODINGS = ("utf-8", "utf-16", "latin-1")
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
 DECIMALS = ("point", "comma")
 _LOOKED_AT = 1 << 16
 _LINES = 50
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dialect:
     """How a table file is written, for the functions that take a path; None means that it is found.
 
     Parameters
         separator: between the fields of a text table: one character, or comma, semicolon, tab, pipe.
-        encoding: of a text table: utf-8, utf-16 or latin-1.
+        encoding: of a text table: utf-8, utf-16, latin-1, or cp1252, which Windows writes in Western Europe.
         missing: what to do with rows without a user, item or group: "error" or "drop".
         decimal: the mark in amounts that are written as text: "point" or "comma"; the other one may then
-            separate thousands, in groups of three. Without it there are points, and a comma is refused.
+            separate thousands, in groups of three. Without it there are points, and a comma is refused; so
+            are points that may separate thousands, in a file with semicolons.
         sheet: of a workbook: its name, or its number from 1; without it the first one that is neither hidden
             nor empty.
 

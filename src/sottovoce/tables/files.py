@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 _KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
+_CONTROLS = re.compile("[\x80-\x9f]")
 _HINTS = {
-    ".csv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding latin-1",
-    ".tsv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding latin-1",
+    ".csv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding cp1252",
+    ".tsv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding cp1252",
     ".json": "a list of records is expected",
 }
 _LONGEST_HEADER = 1 << 20
@@ -87,12 +89,20 @@ def _scanned(path: Path, kind: str, dialect: Dialect) -> pl.LazyFrame:
         _refuse_workbook(path)
         separator, encoding = separator_of(path, kind, dialect), encoding_of(path, dialect)
         # polars reads UTF-8 alone; a file in another encoding is turned into it, and so read whole.
-        text = path if encoding == "utf-8" else io.BytesIO(content(path).decode(encoding).encode())
+        text = path if encoding == "utf-8" else io.BytesIO(_decoded(path, encoding).encode())
         return pl.scan_csv(text, infer_schema=False, glob=False, separator=separator)
     if kind == ".parquet":
         return pl.scan_parquet(path, glob=False)
     read = pl.read_json if kind == ".json" else pl.read_ndjson
     return read(content(path), infer_schema_length=None).lazy()
+
+
+def _decoded(path: Path, encoding: str) -> str:
+    """The text of a file; Latin-1 takes any bytes, so what Windows writes instead of it is refused."""
+    text = content(path).decode(encoding)
+    if encoding == "latin-1" and _CONTROLS.search(text):
+        raise TableError(f"{path} is not Latin-1, but likely of Windows: say --encoding cp1252")
+    return text
 
 
 def _refuse_workbook(path: Path) -> None:
@@ -207,6 +217,8 @@ def is_standard(path: Path | None) -> bool:
 def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
     """Refuse an output that cannot be written, is there already, or is an input, before any work is done."""
     if is_standard(path):
+        if sys.stdout is None:
+            raise TableError("standard output is closed: name a file to write to")
         return
     if path.suffix.lower() not in (".csv", ".parquet", ".json"):
         raise TableError(f"{path} cannot be written: its name must end in .csv, .parquet or .json")

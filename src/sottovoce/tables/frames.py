@@ -17,7 +17,7 @@ import narwhals as nw
 from ..errors import SottovoceError, TableError
 from . import decimals, files, reading, runs, unpack, workbook
 from .columns import Columns
-from .dialect import FOUND, Dialect
+from .dialect import FOUND, Dialect, separator_of
 from .header import ROWS, Head, missing_column
 
 if TYPE_CHECKING:
@@ -69,8 +69,23 @@ def count_file(path: Path, columns: dict[str, Any], dialect: dict[str, Any]) -> 
     if given.missing == "drop":
         table = _complete(table, asked)
     if files.kind_of(path) in workbook.KINDS:
-        workbook.check_names(table, _present(table, asked.names()))
+        workbook.check_names(path, given, table, _present(table, asked.names()))
+        workbook.check_amounts(path, given, asked.amounts())
+    elif given.decimal is not None and files.kind_of(path) in (".json", ".jsonl", ".ndjson"):
+        raise TableError("numbers in JSON have points: leave --decimal out")  # in text they would look alike
+    elif given.decimal is None and files.kind_of(path) in (".csv", ".tsv"):
+        _ask_about_thousands(path, given, table, _present(table, asked.amounts()))
     return _cells(decimals.with_numbers(table, asked.amounts(), given.decimal), asked, path)
+
+
+def _ask_about_thousands(path: Path, dialect: Dialect, table: Any, columns: Sequence[str]) -> None:
+    """In a file with semicolons, as they are written where a comma is decimal, 1.500 may be 1500: ask."""
+    kind = files.kind_of(path)
+    if columns and separator_of(path, kind, dialect) == ";" and decimals.may_be_thousands(table, columns):
+        raise TableError(
+            f"column {columns[0]!r} has points that may separate thousands or be decimal: say --decimal "
+            f"comma (1.500 is fifteen hundred) or --decimal point (1.500 is one and a half)"
+        )
 
 
 def _present(table: Any, names: Sequence[str]) -> list[str]:

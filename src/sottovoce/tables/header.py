@@ -7,6 +7,7 @@ only where something tells that they are names, and nothing tells that they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -77,8 +78,9 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    try:
-        float(str(value).strip().replace(",", "."))
-    except ValueError:
-        return False
-    return True
+    text = str(value).strip().removesuffix("%")
+    for one in (text.replace(",", "."), text.replace(".", "").replace(",", ".")):  # with thousands apart
+        with suppress(ValueError):
+            float(one)
+            return True
+    return False

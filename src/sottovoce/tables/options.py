@@ -39,6 +39,8 @@ class PriorOptions:
     def __post_init__(self) -> None:
         if self.rare_below is not None:
             _validate.positive(rare_below=self.rare_below)
+        if self.merge_rare is not None and not isinstance(self.merge_rare, str):
+            raise ParameterError("merge_rare must be the name of a category")
         if self.merge_rare is None and self.rare_below is not None:
             raise ParameterError(
                 "rare_below says what is rare, and needs a category for it: merge_rare=, --merge rare=NAME"

@@ -285,6 +285,8 @@ def users_from(
 
 def _counted(table: Any, dialect: Dialect | None, **columns: Any) -> Tally:
     """The tally of a table, or the tally itself."""
+    if dialect is not None and not isinstance(dialect, Dialect):
+        raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
     if dialect is not None and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
     if isinstance(table, Tally):

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SottovoceError, TableError
 from .archive import damaged, protected, unpacked_size
 from .dialect import Dialect
-from .header import are_plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +29,20 @@ LARGEST_NUMBER = 1e15
 """Excel keeps 15 digits: of a longer number the last ones are lost before we see it."""
 LEAST_MEMORY, PER_BYTE = 1 << 30, 16
 """Bytes of memory for any workbook, and for each byte it unpacks to: a cell has 20, and takes 32."""
+_NUMBER = r"^(?:-?[0-9.]+|true|false)$"
+"""How a number or a truth value looks that stands in a column of text; an exponent is never made of one."""
+_ODD = r"^(?:-?[0-9]*\.[0-9]+|-?[0-9]{16,}|true|false)$"
+"""Those of them that Excel may have made of something else."""
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?$"
+
+
+class Sheet(NamedTuple):
+    """A sheet that was read: its table, its number of how many, and where each column stands in it."""
+
+    table: pl.DataFrame
+    number: int
+    sheets: int
+    places: dict[str, int]
 
 
 def kind_by_content(beginning: bytes) -> str | None:
@@ -45,19 +56,26 @@ def kind_by_content(beginning: bytes) -> str | None:
 
 def scan_workbook(path: Path, dialect: Dialect) -> pl.LazyFrame:
     """The sheet that is asked for, as a table."""
-    return _sheet(path, dialect)[0].lazy()
+    return _sheet(path, dialect).table.lazy()
 
 
 def sheet_said(path: Path, dialect: dict[str, Any]) -> list[str]:
-    """Which sheet of several was read, in words; nothing where there is one. For the reader's process."""
-    _, number, names = _sheet(path, Dialect(**dialect))
-    if len(names) == 1:
-        return []
-    name = names[number - 1]
-    return [f"sheet {number} of {len(names)}{f' ({name!r})' if are_plain([name]) else ''}"]
+    """Which sheet of several was read, in words; nothing where there is one. For the reader's process.
+
+    By its number: a name may be that of a person.
+    """
+    sheet = _sheet(path, Dialect(**dialect))
+    return [] if sheet.sheets == 1 else [f"sheet {sheet.number} of {sheet.sheets}"]
 
 
-def check_names(table: pl.LazyFrame, columns: Sequence[str]) -> None:
+def check_amounts(path: Path, dialect: Dialect, columns: Sequence[str]) -> None:
+    """Refuse a decimal comma for a column with numbers among its texts: a number has no mark to be read."""
+    if dialect.decimal == "comma" and _mixed(path, dialect, columns):
+        which = f"column {columns[0]!r} holds" if len(columns) == 1 else "columns of amounts hold"
+        raise TableError(f"{which} numbers and text: make all their cells numbers, and leave --decimal out")
+
+
+def check_names(path: Path, dialect: Dialect, table: pl.LazyFrame, columns: Sequence[str]) -> None:
     """Refuse columns of names whose cells Excel may have changed: dates, truth values, very long numbers."""
     import polars as pl
 
@@ -69,6 +87,9 @@ def check_names(table: pl.LazyFrame, columns: Sequence[str]) -> None:
             dates = column.str.contains(_DATE)
             found = table.select(dates.any().fill_null(False) & ~dates.all()).collect().item()
             odd = "text and dates" if found else ""
+            changed = table.select(column.str.contains(_ODD).any()).collect().item()
+            if changed and _mixed(path, dialect, [name]):
+                odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
         if kind.is_numeric() and table.select((column.abs() >= LARGEST_NUMBER).any()).collect().item():
             odd = "numbers of more than 15 digits"
         if odd:
@@ -78,16 +99,14 @@ def check_names(table: pl.LazyFrame, columns: Sequence[str]) -> None:
             )
 
 
-def _sheet(path: Path, dialect: Dialect) -> tuple[pl.DataFrame, int, list[str]]:
+def _sheet(path: Path, dialect: Dialect) -> Sheet:
     facts = path.stat()
     return _read(path, facts.st_size, facts.st_mtime_ns, dialect.sheet)
 
 
 @lru_cache(maxsize=1)
-def _read(
-    path: Path, _size: int, _changed: int, sheet: str | int | None
-) -> tuple[pl.DataFrame, int, list[str]]:
-    """The table of a sheet, its number, and the names of all sheets; once for each state of a file."""
+def _read(path: Path, _size: int, _changed: int, sheet: str | int | None) -> Sheet:
+    """The sheet that is meant; read once for each state of a file."""
     content = path.read_bytes()
     unpacked = _checked(content, path)
     import fastexcel
@@ -98,7 +117,8 @@ def _read(
             book = fastexcel.read_excel(content)
             number, head = _chosen(book, sheet, path)
             body = book.load_sheet(number - 1, schema_sample_rows=None, whitespace_as_null=True)
-        return _table(head, body, number, path), number, list(book.sheet_names)
+        table, places = _table(head, body, number, path)
+        return Sheet(table, number, len(book.sheet_names), places)
     except fastexcel.FastExcelError as problem:
         reason = str(problem)  # only looked at: it may quote a cell
     except (SottovoceError, KeyboardInterrupt, SystemExit):
@@ -147,11 +167,10 @@ def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
     with contextlib.suppress(ValueError):
         if 1 <= int(sheet) <= len(names):
             return int(sheet), _head(book, int(sheet) - 1)
-    folded = {name.casefold(): name for name in names}
-    near = get_close_matches(str(sheet).casefold(), list(folded), n=1)
-    have = f"it has {', '.join(names)}" if are_plain(names) else f"it has {len(names)} sheets"
-    meant = f"; did you mean {folded[near[0]]!r}?" if near and are_plain(names) else ""
-    raise TableError(f"{path} has no sheet {sheet!r}; {have}{meant}")
+    many = (
+        "1 sheet" if len(names) == 1 else f"{len(names)} sheets: say a name, or a number up to {len(names)}"
+    )
+    raise TableError(f"{path} has no sheet {sheet!r}; it has {many}")  # a name may be that of a person
 
 
 def _head(book: Any, index: int) -> Any:
@@ -159,8 +178,35 @@ def _head(book: Any, index: int) -> Any:
     return book.load_sheet(index, header_row=None, n_rows=1, dtypes="string", whitespace_as_null=True)
 
 
-def _table(head: Any, body: Any, number: int, path: Path) -> pl.DataFrame:
-    """The rows of a sheet under the names of its first row."""
+def _mixed(path: Path, dialect: Dialect, columns: Sequence[str]) -> bool:
+    """Whether one of these columns holds numbers among texts: in the table all are texts, and look alike.
+
+    The sheet is read once more, strictly, if there is any text in them that looks like a number.
+    """
+    import fastexcel
+    import polars as pl
+
+    sheet = _sheet(path, dialect)
+    texts = [name for name in columns if name in sheet.places and sheet.table.schema[name] == pl.String]
+    texts = [name for name in texts if sheet.table[name].str.contains(_NUMBER).any()]
+    if not texts:
+        return False
+    content = path.read_bytes()
+    with _bounded_memory(_checked(content, path)):
+        try:
+            fastexcel.read_excel(content).load_sheet(
+                sheet.number - 1,
+                schema_sample_rows=None,
+                dtype_coercion="strict",
+                use_columns=[sheet.places[name] for name in texts],
+            )
+        except fastexcel.FastExcelError:
+            return True
+    return False
+
+
+def _table(head: Any, body: Any, number: int, path: Path) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The rows of a sheet under the names of its first row; and where each of them stands in the sheet."""
     import polars as pl
 
     names = list(head.to_polars().row(0)) if head.width else []
@@ -180,7 +226,8 @@ def _table(head: Any, body: Any, number: int, path: Path) -> pl.DataFrame:
         raise TableError(f"{path} cannot be read: two of its columns have the same name")
     found = pl.DataFrame([table.to_series(i).alias(name) for i, name in zip(kept, given, strict=True)])
     found = found.with_columns(pl.col(pl.Null).cast(pl.String))  # a column without values
-    return found.filter(~pl.all_horizontal(pl.all().is_null())) if kept else found
+    rows = found.filter(~pl.all_horizontal(pl.all().is_null())) if kept else found
+    return rows, dict(zip(given, kept, strict=True))
 
 
 @contextlib.contextmanager
