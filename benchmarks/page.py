@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,11 @@ def page() -> list[Line]:
     """Seconds from the key to the page, the median of several moves, for small and large public data."""
     if find_spec("playwright") is None or CHROMIUM is None:
         return [Line("the page: chromium or playwright is not here", "–", "–", "–", "", True)]
-    from playwright.sync_api import sync_playwright
-
     lines = []
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+    with (
+        import_module("playwright.sync_api").sync_playwright() as playwright,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for n, most in SIZES:
             with _explorer(Path(folder), n) as address:
