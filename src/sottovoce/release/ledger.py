@@ -103,9 +103,6 @@ class Ledger:
         create_store(real_path(path), facts, None if witness is None else real_path(witness))
         return cls(path)
 
-    def __repr__(self) -> str:
-        return f"<Ledger {self.path.name}, a budget of {float(self.budget):g} per user and epoch>"
-
     @property
     def path(self) -> Path:
         """Where the store is."""
