@@ -37,17 +37,6 @@ def test_h_is_help(path: list[str]) -> None:
     assert "Usage:" in short.stdout
 
 
-def test_the_help_of_the_whole_needs_no_numbers() -> None:
-    code = (
-        "import sys; from sottovoce.__main__ import main\n"
-        "sys.argv = ['sottovoce', '--help']\n"
-        "try: main()\n"
-        "finally: print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numpy", "scipy", "narwhals", "sqlite3", "sottovoce.samplers"} & set(done.stderr.split())
-
-
 @pytest.mark.parametrize(
     ("texts", "numbers"),
     [

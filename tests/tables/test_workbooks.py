@@ -230,7 +230,7 @@ def test_numbers_among_texts_are_not_read_by_a_decimal_comma(tmp_path: Path) -> 
     """A number has no mark: 1.125 in a cell of its own is not 1125, whatever the texts beside it say."""
     rows: Rows = [["item", "count"], ["a", "3,5"], ["b", 1.125], ["c", 2]]
     path = write_workbook(tmp_path / "mixed.xlsx", rows)
-    with pytest.raises(sv.TableError, match="column 'count' holds numbers and text: make all their cells n"):
+    with pytest.raises(sv.TableError, match="column 'count' holds numbers and text: make all cells number"):
         prior_of(path, Dialect(decimal="comma"))
     texts = write_workbook(tmp_path / "texts.xlsx", [["item", "count"], ["a", "3,5"], ["b", "1,5"]])
     assert prior_of(texts, Dialect(decimal="comma")) == {"a": 0.7, "b": 0.3}

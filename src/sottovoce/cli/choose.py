@@ -13,8 +13,7 @@ from ..errors import ParameterError, TargetError
 from ..planning.choice import Choice
 from ..planning.choosing import choose
 from ..planning.public_users import PublicUsers
-from ..tables.inputs import read_priors, read_user_groups
-from ..tables.options import PriorOptions
+from ..tables.inputs import read_user_groups
 from .app import (
     AsJson,
     By,
@@ -37,7 +36,7 @@ from .app import (
     app,
 )
 from .progress import reading_of, step
-from .tables import dialects_said, merged_name, reading_said, said_again
+from .tables import dialects_said, read_public, reading_said, said_again
 from .terminal import (
     console,
     plain,
@@ -128,16 +127,10 @@ def choose_command(
         )
     tables = [prior_file] if public_users is None else [prior_file, public_users]
     written = dialects_said(tables, separator, encoding, missing, decimal, sheet)
-    with reading_of(prior_file):
-        public = read_priors(
-            prior_file,
-            item=item,
-            count=count,
-            by=by,
-            options=PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below),
-            dialect=written[0],
-            ask=not no_count,
-        )
+    public = read_public(
+        prior_file, item=item, count=count, by=by, smoothing=smoothing, merge=merge, rare_below=rare_below,
+        dialect=written[0], no_count=no_count,
+    )  # fmt: skip
     declared: dict[str, PublicUsers] = {}
     how = ""
     if public_users is not None and source is not None:

@@ -1,8 +1,8 @@
 """Names of columns for the shell, from the header of the tables that stand on the command line already.
 
 They are offered by the rule by which messages list them: something must tell that they are names, and not the
-first row of a table without a header. Of a file the first 64 KiB are looked at, of a pipe nothing; whatever
-goes wrong, nothing is offered and nothing is said.
+first row of a table without a header; of a private table, another column must be there by its name. Of a file
+the first 64 KiB are looked at, of a pipe nothing; if anything goes wrong, nothing is offered, nothing said.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
 from ..tables.dialect import FOUND
-from ..tables.inputs import private_columns, read_priors, read_user_groups
-from ..tables.options import PriorOptions, ReadingOptions
+from ..tables.inputs import private_columns, read_user_groups
+from ..tables.options import ReadingOptions
 from .app import (
     AsJson,
     By,
@@ -60,7 +60,7 @@ from .parsing import (
 )
 from .progress import reading_of, step, working
 from .shown import print_comparison
-from .tables import dialects_said, merged_name, reading_said
+from .tables import dialects_said, read_public, reading_said
 from .terminal import (
     NOT_PRIVATE,
     plain,
@@ -181,17 +181,10 @@ def compare_command(
             "--separator, --encoding, --missing, --decimal and --sheet are not for --engine spark, which "
             "reads Parquet and plain CSV by itself"
         )
-    with reading_of(prior_file):
-        counting = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
-        public = read_priors(
-            prior_file,
-            item=item,
-            count=count,
-            by=by,
-            options=counting,
-            dialect=written[0],
-            ask=not no_count,
-        )
+    public = read_public(
+        prior_file, item=item, count=count, by=by, smoothing=smoothing, merge=merge, rare_below=rare_below,
+        dialect=written[0], no_count=no_count,
+    )  # fmt: skip
     samplers = {
         group: [make(prior, e, **options) for e in epsilons for make, options in makers]
         for group, prior in public.priors.items()

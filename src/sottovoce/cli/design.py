@@ -17,8 +17,6 @@ from ..release.certify import certify
 from ..release.mechanism_file import save_mechanisms
 from ..samplers.joint import MOST_SAMPLES, JointSampler, several
 from ..tables import files
-from ..tables.inputs import read_priors
-from ..tables.options import PriorOptions
 from .app import (
     AsJson,
     By,
@@ -39,9 +37,9 @@ from .app import (
     app,
 )
 from .parsing import SAMPLER_NAMES, complete_sampler, parse_epsilons, parse_sampler
-from .progress import reading_of, step
+from .progress import step
 from .shown import print_card, print_joint_card
-from .tables import dialects_said, merged_name
+from .tables import dialects_said, read_public
 from .terminal import plain, print_json, print_note
 
 
@@ -107,17 +105,10 @@ def design(
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
     (dialect,) = dialects_said([prior_file], separator, encoding, missing, decimal, sheet)
-    with reading_of(prior_file):
-        counting = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
-        public = read_priors(
-            prior_file,
-            item=item,
-            count=count,
-            by=by,
-            options=counting,
-            dialect=dialect,
-            ask=not no_count,
-        )
+    public = read_public(
+        prior_file, item=item, count=count, by=by, smoothing=smoothing, merge=merge, rare_below=rare_below,
+        dialect=dialect, no_count=no_count,
+    )  # fmt: skip
     if samples > 1:
         make, options = several, {**options, "sampler": make, "samples": samples}
     parts = len(public.priors) * len(epsilons)

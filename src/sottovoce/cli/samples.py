@@ -14,8 +14,7 @@ from .. import _validate
 from ..errors import ParameterError
 from ..planning.several_samples import SamplesRow, compare_samples
 from ..tables import files
-from ..tables.inputs import read_priors, read_user_groups
-from ..tables.options import PriorOptions
+from ..tables.inputs import read_user_groups
 from .app import (
     AsJson,
     By,
@@ -53,7 +52,7 @@ from .parsing import (
     parse_sampler,
 )
 from .progress import reading_of, step
-from .tables import dialects_said, merged_name, reading_said
+from .tables import dialects_said, read_public, reading_said
 from .terminal import (
     NOT_PRIVATE,
     console,
@@ -144,17 +143,10 @@ def samples_command(
         raise ParameterError("--picture takes one epsilon")
     numbers = list(dict.fromkeys(samples or (1, 2, 4)))
     written = dialects_said([prior_file, users_file], separator, encoding, missing, decimal, sheet)
-    with reading_of(prior_file):
-        counting = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
-        public = read_priors(
-            prior_file,
-            item=item,
-            count=count,
-            by=by,
-            options=counting,
-            dialect=written[0],
-            ask=not no_count,
-        )
+    public = read_public(
+        prior_file, item=item, count=count, by=by, smoothing=smoothing, merge=merge, rare_below=rare_below,
+        dialect=written[0], no_count=no_count,
+    )  # fmt: skip
     with reading_of(users_file):
         reading = reading_said(merge, unknown, empty="skip", several_groups="allow")
         groups, how = read_user_groups(

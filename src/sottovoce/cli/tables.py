@@ -9,8 +9,11 @@ from shlex import quote
 from ..errors import ParameterError
 from ..tables.dialect import Dialect
 from ..tables.files import kind_of
-from ..tables.options import ReadingOptions
+from ..tables.inputs import read_priors
+from ..tables.options import PriorOptions, ReadingOptions
+from ..tables.prior_file import PublicData
 from ..tables.workbook import KINDS
+from .progress import reading_of
 
 
 def dialects_said(
@@ -35,6 +38,26 @@ def dialects_said(
         Dialect(separator=separator, encoding=encoding, missing=missing, decimal=decimal, sheet=sheet)
         for sheet in chosen
     ]
+
+
+def read_public(
+    path: Path,
+    *,
+    item: str,
+    count: str | None,
+    by: str | None,
+    smoothing: float,
+    merge: str | None,
+    rare_below: float | None,
+    dialect: Dialect,
+    no_count: bool,
+) -> PublicData:
+    """The priors of a command's public table, counted as its options say."""
+    options = PriorOptions(smoothing=smoothing, merge_rare=merged_name(merge), rare_below=rare_below)
+    with reading_of(path):
+        return read_priors(
+            path, item=item, count=count, by=by, options=options, dialect=dialect, ask=not no_count
+        )
 
 
 def said_again(**options: str | float | bool | None) -> str:

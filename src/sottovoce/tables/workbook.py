@@ -72,7 +72,7 @@ def check_amounts(path: Path, dialect: Dialect, columns: Sequence[str]) -> None:
     """Refuse a decimal comma for a column with numbers among its texts: a number has no mark to be read."""
     if dialect.decimal == "comma" and _mixed(path, dialect, columns):
         which = f"column {columns[0]!r} holds" if len(columns) == 1 else "columns of amounts hold"
-        raise TableError(f"{which} numbers and text: make all their cells numbers, and leave --decimal out")
+        raise TableError(f"{which} numbers and text: make all cells numbers, and leave --decimal out")
 
 
 def check_names(path: Path, dialect: Dialect, table: pl.LazyFrame, columns: Sequence[str]) -> None:
