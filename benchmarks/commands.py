@@ -89,7 +89,7 @@ def _release(folder: Path, log: Path, mechanism: str, *more: str) -> list[float]
     """Seconds of processor and of wall of the command, memory of its process and of its reader in GiB."""
     out = folder / "out.csv"
     out.unlink(missing_ok=True)
-    given = ["release", str(folder / f"{mechanism}.json"), str(log), "-o", str(out), "--prior-is-public"]
+    given = ["release", str(folder / f"{mechanism}.json"), str(log), "-o", str(out), "--max-epsilon", "100"]
     return [float(word) for word in fresh(_SPENT + _COMMAND.format(arguments=[*given, *more])).split()]
 
 

@@ -19,6 +19,7 @@ from vector_files import GROUPS, grouped
 
 import sottovoce as sv
 from sottovoce.release.mechanism_file import load_mechanisms, save_mechanisms
+from sottovoce.release.policy import ANY
 
 from .mutate import json_mutated
 from .target import Target, folder, holds, refusals, written
@@ -33,7 +34,7 @@ def check(data: bytes) -> bool:
     theirs = _tiny(data)
     found = None
     with refusals():
-        found = load_mechanisms(written("m.json", data))
+        found = load_mechanisms(written("m.json", data), policy=ANY)
     mine = None if found is None else found.digest
     holds(mine == (None if theirs is None else theirs.digest), "the library and the tiny client disagree")
     if found is None or theirs is None:
@@ -43,7 +44,7 @@ def check(data: bytes) -> bool:
         found.mechanisms["all"].save(again)
     else:
         save_mechanisms(found.mechanisms, found.by, again)
-    holds(load_mechanisms(again).digest == found.digest, "a saved mechanism has another digest")
+    holds(load_mechanisms(again, policy=ANY).digest == found.digest, "a saved mechanism has another digest")
     for name, mechanism in list(found.mechanisms.items())[:3]:
         _private(mechanism)
         _same_draws(mechanism, theirs.documents[name], data)

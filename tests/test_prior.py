@@ -109,7 +109,7 @@ def test_repr_is_short() -> None:
         (lambda: sv.Prior.from_counts([10**400, 1]), "counts must be numbers"),
         (lambda: sv.Prior(["a", "b"], np.ma.array([0.5, 0.5], mask=[True, False])), "masked"),
         (lambda: sv.Prior.uniform(["a", "b"]).positions("ab"), "must be a list of categories"),
-        (lambda: sv.Prior.uniform(["a", "b"]).positions([["a"]]), "not even names"),  # type: ignore[list-item]
+        (lambda: sv.Prior.uniform(["a", "b"]).positions([["a"]]), "1 of 1 are not"),  # type: ignore[list-item]
         (lambda: sv.Prior(["a", "b"], [1e-120, 1.0]), "at least 1e-100: category 'a'"),
         (lambda: sv.Prior.from_counts({"a": 0, "b": 1, "c": 0}), r"'a' has 0 \(and 1 more\).*smoothing"),
         (lambda: sv.Prior.from_counts({"a": -1, "b": 1}, smoothing=5), "'a' has -1"),

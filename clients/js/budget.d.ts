@@ -1,4 +1,4 @@
-import type { Category, Mechanism, Report } from "./index.js";
+import type { Category, Mechanism, ReleaseOptions, Report } from "./index.js";
 export { Refused } from "./index.js";
 
 export interface BudgetOptions {
@@ -19,9 +19,9 @@ export interface Budget {
   readonly persisted: boolean;
   /** The same in plain words. */
   readonly notice: string;
-  /** The first answer for this mechanism and epoch, now and later; ready to be sent. */
-  release(mechanism: Mechanism, epoch: string, records: readonly Category[]): Promise<Report>;
-  releaseCounts(mechanism: Mechanism, epoch: string, map: ReadonlyMap<Category, number>): Promise<Report>;
+  /** The first answer for this mechanism, group and epoch, now and later; ready to be sent. */
+  release(mechanism: Mechanism, epoch: string, records: readonly Category[], options?: ReleaseOptions): Promise<Report>;
+  releaseCounts(mechanism: Mechanism, epoch: string, map: ReadonlyMap<Category, number>, options?: ReleaseOptions): Promise<Report>;
   /** ε that is left. */
   left(): Promise<number>;
 }

@@ -18,9 +18,14 @@ export interface PolicyLimits {
   maxCategories: number;
   /** Refuse a file that says its prior was made from the users it serves. */
   requirePublicPrior?: boolean;
+  /** The names that the file must have, exactly these, in any order; of a file of groups, in each group. */
+  categories?: readonly Category[];
 }
 
-/** `digest: "any"` accepts every file: ε still holds, but whoever replaces the file names categories and prior. */
+/**
+ * A digest is 64 digits 0 to 9, a to f. `digest: "any"` accepts every file: each release is still ε-private, but whoever
+ * replaces the file chooses the categories and the prior.
+ */
 export type Policy = PolicyLimits & ({ digest: string; digests?: never } | { digests: readonly string[]; digest?: never });
 
 export interface MechanismFacts {
@@ -34,13 +39,23 @@ export interface MechanismFacts {
   readonly priorFromUsers: boolean;
   /** How many random bytes one release reads, whatever the data are. */
   readonly bytes: number;
+  /** The name of the group, and only for a mechanism of a file of groups. */
+  readonly group?: string;
+}
+
+export interface ReleaseOptions {
+  /**
+   * "prior", the default: names that are not among the categories count for nothing, and a user for whom no record is left
+   * is released as the public. "error": both are refused, and the refusal tells this about the user.
+   */
+  unknown?: "prior" | "error";
 }
 
 export interface Mechanism extends MechanismFacts {
   /** One category, ε-private; every further release costs ε again (see sottovoce/budget). */
-  release(records: readonly Category[]): Category;
-  releaseCounts(map: ReadonlyMap<Category, number>): Category;
-  /** From a distribution over the categories, in their order. */
+  release(records: readonly Category[], options?: ReleaseOptions): Category;
+  releaseCounts(map: ReadonlyMap<Category, number>, options?: ReleaseOptions): Category;
+  /** From a distribution over the categories, in their order; all zeros are a user without records. */
   releaseShares(p: readonly number[] | Float64Array | Float32Array): Category;
 }
 
@@ -49,6 +64,8 @@ export interface Report {
   readonly mechanism: string;
   readonly id: string;
   readonly category: Category;
+  /** Only with a mechanism of a file of groups. */
+  readonly group?: string;
 }
 
 export function load(bytes: Uint8Array | ArrayBuffer, policy: Policy): Promise<Mechanism>;

@@ -35,16 +35,14 @@ def group_column(by: object, *others: str | None) -> str:
     return by
 
 
+def known_places(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
+    """Where a user's records stand among the categories; those that are none count for nothing."""
+    return [place for place in _places(records, index) if place >= 0]
+
+
 def places(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice: str) -> list[int]:
-    """Where each of a user's records stands among the categories; of unknown ones how many, never which."""
-    if isinstance(records, str | bytes | Mapping):
-        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
-    try:
-        found = [index.get(record, -1) for record in records]
-    except TypeError:
-        found = None
-    if found is None:
-        raise UserDataError(f"records must be categories of the {whose}: some are not even names")
+    """The same, but refused if there is no record, or an unknown one: how many, never which."""
+    found = _places(records, index)
     if not found:
         raise UserDataError("records must not be empty")
     unknown = found.count(-1)
@@ -53,3 +51,17 @@ def places(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice:
             f"records must be categories of the {whose}: {unknown} of {len(found)} are not; {advice}"
         )
     return found
+
+
+def _places(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
+    """Where each record stands among the categories; -1 for what is none, whatever it is."""
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
+        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
+    return [_place(record, index) for record in records]
+
+
+def _place(record: Any, index: Mapping[Any, int]) -> int:
+    try:
+        return index.get(record, -1)
+    except TypeError:  # what has no hash is no name
+        return -1

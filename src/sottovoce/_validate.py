@@ -108,8 +108,10 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
     return str(value)
 
 
-def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
+def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_array[np.float64]:
     """Return private users as normalised sparse rows, one per user, or refuse without quoting them.
+
+    With `empty` a row without mass is a user without records, and stays.
 
     `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are never changed;
     sparse rows in canonical form are read where they are, and their indices are shared, not copied.
@@ -128,10 +130,10 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
     rows.data[rows.data < NEGLIGIBLE] = 0.0
     rows.eliminate_zeros()
     totals = _row_sums(rows)
-    empty = int(np.count_nonzero(totals == 0))
-    if empty:
-        raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no mass")
-    off = np.abs(totals - 1)
+    without = int(np.count_nonzero(totals == 0))
+    if without and not empty:
+        raise UserDataError(f"p must not be empty: {without} of {len(totals)} users have no mass")
+    off = np.where(totals == 0, 0, np.abs(totals - 1))
     wrong = int(np.count_nonzero(off > (FLOAT32_TOLERANCE if single else SUM_TOLERANCE)))
     if wrong:
         worst = float(totals[np.argmax(off)] - 1)
@@ -146,8 +148,9 @@ def users(p: object, categories: int) -> sparse.csr_array[np.float64]:
 def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     """Return private users' counts as sorted sparse rows of positive 64-bit integers, or refuse.
 
-    No message quotes them. Rows that are such already are returned as they are, sharing the caller's memory:
-    neither the library nor the caller may write to them while they are in use.
+    A row of zeros is a user without records. No message quotes anything. Rows that are such already are
+    returned as they are, sharing the caller's memory: neither the library nor the caller may write to them
+    while they are in use.
     """
     shared = shared_rows(p, np.int64)
     if shared is not None:
@@ -159,9 +162,6 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     _refuse(rows, rows.data < 0, "negative counts")
     _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
     totals = _row_sums(rows.astype(np.float64))  # as floats: a sum of integers could wrap around
-    empty = int(np.count_nonzero(totals == 0))
-    if empty:
-        raise UserDataError(f"p must not be empty: {empty} of {len(totals)} users have no records")
     if np.any(totals >= LARGEST_COUNT):
         raise UserDataError("p must hold counts whose sum is below 2^53")
     rows.eliminate_zeros()
@@ -203,10 +203,11 @@ def _normalised(rows: sparse.csr_array[np.float64]) -> sparse.csr_array[np.float
 
 
 def _are_small_counts(rows: sparse.csr_array[Any]) -> bool:
-    """Whether no row is empty, no count is below one, and no sum can reach LARGEST_COUNT."""
+    """Whether no count is below one, and no sum can reach LARGEST_COUNT."""
     lengths, data = np.diff(rows.indptr), rows.data
-    positive = len(data) > 0 and lengths.min() > 0 and data.min() > 0
-    return bool(positive and int(data.max()) * int(lengths.max()) < LARGEST_COUNT)
+    if not len(data):
+        return True
+    return bool(data.min() > 0 and int(data.max()) * int(lengths.max()) < LARGEST_COUNT)
 
 
 def _inside(rows: sparse.csr_array[Any]) -> bool:

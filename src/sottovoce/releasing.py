@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from .collecting.model import model_prior
 from .errors import ParameterError, PriorError
-from .planning.prior_check import check_public, moments
 from .prior import FROM_USERS
 from .release.charges import Request, request
 from .release.ledger import Ledger
 from .release.mechanism import Mechanism
 from .tables.like import maker_like
-from .tables.options import ReadingKeywords
-from .tables.read import read_users
+from .tables.options import ReadingKeywords, release_options
+from .tables.read import read_with
 from .users import Users
 
 BATCH = 100_000
@@ -59,16 +56,6 @@ def requests_of(
     }
 
 
-def doubts_about_priors(mechanisms: Mapping[str, Mechanism], groups: Mapping[str, Users], say: str) -> str:
-    """Refuse priors that seem to be made from these users, unless they say so; what is only doubtful."""
-    unmarked = [name for name in groups if not mechanisms[name].prior_from_users]
-    return check_public(
-        {name: model_prior(mechanisms[name]) for name in unmarked},
-        {name: moments(groups[name]) for name in unmarked if len(groups[name])},
-        say,
-    )
-
-
 def release_table(
     frame: Any,
     mechanism: Mechanism | Mapping[str, Mechanism],
@@ -80,7 +67,6 @@ def release_table(
     ledger: Ledger | None = None,
     epoch: str | None = None,
     exhausted: str = "error",
-    prior_is_public: bool = False,
     accept_prior_from_users: bool = False,
     **options: Unpack[ReadingKeywords],
 ) -> Any:
@@ -92,14 +78,18 @@ def release_table(
         the same answers at no cost; so does a call after one that was interrupted. Without a ledger nothing
         stops a second release, and the ε of both add up.
 
+        Every user of the table gets a row, whatever the user has: unknown items and rows without an item or
+        an amount count for nothing, and a user without records is released as the public. What users have
+        decides neither whether something is released nor in which order.
+
     Parameters
         frame: a pandas, polars or pyarrow table of histories, a row per user and record.
         mechanism: one mechanism, or with `by` one per group (`load_groups`).
         user, item, weight, by: the columns; the group of every user is published in clear.
         ledger, epoch, exhausted: as for `Ledger.charge`.
-        prior_is_public: release although the prior cannot be told from these users' average.
         accept_prior_from_users: release with a mechanism that says its prior was made from its users.
-        options: `unknown`, `other`, `empty`, `unknown_groups`, `several_groups` of `read_users`.
+        options: `unknown` ("prior" by default), `other`, `empty`, `unknown_groups`, `several_groups` of
+            `read_users`. With another `unknown` a refusal, or the absence of a row, tells what a user has.
 
     Returns
         A table of the same kind: user, the group if there are groups, item, epsilon, mechanism, and with
@@ -109,7 +99,7 @@ def release_table(
     >>> import sottovoce as sv
     >>> frame = polars.DataFrame({"user": [1, 1, 2], "item": ["a", "b", "b"]})
     >>> mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.9, 0.1]), 2.0))
-    >>> sv.release_table(frame, mechanism, prior_is_public=True).columns
+    >>> sv.release_table(frame, mechanism).columns
     ['user', 'item', 'epsilon', 'mechanism']
     """
     if isinstance(mechanism, Mapping) != (by is not None):
@@ -126,14 +116,11 @@ def release_table(
     if len(set(names)) < len(names):
         raise ParameterError(f"user, item and by must differ, and not be one of {', '.join(names[2:])}")
     make = maker_like(frame)
-    read: Any = read_users(
-        frame, prior=known if by else known["all"], user=user, item=item, weight=weight, by=by, **options
-    )
+    whose = known if by else known["all"]
+    how = release_options(**options)
+    read: Any = read_with(how, frame, None, whose, user=user, item=item, weight=weight, by=by)
     found: dict[str, Users] = read if by else {"all": read}
     groups = {name: one for name, one in found.items() if len(one)}
-    doubtful = "" if prior_is_public else doubts_about_priors(known, groups, "prior_is_public=True")
-    if doubtful:
-        warnings.warn(doubtful, stacklevel=2)
     order = (user, by, item, *names[2 : 4 + numbered])
     columns: dict[str, list[Any]] = {name: [] for name in order if name is not None}
     answers = _answers(known, groups, ledger, epoch, exhausted, grouped=by is not None)

@@ -156,7 +156,7 @@ def test_what_is_lost_is_said(context: Any, address: str) -> None:
 
 
 def test_the_worker_answers_on_its_grid(context: Any, address: str) -> None:
-    reports, waited, reason = tab(context, address).evaluate(
+    reports, waited, reasons = tab(context, address).evaluate(
         """async (text) => {
           const { remote } = await import("/clients/js/src/remote.js");
           const far = remote(new Worker("/clients/js/src/worker.js", { type: "module" }));
@@ -164,17 +164,20 @@ def test_the_worker_answers_on_its_grid(context: Any, address: str) -> None:
           const mechanism = await far.load(new TextEncoder().encode(text), policy, { grid: 60 });
           const start = performance.now();
           const reports = [await mechanism.release([mechanism.categories[0]]),
-            await mechanism.releaseCounts(new Map([[mechanism.categories[1], 3]]))];
+            await mechanism.releaseCounts(new Map([[mechanism.categories[1], 3]])),
+            await mechanism.release(["nowhere"])];
           const waited = performance.now() - start;
-          const reason = await mechanism.release(["nowhere"]).catch((problem) => problem.reason);
-          return [reports, waited, reason];
+          const strict = (records) =>
+            mechanism.release(records, undefined, { unknown: "error" }).catch((problem) => problem.reason);
+          const reasons = [await strict(["nowhere"]), await strict([])];
+          return [reports, waited, reasons];
         }""",
         json.dumps(MECHANISM),
     )
     assert all(one["mechanism"] == MECHANISM["digest"] for one in reports)
     assert all(one["category"] in MECHANISM["categories"] for one in reports)
-    assert waited >= 2 * 59  # never sooner than the grid; timers of a browser are cut to whole milliseconds
-    assert reason == "user"
+    assert waited >= 3 * 59  # never sooner than the grid; timers of a browser are cut to whole milliseconds
+    assert reasons == ["user", "user"]
 
 
 def test_the_worker_shares_the_budget_of_the_page(context: Any, address: str) -> None:
@@ -197,6 +200,34 @@ def test_the_worker_shares_the_budget_of_the_page(context: Any, address: str) ->
     assert [theirs] == mine
     assert reason == "budget"
     assert page.evaluate("() => budget.left()") == 1
+
+
+def test_a_later_load_of_the_worker_leaves_the_earlier_one_counted(context: Any, address: str) -> None:
+    """The same file again, without a budget and with another grid: two entries."""
+    same, reason, left, waited = tab(context, address).evaluate(
+        """async (text) => {
+          const { remote } = await import("/clients/js/src/remote.js");
+          const { openBudget } = await import("/clients/js/src/budget_browser.js");
+          const far = remote(new Worker("/clients/js/src/worker.js", { type: "module" }));
+          const policy = { maxEpsilon: 2, maxCategories: 5, digest: "any" };
+          const bytes = new TextEncoder().encode(text);
+          const budget = { name: "test", limit: 2 };
+          const counted = await far.load(bytes, policy, { grid: 80, budget });
+          const other = await far.load(bytes, policy, { grid: 1 });
+          const first = JSON.stringify(await counted.release([], "1"));
+          const start = performance.now();
+          const again = JSON.stringify(await counted.release([counted.categories[0]], "1"));
+          const waited = performance.now() - start;
+          const reason = await counted.release([], "2").catch((problem) => problem.reason);
+          await other.release([]);
+          return [first === again, reason, await (await openBudget(budget)).left(), waited];
+        }""",
+        json.dumps(MECHANISM),
+    )
+    assert same
+    assert reason == "budget"
+    assert left == 0
+    assert waited >= 79
 
 
 def test_an_insecure_origin_is_refused(context: Any, address: str) -> None:

@@ -44,7 +44,7 @@ def test_a_release_goes_through_pipes_and_is_estimated(tmp_path: Path) -> None:
     survey = write(tmp_path, "survey.csv", SURVEY)
     made = run("design", survey, "-e", 2, "-s", "minimax-kernel", "-o", tmp_path / "m.json")
     assert made.returncode == 0, made.stderr
-    done = piped(MEMBERS, "release", tmp_path / "m.json", "-", "-o", "-")
+    done = piped(MEMBERS, "release", "--max-epsilon", "100", tmp_path / "m.json", "-", "-o", "-")
     assert done.returncode == 0, done.stderr
     reports = pl.read_csv(io.StringIO(done.stdout))
     assert sorted(reports["user"].to_list()) == sorted(f"u{i}" for i in range(60))
@@ -105,7 +105,9 @@ def test_missing_separator_and_encoding_reach_every_reader(tmp_path: Path) -> No
         assert members not in command or "1 rows with a missing name dropped" in done.stderr
         assert run(*command).returncode == 2
     assert run("design", survey, "-e", 1, *words, "-o", tmp_path / "m.json").returncode == 0
-    done = run("release", tmp_path / "m.json", members, "-o", tmp_path / "r.csv", *words)
+    done = run(
+        "release", "--max-epsilon", "100", tmp_path / "m.json", members, "-o", tmp_path / "r.csv", *words
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(pl.read_csv(tmp_path / "r.csv")["user"].to_list()) == ["x", "y"]
 
@@ -123,7 +125,9 @@ def test_whole_names_stay_whole_numbers_in_every_format(tmp_path: Path, source: 
     survey = write(tmp_path, "survey.csv", SURVEY)
     assert run("design", survey, "-e", 2, "-o", tmp_path / "m.json").returncode == 0
     for output in ("r.csv", "r.parquet", "r.json"):
-        done = run("release", tmp_path / "m.json", tmp_path / source, "-o", tmp_path / output)
+        done = run(
+            "release", "--max-epsilon", "100", tmp_path / "m.json", tmp_path / source, "-o", tmp_path / output
+        )
         assert done.returncode == 0, done.stderr
         kinds: dict[str, Any] = {"csv": pl.read_csv, "parquet": pl.read_parquet, "json": pl.read_json}
         reports = kinds[output.removeprefix("r.")](tmp_path / output)
@@ -137,7 +141,16 @@ def test_other_names_stay_text(tmp_path: Path, names: list[str]) -> None:
     survey = write(tmp_path, "survey.csv", SURVEY)
     assert run("design", survey, "-e", 2, "-o", tmp_path / "m.json").returncode == 0
     assert (
-        run("release", tmp_path / "m.json", tmp_path / "t.csv", "-o", tmp_path / "r.parquet").returncode == 0
+        run(
+            "release",
+            "--max-epsilon",
+            "100",
+            tmp_path / "m.json",
+            tmp_path / "t.csv",
+            "-o",
+            tmp_path / "r.parquet",
+        ).returncode
+        == 0
     )
     assert sorted(pl.read_parquet(tmp_path / "r.parquet")["user"].to_list()) == sorted(names)
 
@@ -147,7 +160,15 @@ def test_text_that_looks_like_numbers_stays_text_where_the_table_says_text(tmp_p
     frame.write_parquet(tmp_path / "t.parquet")
     survey = write(tmp_path, "survey.csv", SURVEY)
     assert run("design", survey, "-e", 2, "-o", tmp_path / "m.json").returncode == 0
-    done = run("release", tmp_path / "m.json", tmp_path / "t.parquet", "-o", tmp_path / "r.parquet")
+    done = run(
+        "release",
+        "--max-epsilon",
+        "100",
+        tmp_path / "m.json",
+        tmp_path / "t.parquet",
+        "-o",
+        tmp_path / "r.parquet",
+    )
     assert done.returncode == 0, done.stderr
     assert len(frame.join(pl.read_parquet(tmp_path / "r.parquet"), on="user")) == 3
 

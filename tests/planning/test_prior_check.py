@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import numpy as np
 import oracles
 import pytest
-from command import check_refused, check_refused_last, run, write
+from command import check_refused, run, write
 from scipy import sparse
 
 import sottovoce as sv
@@ -118,30 +119,6 @@ def test_a_uniform_prior_in_whole_numbers_is_nobodys(size: int) -> None:
         assert doubt(q, moments(held)) is None
 
 
-def test_many_groups_share_the_chance_of_an_error() -> None:
-    """Two hundred flawless priors are refused together about as seldom as one."""
-    refused = 0
-    for trial in range(30):
-        groups = {f"g{g}": moments(people(40, 1000 * trial + g, spread=2.0)) for g in range(200)}
-        try:
-            prior_check.check_public(
-                dict.fromkeys(groups, TRUTH * 1.0) | {"g0": TRUTH[::-1].copy()}, groups, "so"
-            )
-        except sv.PriorError:
-            refused += 1
-    assert refused <= 4  # 3 % of 30 by design; more than 4 has a chance below 1e-3
-
-
-def test_a_group_that_is_refused_is_named() -> None:
-    users = people(300, 1)
-    with pytest.raises(sv.PriorError, match="group 'old': it is their average"):
-        prior_check.check_public(
-            {"old": average(users), "new": TRUTH},
-            {"old": moments(users), "new": moments(people(300, 2))},
-            "so",
-        )
-
-
 def test_what_cannot_be_told() -> None:
     users = people(300, 0)
     assert doubt(np.full(18, 1 / 18), moments(users)) is None  # a uniform prior is nobody's
@@ -176,24 +153,22 @@ def histories(folder: Path, count: int, seed: int, name: str = "users.csv") -> P
 
 
 @pytest.mark.parametrize("kind", ["all", "first", "rounded"])
-def test_release_refuses_priors_made_from_part_of_its_users(tmp_path: Path, kind: str) -> None:
+def test_compare_tells_priors_made_from_part_of_its_users(tmp_path: Path, kind: str) -> None:
+    """The owner of the data is told when planning; a release does not depend on it."""
     users = histories(tmp_path, 1500, 3)
     items = [line.split(",")[1] for line in users.read_text().splitlines()[1:]]
     chosen = items if kind != "first" else items[: len(items) // 2]
     counts = {name: chosen.count(name) for name in NAMES}
     values = counts if kind != "rounded" else {n: round(c / len(items), 6) for n, c in counts.items()}
     prior = write(tmp_path, "p.csv", "item,weight\n" + "".join(f"{n},{v}\n" for n, v in values.items()))
-    made = run("design", prior, "-e", 1, "-o", tmp_path / "m.json")
-    assert made.returncode == 0, made.stderr
-    done = run("release", tmp_path / "m.json", users, "-o", tmp_path / "r.csv")
-    check_refused_last(done, "their average")
-    assert not (tmp_path / "r.csv").exists()
+    asked = ["-e", 1, "-s", "kernel-clip", "--json"]
+    told = json.loads(run("compare", prior, users, *asked).stdout)
+    assert all(row["prior_from_users"] for row in told["rows"])
     others = histories(tmp_path, 150, 99, "others.csv")  # a survey of other people, and fewer of them
     counted = run("prior", others, "--public", "--smoothing", 1, "-o", tmp_path / "q.json")
     assert counted.returncode == 0, counted.stderr
-    assert run("design", tmp_path / "q.json", "-e", 1, "-o", tmp_path / "n.json").returncode == 0
-    fine = run("release", tmp_path / "n.json", users, "-o", tmp_path / "r.csv")
-    assert fine.returncode == 0, fine.stderr
+    told = json.loads(run("compare", tmp_path / "q.json", users, *asked).stdout)
+    assert not any(row["prior_from_users"] for row in told["rows"])
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,21 @@ import json
 import random
 import shutil
 import subprocess
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mutants import POLICIES, N, mutant, some_mechanism
 from vector_checks import LibraryClient
-from vector_draws import boundaries, signed
+from vector_draws import boundaries, ends, signed
 
 import sottovoce as sv
 
 LIBRARY = LibraryClient()
 CLIENT = Path(__file__).parents[2] / "clients" / "js"
 NODE = shutil.which("node") or ""
+STRANGE = ["nowhere", " ", -(2**40), "\U0001f600"]
 
 
 def ask(questions: dict[str, Any], folder: Path) -> Any:
@@ -33,19 +35,37 @@ def ask(questions: dict[str, Any], folder: Path) -> Any:
     return json.loads((folder / "answers.json").read_text(encoding="utf-8"))
 
 
+def words_at_edges(mechanism: sv.Mechanism, records: list[Any], rng: random.Random) -> list[list[int]]:
+    """Words at the ends of intervals; without known records, those of the weights of the prior."""
+    known = [record for record in records if record in mechanism.index]
+    if known:
+        return boundaries(mechanism, known)
+    count = mechanism.engine.words
+    weights = LIBRARY.law(mechanism, []) if count == 1 else mechanism.engine.prior_weights()
+    return [
+        [word, *(rng.choice([0, N - 1, rng.randrange(N)]) for _ in range(count - 1))]
+        for word in ends(accumulate(weights))
+    ]
+
+
 def check_draws(count: int, folder: Path) -> None:
-    """Category, law and bytes read are the same; half of the words are ends of intervals."""
+    """Category, law and bytes read are the same; half of the words are ends of intervals.
+
+    Some users have unknown records, and some have none that is known: these are released as the public.
+    """
     rng, done = random.Random(f"draws for JavaScript {count}"), 0
     questions, expected = [], []
     while done < count:
         mechanism = some_mechanism(rng)
         names, users, answers = list(mechanism.categories), [], []
         for _ in range(5):
-            records: list[Any] = rng.choices(names, k=rng.choice([1, 2, 5, 40]))
+            records: list[Any] = rng.choices(names, k=rng.choice([0, 1, 2, 5, 40]))
+            records += rng.choices(STRANGE, k=rng.choice([0, 0, 1, 3]))
+            rng.shuffle(records)
             held = LIBRARY.from_records(mechanism, records)
             wants = len(names) < 300
-            ends = boundaries(mechanism, records)
-            words = [rng.choice(ends) for _ in range(5)]
+            edges = words_at_edges(mechanism, records, rng)
+            words = [rng.choice(edges) for _ in range(5)]
             words += [[rng.randrange(N) for _ in range(mechanism.engine.words)] for _ in range(5)]
             tapes = [
                 b"".join((word << 2 | rng.randrange(4)).to_bytes(8, "little") for word in chosen)

@@ -17,6 +17,7 @@ import sottovoce as sv
 from sottovoce.release.joint_engine import JointEngine
 from sottovoce.release.mechanism import one_sample_each
 from sottovoce.release.mechanism_file import parse, save_mechanisms
+from sottovoce.release.policy import ANY
 from sottovoce.serving.served import parse_served
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.1, 0.2, 0.3, 0.4])
@@ -29,7 +30,7 @@ def made(samples: int = 3, epsilon: float = 3.0, prior: sv.Prior = PRIOR) -> sv.
 def test_a_file_gives_the_same_mechanism_again(tmp_path: Path) -> None:
     mechanism = made()
     mechanism.save(tmp_path / "three.json")
-    again = sv.load(tmp_path / "three.json")
+    again = sv.load(tmp_path / "three.json", policy=ANY)
     assert again == mechanism
     assert (again.samples, again.epsilon) == (3, Fraction(3))
     assert again.law(records=["a", "c"]) == mechanism.law(records=["a", "c"])
@@ -39,7 +40,7 @@ def test_a_file_gives_the_same_mechanism_again(tmp_path: Path) -> None:
 
 def test_groups_may_have_several_samples(tmp_path: Path) -> None:
     save_mechanisms({"x": made(2), "y": made(3)}, "region", tmp_path / "groups.json")
-    found = sv.load_groups(tmp_path / "groups.json")
+    found = sv.load_groups(tmp_path / "groups.json", policy=ANY)
     assert {name: one.samples for name, one in found.items()} == {"x": 2, "y": 3}
 
 
@@ -67,20 +68,20 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_file_is_refused_even_with_a_right_digest(name: str) -> None:
     plain = made().document()
-    assert parse(signed(plain), "a file", sv.Policy()) == made()
+    assert parse(signed(plain), "a file", ANY) == made()
     with pytest.raises((sv.MechanismFileError, sv.CertificateError)):
-        parse(signed({**plain, **CHANGES[name](plain)}), "a file", sv.Policy())
+        parse(signed({**plain, **CHANGES[name](plain)}), "a file", ANY)
 
 
 def test_a_policy_bounds_the_samples(tmp_path: Path) -> None:
     made(3).save(tmp_path / "three.json")
-    assert sv.load(tmp_path / "three.json", policy=sv.Policy(max_samples=3)).samples == 3
+    assert sv.load(tmp_path / "three.json", policy=sv.Policy(max_epsilon="any", max_samples=3)).samples == 3
     for most in (1, 2):
         with pytest.raises(sv.MechanismFileError, match="releases 3 samples at once"):
-            sv.load(tmp_path / "three.json", policy=sv.Policy(max_samples=most))
+            sv.load(tmp_path / "three.json", policy=sv.Policy(max_epsilon="any", max_samples=most))
     for wrong in (0, 17, True, 2.0):
         with pytest.raises(sv.ParameterError, match="max_samples"):
-            sv.Policy(max_samples=wrong)  # type: ignore[arg-type]  # that is what is refused
+            sv.Policy(max_epsilon="any", max_samples=wrong)  # type: ignore[arg-type]  # that is what is refused
 
 
 def test_a_ledger_charges_once_for_all_samples_and_repeats_the_same_tuple(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_where_one_category_is_meant_several_samples_are_refused() -> None:
         sv.how_many(mechanism, 0.01)
 
 
-@pytest.mark.parametrize("number", [64, -7, 1 << 62])
+@pytest.mark.parametrize("number", [64, 1 << 62])
 @pytest.mark.parametrize("samples", [1, 3])
 def test_a_ledger_with_an_impossible_answer_releases_nothing(
     tmp_path: Path, samples: int, number: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -62,7 +62,6 @@ def test_the_whole_numbers_follow_their_definition() -> None:
         (lambda data: data.__setitem__(-1, np.inf), "1 of 60 users have values that are not finite"),
         (lambda data: data.__setitem__(0, -0.25), "1 of 60 users have negative values"),
         (lambda data: data.__imul__(1.1), "60 of 60 users do not"),
-        (lambda data: data.__imul__(0), "60 of 60 users have no mass"),
         (lambda data: data.__setitem__(-1, data[-1] + 1.5e-9), "1 of 60 users do not"),
     ],
 )
@@ -76,11 +75,16 @@ def test_what_is_refused_is_counted_over_all_pieces(
         weights.from_rows(laws, 40)
 
 
-def test_a_user_without_entries_is_refused() -> None:
+@pytest.mark.parametrize("empty", [[41], [0, 6, 7, 59], range(7, 21), range(60)])
+def test_users_without_entries_stay_empty_rows(empty: Sequence[int]) -> None:
+    """Also at the edges of pieces, and where a piece or everything is empty."""
     laws = some_laws(6).toarray()
-    laws[41] = 0
-    with pytest.raises(sv.UserDataError, match="1 of 60 users have no mass"):
-        weights.from_rows(sparse.csr_array(laws), 40)
+    expected = weights.from_rows(sparse.csr_array(laws), 40).toarray()
+    laws[list(empty)], expected[list(empty)] = 0, 0
+    for given in (sparse.csr_array(laws), sparse.csc_array(laws), laws):
+        found = weights.from_rows(given, 40)
+        assert found.toarray().tolist() == expected.tolist()
+        assert np.diff(found.indptr)[list(empty)].sum() == 0
 
 
 def test_what_is_unusual_is_left_out_as_ever() -> None:

@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import unicodedata
 from fractions import Fraction
 from pathlib import Path
@@ -334,6 +336,45 @@ def test_one_person_has_one_budget_however_the_letters_are_coded(tmp_path: Path)
         with pytest.raises(sv.ParameterError, match="white space") as caught:
             book.left(other, "mai é")
         assert "Zo" not in str(caught.value)
+
+
+HIDDEN = (
+    "\0\t\n\x85\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u2003\u200b\u200d\u200e\u2028\u2029\u202e\u2060"
+    "\u2065\u2066\u2800\u3000\u3164\ufe00\ufe0f\ufeff\uffa0\ufff0\ue000\ud800\U000e0020\U000e0100"
+)
+
+
+def test_a_name_that_only_looks_like_another_is_refused(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "b.db", budget=1)
+    for hidden in HIDDEN:
+        for name in (f"Zo{hidden}é", f"Zoé{hidden}", f"Zo{hidden}e"):
+            for call in (lambda: book.left(name), lambda: book.grant("ann", 1, name)):  # noqa: B023
+                with pytest.raises(sv.ParameterError, match="printable text") as caught:
+                    call()
+                assert "Zo" not in str(caught.value), ascii(hidden)
+    assert book.left("Zoé van der Ånström 能 🎬") == 1
+
+
+def test_a_user_is_named_on_standard_input(tmp_path: Path) -> None:
+    """The arguments of a command are read by everybody on its machine."""
+    book = Ledger.create(tmp_path / "b.db", budget=4)
+    book.release(mechanism(), "Zoé", ["c1"])
+
+    def asked(text: bytes, name: str, *more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "sottovoce", "ledger", name, str(tmp_path / "b.db"), "-", *more]
+        done = subprocess.run(command, input=text, capture_output=True, check=False)
+        texts = (done.stdout.decode(), done.stderr.decode())
+        return subprocess.CompletedProcess(command, done.returncode, *texts)
+
+    for ending in ("", "\n", "\r\n"):
+        assert asked(f"Zoé{ending}".encode(), "left").stdout == "3\n"
+    assert asked("Zoé\n".encode(), "total").stdout == "1\n"
+    assert asked("Zoé\n".encode(), "grant", "1").returncode == 0
+    assert book.left("Zoé") == 4
+    for bad in (b"", b"\n", b" \n", b"ann\nbob\n", b"\xff\n"):
+        check_refused(asked(bad, "left"), "user must be printable text")
+    with_help = run("ledger", "left", "--help").stdout
+    assert "standard input" in " ".join(with_help.split())
 
 
 def test_an_epoch_left_out_is_refused_where_there_are_others(tmp_path: Path) -> None:

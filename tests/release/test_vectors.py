@@ -28,7 +28,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 def test_there_is_a_file_for_every_sampler_and_what_the_page_names() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == set(sv.SAMPLERS) | OTHERS
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_150_000
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_400_000
     assert max(path.stat().st_size for path in FOLDER.iterdir()) < 400_000
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert [name for name in OTHERS if f"`{name}.json`" not in page] == []
@@ -137,7 +137,8 @@ def test_the_schema_and_the_client_agree_on_reports() -> None:
             "unknown category",
             "text for a number",
             "one wrong in a batch",
-        ):
+            "a group where there are none",
+        ) and not case["name"].startswith("groups"):
             assert not VALIDATOR.is_valid(report), case["name"]
 
 

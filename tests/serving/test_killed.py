@@ -6,6 +6,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from command import run
 from explorer import listening
 
 import sottovoce as sv
+from sottovoce.release.policy import ANY
 
 Reports = list[dict[str, object]]
 
@@ -88,7 +91,7 @@ def until_answered(load: Load, batches: int) -> None:
 def killed_again_and_again(folder: Path, rounds: int, *arguments: object) -> None:
     """Kill at random moments, start again, and compare what is stored with what was answered."""
     path, store = write_mechanism(folder), folder / "r.db"
-    digest = sv.load(path).digest
+    digest = sv.load(path, policy=ANY).digest
     chance = random.Random(5)
     sent: list[Reports] = []
     answered: list[Reports] = []
@@ -132,7 +135,7 @@ def test_a_clean_end_loses_nothing_that_was_answered(
     tmp_path: Path, number: signal.Signals, workers: int
 ) -> None:
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
-    digest = sv.load(path).digest
+    digest = sv.load(path, policy=ANY).digest
     with collecting(path, store, "--workers", workers, "--rate", 1e6) as running:
         with loading(running, digest) as load:
             until_answered(load, 20)
@@ -146,9 +149,29 @@ def test_a_clean_end_loses_nothing_that_was_answered(
     assert set(ids(load.answered)) <= stored <= set(ids(load.sent))
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_ctrl_c_cannot_hit_a_worker_that_starts(tmp_path: Path) -> None:
+    path = write_mechanism(tmp_path)
+    command = [sys.executable, "-m", "sottovoce", "collect", str(path), "--store", str(tmp_path / "r.db")]
+    command += ["--port", "0", "--workers", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        first = psutil.Process(process.pid)
+        while len(first.children()) < 3:  # the workers, and what tracks resources for multiprocessing
+            assert process.poll() is None
+            time.sleep(0.01)
+        for child in first.children():
+            status = Path(f"/proc/{child.pid}/status").read_text()
+            masks = [int(line[8:], 16) for line in status.splitlines() if line[:6] in ("SigBlk", "SigIgn")]
+            assert (masks[0] | masks[1]) >> (signal.SIGINT - 1) & 1, child.cmdline()
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
 def test_workers_share_the_load_are_replaced_and_end_with_the_first_process(tmp_path: Path) -> None:
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
-    digest = sv.load(path).digest
+    digest = sv.load(path, policy=ANY).digest
     with collecting(path, store, "--workers", 2, "--rate", 1e6) as running:
         first = psutil.Process(running.process.pid)
 
@@ -176,7 +199,7 @@ def test_workers_share_the_load_are_replaced_and_end_with_the_first_process(tmp_
 
 def test_what_is_estimated_grows_with_the_store(tmp_path: Path) -> None:
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
-    mechanism = sv.load(path)
+    mechanism = sv.load(path, policy=ANY)
     with collecting(path, store) as running, loading(running, mechanism.digest) as load:
         seen = []
         for _ in range(5):
@@ -197,7 +220,7 @@ def test_no_address_user_or_time_is_kept_or_said(tmp_path: Path) -> None:
         "Forwarded": "for=192.0.2.123",
         "Authorization": "Bearer mark",
     }
-    digest, begin = sv.load(path).digest, int(time.time())
+    digest, begin = sv.load(path, policy=ANY).digest, int(time.time())
     with collecting(path, store) as running:
         ports = []
         for category in ("War", "Drama", "unheard"):
@@ -236,7 +259,7 @@ def test_memory_stays_flat_under_load(tmp_path: Path) -> None:
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
     with collecting(path, store, "--rate", 1e6) as running:
         process = psutil.Process(running.process.pid)
-        with loading(running, sv.load(path).digest, 1000) as load:
+        with loading(running, sv.load(path, policy=ANY).digest, 1000) as load:
             until_answered(load, 40)
             before = process.memory_info().rss
             until_answered(load, 400)

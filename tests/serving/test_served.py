@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 
 pytest.importorskip("starlette")
 from collector import JSON, Collector, batch, collecting, report, rows_of, write_groups, write_mechanism
-from explorer import chromium, need_browser
+from command import check_refused, run
+from explorer import Answer, chromium, need_browser
 
 import sottovoce as sv
 from sottovoce.errors import ParameterError
+from sottovoce.release.policy import ANY
 from sottovoce.serving import live, page, settings
 
 
@@ -106,28 +109,46 @@ def test_names_are_those_of_the_machine_and_those_that_were_named() -> None:
             settings.checked_names("127.0.0.1", [bad])
     for bad in ("*", "https://a.example/", "a.example", "https://A.example", "null", "https://a.example?x"):
         with pytest.raises(ParameterError, match="origin must look like"):
-            settings.checked_origin(bad)
-    assert settings.checked_origin("https://a.example:8443") == "https://a.example:8443"
+            settings.checked_origins(["https://a.example", bad])
+    several = ["https://a.example:8443", "http://b.example"]
+    assert settings.checked_origins(several) == frozenset(several)
 
 
 def test_no_other_site_may_ask_unless_it_was_named(collector: Collector, tmp_path: Path) -> None:
-    asks = [("origin", "https://a.example")]
-    preflight = [*asks, ("access-control-request-method", "POST")]
+    preflight = [("access-control-request-method", "POST")]
     preflight += [("access-control-request-headers", "content-type")]
 
-    def allowed(one: Collector, origin: str) -> list[str | None]:
-        given = [("origin", origin), *preflight[1:]]
-        answers = [one.ask("OPTIONS", "/v1/reports", given), one.ask("GET", "/v1/mechanism", given[:1])]
-        return [answer.headers.get("access-control-allow-origin") for answer in answers]
+    def answers(one: Collector, origin: str) -> list[Answer]:
+        asks = [("origin", origin)]
+        return [one.ask("OPTIONS", "/v1/reports", asks + preflight), one.ask("GET", "/v1/mechanism", asks)]
 
+    def allowed(one: Collector, origin: str) -> list[str | None]:
+        return [answer.headers.get("access-control-allow-origin") for answer in answers(one, origin)]
+
+    listed = frozenset({"https://a.example", "https://b.example"})
     assert allowed(collector, "https://a.example") == [None, None]
-    with Collector(write_mechanism(tmp_path), tmp_path / "o.db", origin="https://a.example") as shared:
-        assert allowed(shared, "https://a.example") == ["https://a.example"] * 2
-        assert allowed(shared, "https://b.example") == [None, None]
-        answer = shared.ask("OPTIONS", "/v1/reports", preflight)
-        assert answer.status == 200
-        assert "access-control-allow-credentials" not in answer.headers
-        assert "cross-origin-resource-policy" not in answer.headers
+    with Collector(write_mechanism(tmp_path), tmp_path / "o.db", origins=listed) as shared:
+        for origin in listed:
+            assert allowed(shared, origin) == [origin] * 2
+        assert allowed(shared, "https://c.example") == [None, None]
+        for answer in answers(shared, "https://a.example"):
+            assert answer.status == 200
+            assert "Origin" in answer.headers["vary"].split(", ")
+            assert "access-control-allow-credentials" not in answer.headers
+            assert "cross-origin-resource-policy" not in answer.headers
+
+
+def test_an_origin_is_named_as_often_as_there_are_sites(tmp_path: Path) -> None:
+    path, store = write_mechanism(tmp_path), tmp_path / "r.db"
+    arguments = ["--origin", "https://a.example", "--origin", "https://b.example"]
+    with collecting(path, store, *arguments) as running:
+        for origin in arguments[1::2]:
+            connection = HTTPConnection("127.0.0.1", running.port, timeout=30)
+            connection.request("GET", "/v1/mechanism", headers={"origin": origin})
+            assert connection.getresponse().headers["access-control-allow-origin"] == origin
+            connection.close()
+    refused = run("collect", path, "--store", store, "--origin", "*", *arguments[:2])
+    check_refused(refused, "origin must look like")
 
 
 def test_every_answer_is_guarded(collector: Collector) -> None:
@@ -142,7 +163,7 @@ def test_every_answer_is_guarded(collector: Collector) -> None:
 def test_the_live_estimate_is_the_librarys(tmp_path: Path) -> None:
     with Collector(write_mechanism(tmp_path), tmp_path / "r.db") as collector:
         assert json.loads(collector.ask("GET", "/v1/estimate").body)["reports"] == 0
-    mechanism = sv.load(tmp_path / "m.json")
+    mechanism = sv.load(tmp_path / "m.json", policy=ANY)
     told = list(mechanism.release_many(np.tile([0.1, 0.2, 0.3, 0.2, 0.2], (400, 1))))
     with Collector(tmp_path / "m.json", tmp_path / "r.db") as collector:
         collector.post([report(collector.digest, one) for one in told])
@@ -226,7 +247,7 @@ def test_the_page_runs_its_own_script_only_and_asks_no_other_host(collector: Col
 def test_the_page_in_a_browser(tmp_path: Path, dark: bool) -> None:
     need_browser()
     path = write_mechanism(tmp_path)
-    mechanism = sv.load(path)
+    mechanism = sv.load(path, policy=ANY)
     with collecting(path, tmp_path / "r.db") as running, chromium() as browser:
         scheme = "dark" if dark else "light"
         window = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)

@@ -19,6 +19,7 @@ from command import check_refused, run
 
 import sottovoce as sv
 from sottovoce.collecting.store import create_store, is_store, open_store, reading, stored_total
+from sottovoce.release.policy import ANY
 from sottovoce.serving import writer as writing
 from sottovoce.serving.batches import Refusal
 from sottovoce.serving.writer import Writer
@@ -234,7 +235,7 @@ def test_waiting_reports_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_estimate_from_a_store_equals_estimate_from_a_table(tmp_path: Path) -> None:
     path = write_mechanism(tmp_path)
-    mechanism = sv.load(path)
+    mechanism = sv.load(path, policy=ANY)
     released = list(mechanism.release_many(np.tile([0.1, 0.2, 0.3, 0.2, 0.2], (500, 1))))
     with Collector(path, tmp_path / "r.db") as collector:
         assert collector.post([report(collector.digest, one) for one in released]).status == 202
@@ -251,7 +252,7 @@ def test_estimate_from_a_store_equals_estimate_from_a_table(tmp_path: Path) -> N
 
 def test_estimate_from_a_store_of_groups_equals_estimate_from_a_table(tmp_path: Path) -> None:
     path = write_groups(tmp_path, twins=True)
-    mechanisms = sv.load_groups(path)
+    mechanisms = sv.load_groups(path, policy=ANY)
     rng = np.random.default_rng(3)
     told = [(group, str(rng.choice(one.categories))) for group, one in mechanisms.items() for _ in range(90)]
     with Collector(path, tmp_path / "r.db") as collector:
@@ -269,7 +270,7 @@ def test_estimate_from_a_store_of_groups_equals_estimate_from_a_table(tmp_path: 
 
 def test_estimate_refuses_the_wrong_store(tmp_path: Path) -> None:
     path, groups = write_mechanism(tmp_path), write_groups(tmp_path)
-    mechanism = sv.load(path)
+    mechanism = sv.load(path, policy=ANY)
     create_store(tmp_path / "r.db", {"all": mechanism.digest})
     check_refused(run("estimate", path, tmp_path / "r.db"), "holds no report yet")
     check_refused(run("estimate", groups, tmp_path / "r.db"), "another mechanism file")

@@ -174,7 +174,7 @@ def test_refused_means_nobody_is_charged(
     call: dict[str, Any] = {**NAMED, "ledger": ledger, "epoch": "11"}
     bad = session.createDataFrame([("u", "a", "old"), ("v", "SECRET", "new")], SCHEMA)
     with pytest.raises(sv.UserDataError, match="1 of 2 rows do not name one"):
-        spark.release(bad, mechanisms, str(out), **call)
+        spark.release(bad, mechanisms, str(out), **call, unknown="error")
     spelled = [
         ("Zoë" if form == "NFC" else unicodedata.normalize("NFD", "Zoë"), "a", "old")
         for form in ("NFC", "NFD")

@@ -16,7 +16,18 @@ from typing import Any
 
 import numpy as np
 import vector_joint
-from vector_draws import boxes, counted, draws, exponentials, from_bytes, linear, refused_users, signed
+from vector_draws import (
+    boxes,
+    counted,
+    draws,
+    exponentials,
+    from_bytes,
+    linear,
+    refused_users,
+    shared,
+    signed,
+    silent,
+)
 from vector_files import BOX, GROUPS, WHOLE, grouped
 from vector_texts import accepted, refused, reports
 
@@ -25,6 +36,7 @@ from sottovoce.release import weights
 from sottovoce.release.document import digest_of, fraction_text
 from sottovoce.release.exact import exp_below
 from sottovoce.release.mechanism_file import parse
+from sottovoce.release.policy import ANY
 
 FOLDER = Path(__file__).parent.parent / "vectors"
 PRIOR = sv.Prior.from_counts(
@@ -66,7 +78,8 @@ def drawn(named: Iterator[tuple[str, sv.Mechanism]]) -> list[dict[str, Any]]:
                 "name": name,
                 "text": signed(mechanism.document()),
                 "bytes": 8 * mechanism.engine.words,
-                "users": users[:4] if large else users + counted(mechanism),
+                "users": (users[:4] if large else users + counted(mechanism) + shared(mechanism))
+                + silent(mechanism),
                 "refused_users": refused_users(mechanism),
             }
         )
@@ -78,7 +91,7 @@ def drawn_by_group() -> list[dict[str, Any]]:
     plain = grouped(GROUPS)
     users = []
     for name, document in plain["groups"].items():
-        mechanism = parse(json.dumps(document), name, sv.Policy())
+        mechanism = parse(json.dumps(document), name, ANY)
         users += [{"group": name, **user} for user in draws(mechanism, name, most=4)[:3]]
     return [{"name": "groups", "text": signed(plain), "users": users, "refused_users": []}]
 
@@ -100,6 +113,7 @@ def shares() -> Iterator[dict[str, Any]]:
         [0.25, 0.25, 0.5 - 9e-10],
         [-0.0, 1.0],
         [2.0**-61, 1.0],
+        [0.0, 0.0],
         *[p for p in some if clear(p)][:24],
     ]:
         if not clear(p):
@@ -110,7 +124,6 @@ def shares() -> Iterator[dict[str, Any]]:
         [0.5, 0.5 + 2e-9],
         [0.5, 0.5 - 2e-9],
         [1.5, -0.5],
-        [0.0, 0.0],
         [1.0, -1e-300],
         [2.0],
         [1e300, 0.5],
@@ -151,7 +164,7 @@ def canonical() -> Iterator[dict[str, Any]]:
 
 def others() -> dict[str, dict[str, Any]]:
     """Every file that is not named after a sampler."""
-    known = [signed(BOX), signed(WHOLE)]
+    known = [signed(BOX), signed(WHOLE), signed(grouped(GROUPS)), signed(grouped({"x": BOX, "y": BOX}))]
     return {
         "draws_box": {"files": drawn(boxes())},
         "draws_kernel": {"files": drawn(one for one in linear() if one[1].engine.words == 3)},

@@ -189,33 +189,95 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
         ("return int(kept[words[1] * len(kept) // N])", "return int(kept[0])")
     ],
     "a text for a number": [("if type(one) is type(name) and one == name:", "if str(one) == str(name):")],
-    "unknown records are left out": [
+    "unknown records are refused": [
+        ('unknown: str = "prior") -> Counts:\n    """How', 'unknown: str = "error") -> Counts:\n    """How')
+    ],
+    "unknown counts are refused": [
+        ('unknown: str = "prior") -> Counts:\n    """The', 'unknown: str = "error") -> Counts:\n    """The')
+    ],
+    "unknown records are never refused": [
+        ('need(unknown == "prior" or len(known) == len(placed), "user")', "pass")
+    ],
+    "nobody is refused for having no record": [
+        ('need(unknown == "prior" or len(counts) > 0, "user")', "pass")
+    ],
+    "users without records draw evenly": [
+        ('    weights = integers(document)["prior"]\n', '    weights = [1 for _ in document["categories"]]\n')
+    ],
+    "the prior of a kernel by rank": [('document.get("order", range(len(weights)))', "range(len(weights))")],
+    "users without mass are refused": [("    if total == 0:\n        return {}\n", "")],
+    "unknown records make the sum": [
+        ("need(sum(count for _, count in known) < 2**53", "need(sum(count for _, count in pairs) < 2**53")
+    ],
+    "counts without a limit": [('need(sum(count for _, count in known) < 2**53, "user")', "pass")],
+    "counts up to 2^53": [("for _, count in known) < 2**53", "for _, count in known) <= 2**53")],
+    "each count below 2^53": [
+        ("need(sum(count for _, count in known) < 2**53", "need(all(count < 2**53 for _, count in known)")
+    ],
+    "a double of the policy as it is printed": [
+        ('Fraction(policy["max_epsilon"])', 'Fraction(str(policy["max_epsilon"]))')
+    ],
+    "a digest by its beginning": [
+        ('digest in policy["digests"]', 'any(digest.startswith(one) for one in policy["digests"])')
+    ],
+    "categories among those expected": [("need(names == expected", "need(names <= expected")],
+    "categories at least those expected": [("need(names == expected", "need(names >= expected")],
+    "expected categories by text": [("{(type(name), name) for name in", "{str(name) for name in")],
+    "the length in UTF-16 units": [
         (
-            "    for record in records:\n",
-            "    for record in records:\n        if record not in document['categories']:\n            continue\n",
+            "need(len(data) <= longest(data)",
+            'need(len(data.decode().encode("utf-16-le")) // 2 <= longest(data)',
         )
     ],
-    "counts without a limit": [
-        ("need(0 < sum(count for _, count in pairs) < 2**53", "need(0 < sum(count for _, count in pairs)")
+    "names counted in characters": [
+        ("allowed + token.end() - begin", "allowed + len(data[begin : token.end()].decode())")
     ],
+    "a key twice inside": [
+        (
+            "need(len({key for key, _ in pairs}) == len(pairs)",
+            'need("format" not in dict(pairs) or len({key for key, _ in pairs}) == len(pairs)',
+        )
+    ],
+    "caps in 64 bits": [("min(up * value // down, N)", "min(up * value // down % 2**64, N)")],
+    "lacking categories only at their floors or caps": [
+        (
+            "    else:\n        for i in mine:\n            x[i] = Fraction(high[i])\n",
+            "    else:\n        prior = [1 if q * 16 < N * 9 else q for q in prior]\n        for i in mine:\n            x[i] = Fraction(high[i])\n",
+        )
+    ],
+    "halves rounded": [
+        (
+            "weights = [math.floor(value) for value in x]",
+            "weights = [math.floor(value + Fraction(1, 2)) for value in x]",
+        )
+    ],
+    "a report without a batch": [
+        (
+            'need(isinstance(plain, dict) and set(plain) == {"reports"}, "fields")',
+            'plain = plain if "reports" in plain else {"reports": [plain]}',
+        )
+    ],
+    "the group is left out of two": [('need(group is not None or len(found) == 1, "group")', "pass")],
+    "any group of a file": [("group in found), ", "group in served.documents), ")],
+    "an unknown group": [("need(group is None or (served.by is not None and group in found)", "need(True")],
+    "a group where there are none": [("(served.by is not None and group in found)", "group in found")],
     "negative counts": [
         ('need(all(type(count) is int and count >= 0 for _, count in pairs), "user")', "pass")
     ],
     "shares rounded": [("int(Fraction(share / total) * 2**61)", "round(share / total * 2**61 + 0.5)")],
     "shares not divided by their sum": [("share / total)", "share)")],
     "reports with any id": [('re.fullmatch("[0-9a-f]{32}", name) is not None', "True")],
-    "reports with any group": [('need(isinstance(report.get("group", ""), str), "value")', "pass")],
+    "reports with null for a group": [
+        ('need("group" not in report or isinstance(group, str), "value")', "pass")
+    ],
     "reports with other fields": [
         ('set(report) - {"group"} == {"mechanism"', 'set(report) - {"group"} >= {"mechanism"')
     ],
     "reports of any mechanism": [
-        ('    need(len(found) > 0, "mechanism")\n', "    found = found or documents\n")
+        ('    need(len(found) > 0, "mechanism")\n', "    found = found or list(served.documents)\n")
     ],
-    "reports by text": [
-        (
-            'type(one) is type(report["category"]) and one == report["category"]',
-            'str(one) == str(report["category"])',
-        )
+    "reports of any category": [
+        ('need(position(served.documents[found[0]], report["category"]) >= 0, "category")', "pass")
     ],
 }
 
@@ -226,6 +288,8 @@ REDUNDANT = {
     'need(smallest >= 1, "certificate")': "a column with a weight above zero fails the ratio",
     'need(up >= down and own >= 1, "certificate")': "follows from the sum and the ratio",
     'need(other >= 1, "certificate")': "follows from the ratio",
+    'need(isinstance(records, list), "user")': "JSON has no other way to hold records",
+    'need(len(found) > 0, "mechanism")': "without a group there must be one, and a group must be among them",
     'need(len(data) == bytes_needed(document), "randomness")': "the vectors have the right number of bytes",
 }
 """Checks of the tiny client that only say again what others say, as docs/format.md does."""

@@ -213,6 +213,11 @@ def check_policy(documents: dict[str, Document], digest: str, policy: dict[str, 
         size = sum(len(document["categories"]) for document in documents.values())
         need(size <= policy["max_categories"], "policy")
     need("digests" not in policy or digest in policy["digests"], "policy")
+    for document in documents.values():
+        stated = document["categories"]
+        names = {(type(name), name) for name in stated}
+        expected = {(type(name), name) for name in policy.get("categories") or stated}
+        need(names == expected, "policy")
 
 
 def check(document: Any) -> None:

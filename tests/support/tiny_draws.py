@@ -9,39 +9,51 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from tiny_client import WORDS, Counts, Document, N, Refused, highs, integers, need, parse
+from tiny_client import WORDS, Counts, Document, File, N, highs, integers, need, parse
 
 # --- users ---------------------------------------------------------------------------------------
 
 
-def from_records(document: Document, records: list[Any]) -> Counts:
-    """How often a user has each category, by position."""
-    counts: Counts = {}
-    for record in records:
-        counts[position(document, record)] = counts.get(position(document, record), 0) + 1
-    need(len(counts) > 0, "user")
-    return counts
+def from_records(document: Document, records: list[Any], unknown: str = "prior") -> Counts:
+    """How often a user has each category, by position; the counts of the prior for a user without records."""
+    need(isinstance(records, list), "user")
+    return from_counts(document, [(record, 1) for record in records], unknown)
 
 
-def from_counts(document: Document, pairs: list[tuple[Any, Any]]) -> Counts:
+def from_counts(document: Document, pairs: list[tuple[Any, Any]], unknown: str = "prior") -> Counts:
     """The same from names and counts."""
     need(all(type(count) is int and count >= 0 for _, count in pairs), "user")
-    need(0 < sum(count for _, count in pairs) < 2**53, "user")
-    places = [position(document, name) for name, _ in pairs]
-    return {place: count for place, (_, count) in zip(places, pairs, strict=True) if count > 0}
+    placed = [(position(document, name), count) for name, count in pairs]
+    known = [(place, count) for place, count in placed if place >= 0]
+    need(unknown == "prior" or len(known) == len(placed), "user")
+    need(sum(count for _, count in known) < 2**53, "user")
+    counts: Counts = {}
+    for place, count in known:
+        if count > 0:
+            counts[place] = counts.get(place, 0) + count
+    need(unknown == "prior" or len(counts) > 0, "user")
+    return counts or public(document)
+
+
+def public(document: Document) -> Counts:
+    """The counts of a user without records: the weights of the prior, by position."""
+    weights = integers(document)["prior"]
+    return dict(zip(document.get("order", range(len(weights))), weights, strict=True))
 
 
 def position(document: Document, name: Any) -> int:
     for place, one in enumerate(document["categories"]):
         if type(one) is type(name) and one == name:
             return place
-    raise Refused("user")
+    return -1
 
 
 def from_shares(p: list[float]) -> Counts:
     """A distribution in doubles as whole numbers."""
     need(all(math.isfinite(share) and share >= 0 for share in p), "user")
     total = math.fsum(p)
+    if total == 0:
+        return {}
     need(abs(total - 1) <= 1e-9, "user")
     units = [int(Fraction(share / total) * 2**61) for share in p]
     return {place: unit for place, unit in enumerate(units) if unit > 0}
@@ -58,6 +70,7 @@ def release(document: Document, counts: Counts, data: bytes) -> Any:
     """The released category."""
     need(len(data) == bytes_needed(document), "randomness")
     words = [int.from_bytes(data[i : i + 8], "little") // 4 for i in range(0, len(data), 8)]
+    counts = counts or public(document)
     draw = {"box": box, "kernel": kernel, "response": response}[document["kind"]]
     return document["categories"][draw(document, counts, words)]
 
@@ -165,6 +178,7 @@ def shares_of(weights: list[int]) -> list[int]:
 
 def law(document: Document, counts: Counts) -> list[int]:
     """The exact weight of every category, out of N to the power of the number of words."""
+    counts = counts or public(document)
     if document["kind"] == "box":
         return box_law(document, counts)
     row = kernel_row if document["kind"] == "kernel" else response_row
@@ -203,24 +217,22 @@ def response_row(document: Document, place: int) -> list[int]:
 # --- reports -------------------------------------------------------------------------------------
 
 
-def read_reports(data: bytes, documents: list[Document]) -> list[dict[str, Any]]:
-    """The reports of a batch, or of a single one, that were released with one of the mechanisms."""
+def read_reports(data: bytes, served: File) -> list[dict[str, Any]]:
+    """The reports of a batch, all of them released with the mechanisms of the file that is served."""
     plain = parse(data)
-    need(isinstance(plain, dict), "fields")
-    batch = plain["reports"] if set(plain) == {"reports"} else [plain]
-    need(isinstance(batch, list) and len(batch) >= 1, "value")
+    need(isinstance(plain, dict) and set(plain) == {"reports"}, "fields")
+    batch = plain["reports"]
+    need(isinstance(batch, list) and 1 <= len(batch) <= 1000, "value")
     for report in batch:
         need(
             isinstance(report, dict) and set(report) - {"group"} == {"mechanism", "id", "category"}, "fields"
         )
-        need(isinstance(report.get("group", ""), str), "value")
-        name = report["id"]
+        group, name = report.get("group"), report["id"]
+        need("group" not in report or isinstance(group, str), "value")
         need(isinstance(name, str) and re.fullmatch("[0-9a-f]{32}", name) is not None, "value")
-        found = [one for one in documents if one["digest"] == report["mechanism"]]
+        found = [key for key, one in served.documents.items() if one["digest"] == report["mechanism"]]
         need(len(found) > 0, "mechanism")
-        names = found[0]["categories"]
-        need(
-            any(type(one) is type(report["category"]) and one == report["category"] for one in names),
-            "category",
-        )
+        need(group is not None or len(found) == 1, "group")
+        need(group is None or (served.by is not None and group in found), "group")
+        need(position(served.documents[found[0]], report["category"]) >= 0, "category")
     return list(batch)

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import accumulate, product
+from itertools import accumulate, count, product
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from sottovoce.prior import Category
 from sottovoce.release import randomness
 from sottovoce.release.box_engine import BoxEngine
 from sottovoce.release.document import digest_of
+from sottovoce.release.exact import exp_below
 from sottovoce.release.linear_engines import KernelEngine, ResponseEngine
 from sottovoce.release.mechanism_file import parse
+from sottovoce.release.policy import ANY
 
 N = 1 << 62
 EPSILONS = [0.001, 0.1, 1.0, 4.5, 12.0, 30.0]
@@ -58,7 +60,7 @@ def signed(plain: dict[str, Any]) -> str:
 
 
 def built(plain: dict[str, Any]) -> sv.Mechanism:
-    return parse(signed(plain), "a vector", sv.Policy())
+    return parse(signed(plain), "a vector", ANY)
 
 
 def certified(name: str, prior: sv.Prior, epsilon: float) -> sv.Mechanism:
@@ -84,6 +86,34 @@ def boxes() -> Iterator[tuple[str, sv.Mechanism]]:
         built({**certified("blend", FOUR, 1.0).document(), "prior_from_users": True}),
     )
     yield "box, many categories", certified("kernel_clip", uneven(list(range(300))), 2.0)
+    yield "box, a lacking category at its cap", built(lacking_at_cap())
+    yield "box, halves and quarters", built(quarters())
+    yield "box, caps beyond 2^64", built(beyond())
+
+
+def box_of(epsilon: int, low: list[int], prior: list[int]) -> dict[str, Any]:
+    """A box of any certified floor and prior."""
+    plain = certified("kernel_clip", FOUR, float(epsilon)).document()
+    high = [min(exp_below(Fraction(epsilon)) * one // 1, N) for one in low]
+    kept = all(a <= q <= b for a, q, b in zip(low, prior, high, strict=True))
+    return {**plain, "low": list(map(str, low)), "prior": list(map(str, prior)), "keeps_prior": kept}
+
+
+def lacking_at_cap() -> dict[str, Any]:
+    """For a user of the first category alone, the fourth is at its cap and the third between its bounds."""
+    return box_of(1, [N // 8, N // 8, N // 8, N // 8], [N // 16, N // 16, 5 * (N // 16), 9 * (N // 16)])
+
+
+def quarters() -> dict[str, Any]:
+    """Counts of 2, 1, 1 leave two quarters of N − L over, of which the first gets the unit."""
+    return box_of(2, [N // 16, N // 16, N // 16, N // 8 + 2], [N // 4, N // 4, N // 4, N // 4])
+
+
+def beyond() -> dict[str, Any]:
+    """⌊A·low⌋ does not fit 64 bits, the lowest of which are few; the cap is N."""
+    ratio = exp_below(Fraction(30))
+    first = next(low for low in count(N // 8) if ratio * low // 1 % 2**64 < N // 4)
+    return box_of(30, [first, N // 4, N // 16, N // 3], [N // 4, N // 4, N // 8, N // 4 + N // 8])
 
 
 def without_room() -> dict[str, Any]:
@@ -120,6 +150,8 @@ def users(mechanism: sv.Mechanism, rng: random.Random) -> Iterator[list[Category
     some = rng.choices(names, k=7)
     yield some
     yield [names[0]] * 5 + [names[-1]] * 2 + [names[0]]
+    if len(names) == 4:
+        yield [names[2], names[0], names[1], names[0]]
 
 
 def draws(mechanism: sv.Mechanism, seed: str, most: int = 40) -> list[dict[str, Any]]:
@@ -227,23 +259,67 @@ def response_words(engine: ResponseEngine, place: int) -> list[int]:
     return ends(engine.own + j * engine.other for j in range(k))
 
 
-def refused_users(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
-    """Users whom nobody may release."""
+def unknown_users(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
+    """Users with unknown records or without any: released by default, refused where that is asked for."""
     name = mechanism.categories[0]
     other: Any = str(name) if isinstance(name, int) else 1
-    several = (
-        [] if len(mechanism.categories) == 1 else [{"counts": [[name, -1], [mechanism.categories[1], 2]]}]
-    )
     return [
-        *several,
         {"records": []},
-        {"records": ["nowhere", name]},
+        {"records": ["nowhere", name, "nowhere"]},
         {"records": [name, other]},
+        {"records": ["nowhere", other]},
         {"counts": [[name, 0]]},
-        {"counts": [[name, -1]]},
-        {"counts": [[name, 1.5]]},
-        {"counts": [[name, 1 << 53]]},
-        {"counts": [["nowhere", 1]]},
+        {"counts": [["nowhere", 1 << 52], [name, 0]]},
+        {"counts": [["nowhere", 2**53 - 1], [name, 2]]},
+    ]
+
+
+def silent(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
+    """Those users with what they release by default, and the exact law of the first two."""
+    rng, found = random.Random("silent"), []
+    middle = list(accumulate(mechanism.engine.prior_weights()))[len(mechanism.categories) // 2]
+    for number, user in enumerate(unknown_users(mechanism)):
+        pairs = [(name, 1) for name in user["records"]] if "records" in user else user["counts"]
+        records = [name for name, count in pairs if count and known(mechanism, name)]
+        cases = [[rng.randrange(N) for _ in range(mechanism.engine.words)]]
+        if not records:
+            cases += [[min(word, N - 1), *cases[0][1:]] for word in (middle - 1, middle)]
+        held = {**user, "draws": [drawn(mechanism, records, words, rng) for words in cases]}
+        if number < 2 and len(mechanism.categories) <= 100:
+            law = mechanism.law(records=records)
+            held["weights"] = [str(share * N**mechanism.engine.words) for share in law]
+        found.append(held)
+    return found
+
+
+def known(mechanism: sv.Mechanism, name: Any) -> bool:
+    """Whether a name is a category, text and numbers being different."""
+    return any(type(one) is type(name) and one == name for one in mechanism.categories)
+
+
+def shared(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
+    """Users who give a distribution in doubles, also one without mass."""
+    rng, n, found = random.Random("shared"), len(mechanism.categories), []
+    for parts in ([1, 2, 5], [8], [0]):
+        p = [part / 8 for part in parts[:n]] + [0.0] * (n - len(parts))
+        p[0] += 1 - sum(p) if sum(p) else 0.0
+        cases = [rng.randbytes(8 * mechanism.engine.words) for _ in range(2)]
+        law = [str(share * N**mechanism.engine.words) for share in mechanism.law(np.array(p))]
+        draws = [{"bytes": data.hex(), "released": from_bytes(mechanism, data, p=p)} for data in cases]
+        found.append({"shares": p, "weights": law, "draws": draws})
+    return found
+
+
+def refused_users(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
+    """Users whose data are malformed; and those who are refused with unknown="error" only."""
+    name, more = mechanism.categories[0], mechanism.categories[1:2]
+    wrong: list[Any] = [[[name, -1]], [[name, 1.5]], [[name, 1 << 53]]]
+    wrong += [
+        pairs for other in more for pairs in ([[name, -1], [other, 2]], [[name, 1], [other, 2**53 - 1]])
+    ]
+    return [
+        *({"counts": pairs} for pairs in wrong),
+        *({**user, "unknown": "error"} for user in unknown_users(mechanism)),
     ]
 
 

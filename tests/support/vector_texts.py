@@ -23,6 +23,7 @@ from vector_files import (
     honest,
     units,
     with_floor,
+    with_low,
     wrong,
 )
 
@@ -48,6 +49,7 @@ def accepted() -> Iterator[dict[str, Any]]:
     yield {"name": "an escaped slash", "text": signed(BOX).replace('"1/1"', '"1\\/1"')}
     yield {"name": "65,536 bytes are never too many", "text": signed(BOX), "length": 65_536}
     yield {"name": "as long as it may be", "text": signed(BOX), "length": allowed(signed(BOX))}
+    yield {"name": "as long as it may be, in bytes", "text": wide(), "length": allowed(wide())}
     yield {"name": "a label of 100 characters", "text": signed(changed(BOX, sampler="😀" * 100))}
     yield {
         "name": "names that a parser may take for numbers",
@@ -77,6 +79,9 @@ def accepted() -> Iterator[dict[str, Any]]:
     yield {"name": "policy: this digest", "text": signed(BOX), "policy": {"digests": ["0" * 64, digest]}}
     yield {"name": "policy: a public prior", "text": signed(BOX), "policy": {"require_public_prior": True}}
     yield {"name": "policy: any prior", "text": signed(mark), "policy": {"require_public_prior": False}}
+    names = BOX["categories"]
+    yield {"name": "policy: these categories", "text": signed(BOX), "policy": {"categories": names[::-1]}}
+    yield {"name": "policy: a double", "text": signed(tenths()), "policy": {"max_epsilon": 0.5}}
     whole = digest_of(grouped(GROUPS))
     yield {
         "name": "policy: this file of groups",
@@ -119,6 +124,16 @@ def certified_box(epsilon: float) -> dict[str, Any]:
     return certified("kernel_clip", sv.Prior(["a", "b"], [0.5, 0.5]), epsilon).document()
 
 
+def wide() -> str:
+    """A file whose names take more bytes than characters, and more characters than UTF-16 units."""
+    return signed(changed(BOX, categories=["é" * 50, "😀" * 50, "木" * 50, "x"]))
+
+
+def tenths() -> dict[str, Any]:
+    """A box with ε = 3/10, which is above the double 0.3."""
+    return aimed(with_low(EVEN, N // 5), Fraction(3, 10))
+
+
 def allowed(text: str) -> int:
     """The bytes that one list of categories justifies, counted by hand."""
     inside = text.split('"categories": [')[1].split("]")[0] + "]"
@@ -137,6 +152,12 @@ def refused() -> Iterator[dict[str, Any]]:
         yield {"name": f"only {text}", "reason": "format", "text": text}
     good = signed(BOX)
     yield {"name": "a byte too long", "reason": "text", "text": good, "length": allowed(good) + 1}
+    yield {
+        "name": "a byte too long, not ASCII",
+        "reason": "text",
+        "text": wide(),
+        "length": allowed(wide()) + 1,
+    }
     for name, digest in [
         ("wrong", "0" * 64),
         ("in capitals", digest_of(BOX).upper()),
@@ -163,6 +184,13 @@ def refused() -> Iterator[dict[str, Any]]:
         ("epsilon of a group", grouped(GROUPS), {"max_epsilon": "1/2"}),
         ("too many categories in all groups", grouped({"a": BOX, "b": BOX}), {"max_categories": 7}),
         ("the digest of a group, not of the file", grouped({"a": BOX}), {"digests": [digest_of(BOX)]}),
+        ("the beginning of a digest", BOX, {"digests": [digest_of(BOX)[:16]]}),
+        ("a double below its epsilon", tenths(), {"max_epsilon": 0.3}),
+        ("a category that is not expected", BOX, {"categories": BOX["categories"][1:]}),
+        ("a category that is missing", BOX, {"categories": [*BOX["categories"], "more"]}),
+        ("another category", BOX, {"categories": ["Rare", *BOX["categories"][1:]]}),
+        ("numbers for texts", WHOLE, {"categories": list(map(str, WHOLE["categories"]))}),
+        ("another category in a group", grouped({"a": BOX, "b": WHOLE}), {"categories": BOX["categories"]}),
     ]
     for name, plain, policy in policies:
         yield {"name": f"policy: {name}", "reason": "policy", "text": signed(plain), "policy": policy}
@@ -258,42 +286,87 @@ def refused_groups() -> Iterator[dict[str, Any]]:
     yield {"name": "groups: digest", "reason": "digest", "text": text.replace('"region"', '"regions"')}
     twice = text.replace('"b": {', '"a": {', 1)
     yield {"name": "groups: a name twice", "reason": "text", "text": twice}
+    deep = signed(grouped({"a": changed(BOX, options={"k": "v"}), "b": BOX}))
+    for name, old, new in [
+        ("a key twice in a group's options", '"k": "v"', '"k": "v", "k": "v"'),
+        ("a key twice in a group's options, once with an escape", '"k": "v"', '"k": "v", "\\u006b": "v"'),
+        ("a key twice in a group", '"bits": 62', '"bits": 62, "bits": 62'),
+    ]:
+        yield {"name": f"groups: {name}", "reason": "text", "text": deep.replace(old, new, 1)}
+    escaped = signed(grouped({"a": BOX, "b": BOX})).replace('"categories"', '"c\\u0061tegories"')
+    few = {"max_categories": 7}
+    yield {"name": "groups: too many, escaped", "reason": "policy", "text": escaped, "policy": few}
     yield {"name": "groups: no digest", "reason": "fields", "text": json.dumps(grouped(some))}
 
 
 def reports() -> Iterator[dict[str, Any]]:
-    """Reports on BOX and WHOLE, accepted (how many) or refused."""
+    """Reports on BOX, WHOLE and two files of groups, accepted (how many) or refused."""
     box, whole, some = digest_of(BOX), digest_of(WHOLE), "0123456789abcdef" * 2
     good: dict[str, Any] = {"mechanism": box, "id": some, "category": "rare"}
     number = {"mechanism": whole, "id": "f" * 32, "category": -7}
-    cases: list[tuple[str, int, Any]] = [
-        ("one", 1, good),
-        ("a number", 1, number),
-        ("a batch", 2, {"reports": [good, number]}),
-        ("a batch of one", 1, {"reports": [good]}),
+    for name, count, value in [
+        ("a batch", 1, {"reports": [good]}),
+        ("two of them", 2, {"reports": [good, {**good, "id": "f" * 32}]}),
+        ("a report without a batch", 0, good),
         ("no report", 0, {"reports": []}),
         ("reports as text", 0, {"reports": "x"}),
         ("reports as an object", 0, {"reports": good}),
         ("a list", 0, [good]),
-        ("another mechanism", 0, {**good, "mechanism": "0" * 64}),
-        ("no mechanism", 0, {**good, "mechanism": None}),
-        ("unknown category", 0, {**good, "category": "Rare"}),
-        ("text for a number", 0, {**number, "category": "-7"}),
-        ("true for a number", 0, {**number, "category": True}),
-        ("short id", 0, {**good, "id": some[1:]}),
-        ("long id", 0, {**good, "id": some + "0"}),
-        ("capitals", 0, {**good, "id": some.upper()}),
-        ("id with a line break", 0, {**good, "id": some + "\n"}),
-        ("number as id", 0, {**good, "id": 5}),
-        ("another field", 0, {**good, "user": "ann"}),
-        ("a group that is no text", 0, {**good, "group": 5}),
-        ("a missing field", 0, {"mechanism": box, "id": some}),
-        ("one wrong in a batch", 0, {"reports": [good, {**number, "category": 6}]}),
         ("another field in a batch", 0, {"reports": [good], "user": "ann"}),
         ("nothing", 0, {}),
         ("null", 0, None),
+        ("one wrong in a batch", 0, {"reports": [good, {**good, "category": "Rare"}]}),
+        *[(name, 0, {"reports": [value]}) for name, value in wrong_reports(good)],
+        ("a group where there are none", 0, {"reports": [{**good, "group": "all"}]}),
+    ]:
+        yield {"name": name, "served": 0, "accepted": count, "text": json.dumps(value)}
+    twice = json.dumps({"reports": [good]}).replace('"id"', '"id": "", "id"')
+    yield {"name": "a key twice", "served": 0, "accepted": 0, "text": twice}
+    for name, count, value in [
+        ("a number", 1, number),
+        ("text for a number", 0, {**number, "category": "-7"}),
+        ("true for a number", 0, {**number, "category": True}),
+    ]:
+        yield {"name": name, "served": 1, "accepted": count, "text": json.dumps({"reports": [value]})}
+    plain = json.dumps({"reports": [number]}).replace("-7", "-7.0")
+    yield {"name": "-7.0", "served": 1, "accepted": 0, "text": plain}
+    yield from reports_of_groups(some)
+
+
+def wrong_reports(good: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Reports with one fault each."""
+    some = good["id"]
+    return [
+        ("another mechanism", {**good, "mechanism": "0" * 64}),
+        ("no mechanism", {**good, "mechanism": None}),
+        ("unknown category", {**good, "category": "Rare"}),
+        ("short id", {**good, "id": some[1:]}),
+        ("long id", {**good, "id": some + "0"}),
+        ("capitals", {**good, "id": some.upper()}),
+        ("id with a line break", {**good, "id": some + "\n"}),
+        ("number as id", {**good, "id": 5}),
+        ("another field", {**good, "user": "ann"}),
+        ("a group that is no text", {**good, "group": 5}),
+        ("a group that is null", {**good, "group": None}),
+        ("a missing field", {"mechanism": good["mechanism"], "id": some}),
+        ("no object", "x"),
     ]
-    for name, count, value in cases:
-        yield {"name": name, "accepted": count, "text": json.dumps(value)}
-    yield {"name": "a key twice", "accepted": 0, "text": json.dumps(good).replace('"id"', '"id": "", "id"')}
-    yield {"name": "-7.0", "accepted": 0, "text": json.dumps(number).replace("-7", "-7.0")}
+
+
+def reports_of_groups(some: str) -> Iterator[dict[str, Any]]:
+    """The group may be left out where the mechanism tells it, and must be that of the mechanism."""
+    names, first = list(GROUPS), changed(next(iter(GROUPS.values())), digest=None)
+    one = {"mechanism": digest_of(first), "id": some, "category": first["categories"][0]}
+    same = {"mechanism": digest_of(BOX), "id": some, "category": "rare"}
+    for name, served, count, value in [
+        ("groups: named", 2, 1, {**one, "group": names[0]}),
+        ("groups: left out", 2, 1, one),
+        ("groups: that of another mechanism", 2, 0, {**one, "group": names[1]}),
+        ("groups: unknown", 2, 0, {**one, "group": "nowhere"}),
+        ("groups: empty", 2, 0, {**one, "group": ""}),
+        ("groups: a name of every object", 2, 0, {**one, "group": "constructor"}),
+        ("groups: the digest of the file", 2, 0, {**one, "mechanism": digest_of(grouped(GROUPS))}),
+        ("groups: the same mechanism, named", 3, 1, {**same, "group": "y"}),
+        ("groups: the same mechanism, left out", 3, 0, same),
+    ]:
+        yield {"name": name, "served": served, "accepted": count, "text": json.dumps({"reports": [value]})}

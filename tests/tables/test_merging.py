@@ -174,7 +174,7 @@ def test_a_table_is_released_with_items_that_the_prior_lacks() -> None:
     mechanism = sv.certify(sv.kernel_clip(prior, 2.0))
     frame = pl.DataFrame({"user": [1, 1, 2], "item": ["a", "Orchid", "Lily"]})
     with pytest.raises(sv.UserDataError, match="2 of 3 rows do not name one"):
-        sv.release_table(frame, mechanism, prior_is_public=True)
-    found = sv.release_table(frame, mechanism, prior_is_public=True, unknown="other", other="rest")
+        sv.release_table(frame, mechanism, unknown="error")
+    found = sv.release_table(frame, mechanism, unknown="other", other="rest")
     assert found["user"].to_list() == [1, 2]
     assert set(found["item"]) <= {"a", "rest"}

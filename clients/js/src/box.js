@@ -55,6 +55,10 @@ export function rounded(c, low, high, [state, [top, bottom]], missing) {
   return weights;
 }
 
+/** The law of the public, a user whose counts are the prior. */
+export const publicLaw = ({ prior, low, high, keeps }) =>
+  keeps ? prior : rounded(prior, low, high, clip(prior, low, high, N), N);
+
 /** The smallest i in from … to − 1 for which `beyond(i)` holds, or `to`. */
 export function first(from, to, beyond) {
   while (from < to) {
@@ -70,6 +74,9 @@ export const running = (list) => {
   let total = 0n;
   return [0n, ...list.map((one) => (total += one))];
 };
+
+/** The index of the interval that holds a word, `ends` being running sums. */
+export const within = (ends, word) => first(0, ends.length - 2, (i) => word < ends[i + 1]);
 
 /** The halves of 32 bits of each weight, one behind the other: sums of fewer than MANY stay whole in a double. */
 const halves = (list) => new Uint32Array(BigUint64Array.from(list).buffer);
@@ -188,8 +195,7 @@ function find({ low, high, prior, n, ready: { limbs } }, solved, word) {
   }
   const near = BigInt(n) * bottom;
   if (n < MANY && (!from || here - under >= near) && (from === n - 1 || over - here > near)) return from;
-  const ends = running(rounded(prior, low, high, solved, N));
-  return first(0, n - 1, (i) => word < ends[i + 1]);
+  return within(running(rounded(prior, low, high, solved, N)), word);
 }
 
 /** Step 1 gives `own`, the whole weights of the user's positions; step 2 gives `all`, a solution for all positions. */
@@ -204,6 +210,7 @@ export function solve(box, { mine, counts }) {
 
 /** The position of a word, without computing the weights of the others. */
 export function drawBox(box, user, [word]) {
+  if (!user.mine.length) return within(box.ready.ends, word);
   const { own, all } = solve(box, user);
   if (all) return find(box, all, word);
   const { lows } = box.ready;

@@ -1,8 +1,8 @@
 /**
  * The budget of a device: how much ε all its releases may cost together. Each release goes through four steps, and a
  * crash between any two costs at most a charge, never privacy: the charge is stored, then the category is drawn, then
- * the answer is stored, then it is returned. The first answer stays: asking again for the same mechanism and epoch
- * returns it, whatever the records are now.
+ * the answer is stored, then it is returned. The first answer stays: asking again for the same mechanism, group and
+ * epoch returns it, whatever the records are now.
  *
  * A store has one function, `update(change)`: it hands the state to `change` (null if there is none), stores what comes
  * back before it resolves, and lets nobody else in between. If `change` throws, nothing is stored.
@@ -21,6 +21,9 @@ const costOf = (mechanism) => {
   const [a, b] = mechanism.epsilon.split("/").map(BigInt);
   return Number((a * MICRO + b - 1n) / b);
 };
+
+/** Two groups can have the same mechanism, and are two entries. */
+const keyOf = ({ digest, group }) => (group === undefined ? digest : digest + " " + group);
 
 /** A state as it must be; anything else is damage, and is never taken for an empty budget. */
 function sound(state, total) {
@@ -54,25 +57,26 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
     });
     return result;
   };
-  const entry = (state, digest, epoch) => state.answers.find((one) => one[0] === digest && one[1] === epoch);
+  const entry = (state, key, epoch) => state.answers.find((one) => one[0] === key && one[1] === epoch);
 
   /** `draw` is called at most once, after the charge is stored. */
   const ask = async (mechanism, epoch, draw) => {
     need(typeof epoch === "string" && epoch, "budget", "an epoch is a text that is not empty");
     const cost = costOf(mechanism);
+    const key = keyOf(mechanism);
     const stored = await within((state) => {
-      const known = entry(state, mechanism.digest, epoch);
+      const known = entry(state, key, epoch);
       if (known) return known[2];
       need(state.spent + cost <= state.limit, "budget", "not enough is left; nothing was charged");
       state.spent += cost;
-      state.answers.push([mechanism.digest, epoch, null]);
+      state.answers.push([key, epoch, null]);
       return null;
     });
     if (stored) return Object.freeze({ ...stored });
     const drawn = report(mechanism, draw());
     // Another tab may have been faster, or a crash may have left a charge without an answer: the first stored one counts.
     return within((state) => {
-      const known = entry(state, mechanism.digest, epoch);
+      const known = entry(state, key, epoch);
       need(known, "budget", "the charge is gone: the storage was cleared meanwhile; nothing is released");
       known[2] ??= { ...drawn };
       return Object.freeze({ ...known[2] });
@@ -84,13 +88,13 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
   return Object.freeze({
     fresh,
     ...told,
-    async release(mechanism, epoch, records) {
-      fromRecords(lookup(mechanism), records);
-      return ask(mechanism, epoch, () => mechanism.release(records));
+    async release(mechanism, epoch, records, options) {
+      fromRecords(lookup(mechanism), records, options);
+      return ask(mechanism, epoch, () => mechanism.release(records, options));
     },
-    async releaseCounts(mechanism, epoch, map) {
-      fromCounts(lookup(mechanism), map);
-      return ask(mechanism, epoch, () => mechanism.releaseCounts(map));
+    async releaseCounts(mechanism, epoch, map, options) {
+      fromCounts(lookup(mechanism), map, options);
+      return ask(mechanism, epoch, () => mechanism.releaseCounts(map, options));
     },
     left: () => within((state) => (state.limit - state.spent) / 1e6),
   });

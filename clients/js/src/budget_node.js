@@ -1,4 +1,4 @@
-import { open, readFile, rename, unlink } from "node:fs/promises";
+import { open, readFile, readlink, rename, unlink } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { Refused, openWith } from "./budget.js";
@@ -30,29 +30,55 @@ async function syncFolder(path) {
   await folder.close();
 }
 
-/** Whether the process that wrote a lock has ended; of another machine nobody knows. */
-function ended(text) {
-  const [host, id] = text.split(" ");
-  if (host !== hostname() || !Number(id)) return false;
+/**
+ * Where process numbers mean what they mean here: this boot of this machine, and this namespace of process numbers, as a
+ * container has its own. Null where the system does not tell (it needs /proc, as Linux has it).
+ */
+async function here() {
   try {
-    process.kill(Number(id), 0);
+    const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8");
+    return `${boot.trim()} ${await readlink("/proc/self/ns/pid")}`;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether the process that wrote a lock has certainly ended; of another machine, boot or container nobody knows. */
+function ended({ host, place, id }, mine) {
+  if (!place || place !== mine.place || host !== mine.host || !Number.isSafeInteger(id) || id < 1) return false;
+  try {
+    process.kill(id, 0);
     return false;
   } catch (error) {
     return error.code === "ESRCH";
   }
 }
 
-/** Take the lock file. One that a dead process left is removed, by one process at a time. */
+/** What a lock says; one that says nothing (its writer has just begun, or died at it) has not ended. */
+function told(text) {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
+}
+
+/** Take the lock file. One whose process has certainly ended is removed, by one process at a time. */
 async function locked(lock) {
-  const mine = `${hostname()} ${process.pid}`;
+  const mine = { host: hostname(), place: await here(), id: process.pid, began: String(process.hrtime.bigint()) };
+  const text = JSON.stringify(mine); // no other lock is the same: process numbers come again, the time does not
   const until = Date.now() + PATIENCE;
-  while (!(await written(lock, mine, "wx").catch(orNull("EEXIST")))) {
-    const holder = await readFile(lock, "utf8").catch(orNull("ENOENT"));
-    if (holder && ended(holder) && (await written(lock + ".old", mine, "wx").catch(orNull("EEXIST")))) {
+  while (!(await written(lock, text, "wx").catch(orNull("EEXIST")))) {
+    const holder = (await readFile(lock, "utf8").catch(orNull("ENOENT"))) ?? "";
+    if (ended(told(holder), mine) && (await written(lock + ".old", text, "wx").catch(orNull("EEXIST")))) {
       if ((await readFile(lock, "utf8").catch(orNull("ENOENT"))) === holder) await unlink(lock);
       await unlink(lock + ".old");
     }
-    if (Date.now() > until) refuse("another process holds the lock; if none runs, delete the files .lock and .lock.old");
+    if (Date.now() > until) {
+      const { host = "an unknown machine", id = "unknown" } = told(holder);
+      refuse(`the budget is locked, by process ${id} of ${host}; make sure that no process, container or machine uses it, ` +
+        `then delete ${lock} and ${lock}.old`);
+    }
     await pause(2);
   }
 }

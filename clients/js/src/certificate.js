@@ -11,7 +11,11 @@ const KINDS = new Map([
 
 /** Printable is the space, and whatever Unicode calls neither control, format, private, unassigned nor separator. */
 export const isLabel = (text) => typeof text === "string" && /^(?:[^\p{C}\p{Z}]| ){1,100}$/u.test(text);
-const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+export const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+/** Names of categories: all texts or all whole numbers, none twice. */
+export const areNames = (list) =>
+  Array.isArray(list) && list.length > 0 && new Set(list).size === list.length &&
+  (list.every(Number.isSafeInteger) || list.every((name) => typeof name === "string"));
 const least = (list) => list.reduce((a, b) => (b < a ? b : a));
 const most = (list) => list.reduce((a, b) => (b > a ? b : a));
 
@@ -84,6 +88,7 @@ export async function certify(plain) {
   need(plain instanceof Map, "format", "mechanism");
   const get = (key) => plain.get(key);
   need(get("format") === "sottovoce-mechanism", "format", "mechanism");
+  need(get("kind") !== "joint", "format", "this client releases one sample");
   need(get("version") === 1 && get("bits") === 62 && KINDS.has(get("kind")), "format", "version");
   const kind = get("kind");
   const fromUsers = plain.has("prior_from_users");
@@ -96,13 +101,9 @@ export async function certify(plain) {
   need(!fromUsers || get("prior_from_users") === true, "value", "prior_from_users");
   need(isDigest(get("prior_digest")), "value", "prior_digest");
   const names = get("categories");
-  need(Array.isArray(names) && names.length, "value", "categories");
-  const type = typeof names[0];
-  need(type === "string" || type === "number", "value", "categories");
-  need(names.every((name) => typeof name === type), "value", "categories");
+  need(areNames(names), "value", "categories");
   const position = new Map(names.map((name, i) => [name, i]));
   const n = names.length;
-  need(position.size === n, "value", "categories");
 
   const [a, b] = fraction(get("epsilon"));
   need(a > 0n && a <= 100n * b, "value", "epsilon");

@@ -16,5 +16,6 @@ export async function load(bytes, policy) {
 /** What is sent to a collector: the id is new, random, and made from nothing else. Send the same report again until it is answered. */
 export function report(mechanism, category) {
   need(mechanism.categories.includes(category), "user", "not a category of this mechanism");
-  return Object.freeze({ mechanism: mechanism.digest, id: hex(random(16)), category });
+  const { digest, group } = mechanism;
+  return Object.freeze({ mechanism: digest, id: hex(random(16)), category, ...(group && { group }) });
 }

@@ -1,37 +1,42 @@
 import { need } from "./refuse.js";
 
-/** A user: positions, ascending, and how often each occurs. */
+/** A user: positions, ascending, and how often each occurs. Without any, the user is released as the public. */
 const user = (counts) => {
   const mine = [...counts.keys()].sort((a, b) => a - b);
   return { mine, counts: mine.map((i) => BigInt(counts.get(i))) };
 };
 
 /** From a list of names. Messages never say which name is wrong. */
-export function fromRecords(ready, records) {
+export function fromRecords(ready, records, options) {
   need(Array.isArray(records), "user", "records are not a list");
   const seen = new Map();
   for (const name of records) seen.set(name, (seen.get(name) || 0) + 1);
-  return fromCounts(ready, seen);
+  return fromCounts(ready, seen, options);
 }
 
-/** From a Map of name to count. */
-export function fromCounts({ position }, map) {
+/** From a Map of name to count. Unknown names count for nothing, unless `unknown` is "error". */
+export function fromCounts({ position }, map, options) {
+  const { unknown = "prior", ...rest } = Object(options);
+  const strict = unknown === "error";
+  need((strict || unknown === "prior") && !Object.keys(rest).length, "call", "unknown is prior or error");
   need(map instanceof Map, "user", "counts are not a Map");
   const counts = new Map();
   let total = 0;
-  let unknown = 0;
+  let others = 0;
   for (const [name, count] of map) {
     need(Number.isSafeInteger(count) && count >= 0, "user", "counts");
-    total += count;
-    if (!position.has(name)) unknown++;
-    else if (count) counts.set(position.get(name), count);
+    if (!position.has(name)) others++;
+    else if (count) {
+      total += count;
+      counts.set(position.get(name), count);
+    }
   }
-  need(!unknown, "user", unknown + " unknown categories");
-  need(total > 0 && total < 2 ** 53, "user", "no records, or too many");
+  need(!strict || (!others && total), "user", others + " unknown categories, or no record");
+  need(total < 2 ** 53, "user", "the sum of the counts");
   return user(counts);
 }
 
-/** From a distribution in doubles, one for each category: ⌊(p/s)·2^61⌋. */
+/** From a distribution in doubles, one for each category: ⌊(p/s)·2^61⌋. All zeros are a user without records. */
 export function fromShares({ n }, p) {
   need((Array.isArray(p) || ArrayBuffer.isView(p)) && p.length === n, "user", "shares");
   let total = 0;
@@ -39,7 +44,7 @@ export function fromShares({ n }, p) {
     need(typeof one === "number" && one >= 0, "user", "shares");
     total += one;
   }
-  need(Math.abs(total - 1) <= (p instanceof Float32Array ? 1e-5 : 1e-9), "user", "shares do not add up to 1");
+  need(total === 0 || Math.abs(total - 1) <= (p instanceof Float32Array ? 1e-5 : 1e-9), "user", "shares do not add up to 1");
   const counts = new Map();
   p.forEach((one, i) => (one = Math.floor((one / total) * 2 ** 61)) && counts.set(i, one));
   return user(counts);

@@ -1,4 +1,4 @@
-import { drawBox, first, prepareBox, running } from "./box.js";
+import { drawBox, first, prepareBox, publicLaw, running, within } from "./box.js";
 import { N, sum } from "./numbers.js";
 
 /** How many words of 8 bytes a release reads. */
@@ -10,8 +10,12 @@ const wordsOf = (bytes) => {
   return Array.from({ length: bytes.length / 8 }, (_, j) => view.getBigUint64(8 * j, true) >> 2n);
 };
 
-/** The position of the record with number ⌊word·K/N⌋, records being in ascending order of their positions. */
-const choose = ({ mine, counts }, word) => {
+/**
+ * The position of the record with number ⌊word·K/N⌋, records being in ascending order of their positions.
+ * The public has N records, so that this number is the word.
+ */
+const choose = ({ mine, counts }, word, ends) => {
+  if (!mine.length) return within(ends, word);
   let number = (word * sum(counts)) >> 62n;
   let j = 0;
   while (number >= counts[j]) number -= counts[j++];
@@ -21,16 +25,16 @@ const choose = ({ mine, counts }, word) => {
 const DRAW = {
   box: drawBox,
 
-  kernel({ n, order, own, ready: { rank, lows, priors } }, user, [word, u, v]) {
-    const r = rank[choose(user, word)];
+  kernel({ n, order, own, ready: { rank, lows, priors, ends } }, user, [word, u, v]) {
+    const r = rank[choose(user, word, ends)];
     if (u < lows[r]) return order[first(0, r, (j) => u < lows[j + 1])];
     if (u < lows[r] + own[r]) return order[r];
     const y = priors[r + 1] + ((v * (N - priors[r + 1])) >> 62n);
     return order[first(r + 1, n - 1, (j) => y < priors[j + 1])];
   },
 
-  response({ kept, own, other, ready: { number } }, user, [word, u]) {
-    const i = choose(user, word);
+  response({ kept, own, other, ready: { number, ends } }, user, [word, u]) {
+    const i = choose(user, word, ends);
     if (!number.has(i)) return kept[Number((u * BigInt(kept.length)) >> 62n)];
     if (u < own) return i;
     const j = Number((u - own) / other);
@@ -38,14 +42,15 @@ const DRAW = {
   },
 };
 
+/** `ends` are the sums of what the public has: for a box its law, otherwise its records by position. */
 const PREPARE = {
-  box: prepareBox,
+  box: (box) => ({ ...prepareBox(box), ends: running(publicLaw(box)) }),
   kernel({ order, low, prior }) {
     const rank = [];
     order.forEach((i, j) => (rank[i] = j));
-    return { rank, lows: running(low), priors: running(prior) };
+    return { rank, lows: running(low), priors: running(prior), ends: running(rank.map((j) => prior[j])) };
   },
-  response: ({ kept }) => ({ number: new Map(kept.map((i, j) => [i, j])) }),
+  response: ({ kept, prior }) => ({ number: new Map(kept.map((i, j) => [i, j])), ends: running(prior) }),
 };
 
 /** Everything that a release needs and no user changes. */

@@ -9,7 +9,7 @@ export async function loadGroups(bytes, policy) {
   const plain = parse(bytes);
   const found = await certifyGroups(plain);
   const pinned = accept(plain.get("digest"), found.map(([, parts]) => parts));
-  const groups = new Map(found.map(([name, parts]) => [name, mechanism(parts)]));
+  const groups = new Map(found.map(([name, parts]) => [name, Object.freeze({ ...mechanism(parts), group: name })]));
   return Object.freeze({
     digest: plain.get("digest"),
     by: pinned ? plain.get("by") : null,

@@ -1,3 +1,4 @@
+import { areNames, isDigest } from "./certificate.js";
 import { fromCounts, fromRecords, fromShares } from "./counts.js";
 import { WORDS, draw, prepare } from "./draw.js";
 import { limit } from "./numbers.js";
@@ -5,16 +6,18 @@ import { need } from "./refuse.js";
 
 const crypto = globalThis.crypto;
 export const random = (count) => crypto.getRandomValues(new Uint8Array(count));
-const POLICY = ["maxEpsilon", "maxCategories", "digest", "digests", "requirePublicPrior"];
+const POLICY = ["maxEpsilon", "maxCategories", "digest", "digests", "requirePublicPrior", "categories"];
 
 /** A policy as a function that refuses what it does not accept. */
 export function judge(policy) {
   need(policy && typeof policy === "object", "policy", "a policy is required");
   for (const key of Object.keys(policy)) need(POLICY.includes(key), "policy", "unknown key");
-  const { maxEpsilon, maxCategories, digest, digests = digest && [digest], requirePublicPrior } = policy;
+  const { maxEpsilon, maxCategories, digest, digests = digest && [digest], requirePublicPrior, categories } = policy;
   const [a, b] = limit(maxEpsilon);
   need(Number.isSafeInteger(maxCategories) && maxCategories > 0, "policy", "maxCategories");
   need(Array.isArray(digests) && !(digest && policy.digests), "policy", "state digest or digests");
+  need(digest === "any" || digests.every(isDigest), "policy", "a digest is 64 lower-case hex digits");
+  need(categories === undefined || areNames(categories), "policy", "categories");
   return (named, mechanisms) => {
     need(digest === "any" || digests.includes(named), "policy", "another digest than expected");
     let n = 0;
@@ -22,6 +25,7 @@ export function judge(policy) {
       n += one.n;
       need(one.epsilon[0] * b <= a * one.epsilon[1], "policy", "epsilon above maxEpsilon");
       need(!(requirePublicPrior && one.fromUsers), "policy", "prior from users");
+      need(!categories || (categories.length === one.n && categories.every((name) => one.position.has(name))), "policy", "categories");
     }
     need(n <= maxCategories, "policy", "categories above maxCategories");
     return digest !== "any";
@@ -42,8 +46,8 @@ export function mechanism(parts) {
     keepsPrior: parts.keeps,
     priorFromUsers: parts.fromUsers,
     bytes,
-    release: (records) => released(fromRecords(parts, records)),
-    releaseCounts: (map) => released(fromCounts(parts, map)),
+    release: (records, options) => released(fromRecords(parts, records, options)),
+    releaseCounts: (map, options) => released(fromCounts(parts, map, options)),
     releaseShares: (p) => released(fromShares(parts, p)),
   });
 }

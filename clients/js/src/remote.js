@@ -19,11 +19,11 @@ export function remote(worker) {
     });
   return Object.freeze({
     async load(bytes, policy, { grid, budget } = {}) {
-      const shown = await ask("load", { bytes, policy, grid, budget });
+      const { handle, shown } = await ask("load", { bytes, policy, grid, budget });
       return Object.freeze({
         ...shown,
-        release: (records, epoch) => ask("release", { digest: shown.digest, records, epoch }),
-        releaseCounts: (counts, epoch) => ask("releaseCounts", { digest: shown.digest, counts, epoch }),
+        release: (records, epoch, options) => ask("release", { handle, records, epoch, options }),
+        releaseCounts: (counts, epoch, options) => ask("releaseCounts", { handle, counts, epoch, options }),
       });
     },
   });

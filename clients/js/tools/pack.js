@@ -15,7 +15,7 @@ const RESERVED = `async await break case catch class const constructor continue 
 /** Names that others see, or that stand in texts. */
 const PUBLIC = `subtle load report Refused reason digest epsilon kind sampler categories keepsPrior priorFromUsers bytes
   release releaseCounts releaseShares by names mechanism id category maxEpsilon maxCategories digests requirePublicPrior
-  fatal ignoreBOM crypto getRandomValues box kernel response`.split(/\s+/);
+  group unknown fatal ignoreBOM crypto getRandomValues box kernel response`.split(/\s+/);
 
 /** Every name that the language itself gives a meaning. */
 function known() {
@@ -73,6 +73,7 @@ export function pack() {
     const local = frequent(tokens.filter(isFree)).filter((name) => !renamed.has(name));
     const own = new Map(local.map((name, i) => [name, [...letters, ...pairs][i]]));
     for (let token of tokens) {
+      if (token === "const") token = "let"; // shorter; src/ itself has const
       token = renamed.get(token) || own.get(token) || token;
       const last = text.at(-1) || "";
       if (/[\w$]/.test(last) && /[\w$]/.test(token[0])) text += " ";

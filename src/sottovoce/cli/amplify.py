@@ -8,6 +8,7 @@ import typer
 
 from ..planning.shuffling import amplified, amplified_delta, reports_for
 from ..release.mechanism_file import load_mechanisms
+from ..release.policy import ANY
 from .app import AsJson, MechanismPath, app
 from .progress import step
 from .terminal import console, print_json, print_note, shown_text
@@ -39,7 +40,7 @@ def amplify(
       sottovoce amplify mechanism.json --reports 100000 --delta 1e-9 --curve
       sottovoce amplify mechanism.json --reports 10000 --target 0.5
     """
-    loaded = load_mechanisms(mechanism_file)
+    loaded = load_mechanisms(mechanism_file, policy=ANY)
     found: list[dict[str, Any]] = []
     with step("bounding", total=len(loaded.mechanisms), unit="groups") as going:
         for group, one in loaded.mechanisms.items():

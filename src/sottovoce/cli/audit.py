@@ -66,7 +66,11 @@ def audit_command(
       sottovoce audit mechanism.json --draws 10000000 --json
       sottovoce audit mechanism.json --proved
     """
-    rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=require_public_prior)
+    rules = Policy(
+        max_epsilon="any" if max_epsilon is None else max_epsilon,
+        digest=digest,
+        require_public_prior=require_public_prior,
+    )
     mechanisms = load_mechanisms(mechanism_file, policy=rules).mechanisms
     digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
     confirmed = agrees(mechanism_file, digests) if proved else {}

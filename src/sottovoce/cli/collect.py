@@ -42,8 +42,12 @@ def collect(
         ),
     ] = None,
     origin: Annotated[
-        str | None,
-        typer.Option(help="Site whose pages may ask from a browser, such as https://example.org."),
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Site whose pages may ask from a browser, such as https://example.org; repeat for several.",
+            show_default=False,
+        ),
     ] = None,
     client: Annotated[
         Path | None,
@@ -91,7 +95,7 @@ def collect(
     chosen = given.Settings(
         store=Path(os.path.realpath(store)),
         names=given.checked_names(host, name or []),
-        origin=given.checked_origin(origin),
+        origins=given.checked_origins(origin or []),
         client=given.find_client(client),
         rate=rate,
         page=page,

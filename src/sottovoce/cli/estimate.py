@@ -18,6 +18,7 @@ from ..collecting.verdict import Verdict, verdict
 from ..errors import ParameterError
 from ..prior import FROM_USERS
 from ..release.mechanism_file import load_mechanisms
+from ..release.policy import ANY
 from ..tables import files
 from ..tables.spool import at_hand
 from .app import (
@@ -109,7 +110,7 @@ def estimate_command(
         files.check_writable(output, mechanism_file, reports, force=force)
     check_picture(picture, force)
     (dialect,) = dialects_said([reports], separator, encoding, missing, decimal, sheet)
-    loaded = load_mechanisms(mechanism_file)
+    loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
     if by is not None and loaded.by is None:
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +28,14 @@ app.add_typer(ledger_app, name="ledger")
 LedgerFile = Annotated[
     Path, typer.Argument(help="Made by: sottovoce ledger create budget.db --budget 4", show_default=False)
 ]
-User = Annotated[str, typer.Argument(help="The user's name, as in the table.", show_default=False)]
+User = Annotated[
+    str,
+    typer.Argument(
+        help="The user's name, as in the table; - reads it from standard input, because everybody on this "
+        "machine can read the arguments of a command.",
+        show_default=False,
+    ),
+]
 Epoch = Annotated[str | None, typer.Option(help="The period that is meant, such as 2026-11.")]
 
 
@@ -116,12 +124,13 @@ def left(ledger: LedgerFile, user: User, epoch: Epoch = None, as_json: AsJson = 
     \b
     Examples:
       sottovoce ledger left budget.db member-0001 --epoch 2026-11
+      sottovoce ledger left budget.db - < name.txt
     """
     book = Ledger.open(ledger)
     meant = epoch_said(book, epoch)
     where = f" in epoch {meant!r}" if meant else ""
     said = f"of ε = {_text(book.budget)} is left to this user{where}"
-    _print_amount("left", _text(book.left(user, meant)), said, {"epoch": meant}, as_json)
+    _print_amount("left", _text(book.left(user_said(user), meant)), said, {"epoch": meant}, as_json)
 
 
 @ledger_app.command("total")
@@ -133,7 +142,7 @@ def total(ledger: LedgerFile, user: User, as_json: AsJson = False) -> None:
       sottovoce ledger total budget.db member-0001
     """
     said = "is what this user has spent, all epochs together"
-    _print_amount("total", _text(Ledger.open(ledger).total(user)), said, {}, as_json)
+    _print_amount("total", _text(Ledger.open(ledger).total(user_said(user))), said, {}, as_json)
 
 
 @ledger_app.command("grant")
@@ -150,9 +159,17 @@ def grant(
       sottovoce ledger grant budget.db member-0001 1 --epoch 2026-11
     """
     book = Ledger.open(ledger)
-    meant = epoch_said(book, epoch)
+    user, meant = user_said(user), epoch_said(book, epoch)
     book.grant(user, more, meant)
     print_note(f"granted; ε = {_text(book.left(user, meant))} is left to this user")
+
+
+def user_said(user: str) -> str:
+    """The user that is meant; what stands on standard input must be one name."""
+    if user != "-":
+        return user
+    given = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    return given.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
 
 
 def epoch_said(book: Ledger, epoch: str | None) -> str:

@@ -14,15 +14,13 @@ from ..errors import ParameterError, SottovoceError, TableError
 from ..prior import FROM_USERS
 from ..release.charges import Receipt
 from ..release.ledger import Ledger
-from ..release.mechanism import Mechanism
 from ..release.mechanism_file import MechanismFile, load_mechanisms
 from ..release.policy import Policy
-from ..releasing import BATCH, SAMPLE, doubts_about_priors, several_samples
+from ..releasing import BATCH, SAMPLE, several_samples
 from ..tables import files
 from ..tables.inputs import read_user_groups
 from ..tables.people import have_whole_names
 from ..tables.spool import at_hand
-from ..users import Users
 from .app import (
     Decimal,
     Digest,
@@ -32,11 +30,9 @@ from .app import (
     MaxEpsilon,
     MechanismPath,
     Missing,
-    NoWeight,
     Other,
     Separator,
     Sheets,
-    Unknown,
     UnknownGroups,
     User,
     UsersMerge,
@@ -71,7 +67,6 @@ def release(
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
-    no_weight: NoWeight = False,
     by: Annotated[
         str | None,
         typer.Option(
@@ -81,7 +76,13 @@ def release(
     ] = None,
     wide: Wide = False,
     merge: UsersMerge = None,
-    unknown: Unknown = "error",
+    unknown: Annotated[
+        str,
+        typer.Option(
+            help="Items that are no category: prior (they count for nothing, and every user gets a row), "
+            "error, drop or other. The last three reveal what users have."
+        ),
+    ] = "prior",
     other: Other = "other",
     unknown_groups: UnknownGroups = "error",
     several_groups: Annotated[
@@ -106,12 +107,6 @@ def release(
             help="Release with a mechanism that says its prior was made from the users it serves.",
         ),
     ] = False,
-    prior_is_public: Annotated[
-        bool,
-        typer.Option(
-            "--prior-is-public", help="Release although the prior cannot be told from these users' average."
-        ),
-    ] = False,
     separator: Separator = None,
     encoding: Encoding = None,
     missing: Missing = "error",
@@ -126,13 +121,23 @@ def release(
 
     \b
     Examples:
-      sottovoce release mechanism.json members.csv -o reports.csv --by group
+      sottovoce release mechanism.json members.csv -o reports.csv --by group \\
+          --max-epsilon 2
       sottovoce ledger create budget.db --budget 4
       sottovoce release mechanism.json members.csv -o reports.parquet \\
           --by group --ledger budget.db --epoch 2026-11
     """
     files.check_writable(output, mechanism_file, table, force=force)
-    rules = Policy(max_epsilon=max_epsilon, digest=digest, require_public_prior=not accept_prior_from_users)
+    if max_epsilon is None and digest is None and ledger is None:
+        raise ParameterError(
+            "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
+            "file you know, or --ledger with a budget"
+        )
+    rules = Policy(
+        max_epsilon="any" if max_epsilon is None else max_epsilon,
+        digest=digest,
+        require_public_prior=not accept_prior_from_users,
+    )
     loaded = load_mechanisms(mechanism_file, policy=rules)
     by = released_column(by, loaded, pinned=digest is not None)
     if by is not None:
@@ -165,18 +170,18 @@ def release(
             wide=wide,
             options=reading,
             dialect=dialect,
-            ask=not no_weight,
         )
         everybody = (name for users in groups.values() for name in users.ids)
         whole_names = have_whole_names(path, user, everybody, dialect)
     print_note(f"{table.name}: {how}.")
-    _check_public(loaded.mechanisms, groups, prior_is_public)
+    if any(loaded.mechanisms[group].prior_from_users for group in groups):
+        print_note(FROM_USERS)
     if by is not None:
         print_note(f"The group of every user, column {plain(by)!r}, is published in clear.")
     rows = ReleasedRows(loaded.mechanisms, groups, (user, by, item), whole_names=whole_names)
     if book is None:
-        _run(rows, output, force)
         print_note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
+        _run(rows, output, force)
     else:
         _run(rows, output, force, book=book, epoch=epoch, exhausted=exhausted)
 
@@ -194,15 +199,6 @@ def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> s
             f"column with --by, or pin the whole file with --digest"
         )
     return loaded.by if by is None else _naming.group_column(by)
-
-
-def _check_public(mechanisms: dict[str, Mechanism], groups: dict[str, Users], accepted: bool) -> None:
-    """Refuse to release against a prior that seems to be made from these users, unless that is admitted."""
-    if any(mechanisms[group].prior_from_users for group in groups):
-        print_note(FROM_USERS)
-    doubtful = "" if accepted else doubts_about_priors(mechanisms, groups, "--prior-is-public")
-    if doubtful:
-        print_note(doubtful)
 
 
 def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None:
@@ -228,7 +224,10 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
             if work.receipt is None:
                 raise
             raise type(problem)(f"{problem}; {work.spent()}") from None
-    print_note(f"{work.count:,} releases, {work.each()} for each user and group, into {_named(output)}")
+    print_note(
+        f"{work.count:,} releases, {work.each()} for each user and group, {work.epsilons()} each, into "
+        f"{_named(output)}"
+    )
 
 
 def _named(output: Path) -> str:

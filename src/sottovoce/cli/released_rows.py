@@ -55,6 +55,11 @@ class ReleasedRows:
             return "nobody was charged"
         return f"{self.receipt.charged:,} releases were charged; running again costs nothing more"
 
+    def epsilons(self) -> str:
+        """What a release costs, in words."""
+        costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
+        return f"ε = {' or '.join(f'{float(cost):g}' for cost in costs)}"
+
     def each(self) -> str:
         """What every user has released, in words."""
         if not self.several:

@@ -10,24 +10,23 @@ drawn from q:
 R is 0 for the users' own average, about (1 − φ)/φ for the average of a share φ of them, about 1 − φ for that
 of a crowd of which they are a share φ, about 1 for a flawless public prior, and far above 1 for other
 people's data (15 to 144 for priors of MovieLens 100K and users of MovieLens 1M, by age group). By chance R is
-nearly χ²_ν/ν. So a prior is
+nearly χ²_ν/ν. The verdict is for planning, where the owner of the data looks; a release does not depend on
+it, because whoever writes the prior could ask questions by it. A prior is
 
-- refused when R is below the 1 % quantile: closer than chance allows, even a flawless prior;
-- refused when R is below the 99 % quantile and E is below SHARP: the average of so many users is so sharp
-  that other people's data do not fall within its chance, but half of these users do;
+- certainly made from them when R is below the 1 % quantile: closer than chance allows, even a flawless one;
+- certainly so when R is below the 99 % quantile and E is below SHARP: the average of so many users is so
+  sharp that other people's data do not fall within its chance, but half of these users do;
 - questioned when R is below the 99 % quantile and E is between SHARP and BLUNT: too few users to tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._validate import FloatArray
-from ..errors import PriorError
-from ..prior import FROM_USERS
 from ..users import Users
 
 SHARP = 0.005
@@ -83,11 +82,8 @@ def distance(q: FloatArray, moment: FloatArray) -> tuple[float, float, float]:
     return float(((q - mean) ** 2 / q).sum()) / expected, freedom, expected
 
 
-def doubt(q: FloatArray, found: Sequence[FloatArray], looks: int = 1) -> Doubt | None:
-    """Why the prior q seems to be made from users with these moments; None where it does not.
-
-    `looks` is how many priors are looked at together: each of them has its share of the chance of an error.
-    """
+def doubt(q: FloatArray, found: Sequence[FloatArray]) -> Doubt | None:
+    """Why the prior q seems to be made from users with these moments; None where it does not."""
     if found[0][0] < 2 or np.ptp(q) <= UNIFORM * q.max():
         return None  # one user may be like the public; a uniform prior tells nothing
     if any(_same_shape(q, moment[3:].reshape(3, -1)[0]) for moment in found):
@@ -95,37 +91,12 @@ def doubt(q: FloatArray, found: Sequence[FloatArray], looks: int = 1) -> Doubt |
     doubts = []
     for moment in found:
         ratio, freedom, expected = distance(q, moment)
-        close = ratio < _quantile(freedom, RARE / (looks * len(found)))
+        close = ratio < _quantile(freedom, RARE / len(found))
         if close or (expected < BLUNT and ratio < _quantile(freedom, 1 - RARE)):
             certain = close or expected < SHARP
             words = f"its χ² distance to their average is {ratio:.2g} times what chance gives a perfect prior"
             doubts.append(Doubt(words, certain))
     return max(doubts, key=lambda one: one.certain, default=None)
-
-
-def check_public(
-    priors: Mapping[str, FloatArray], found: Mapping[str, tuple[FloatArray, ...]], say: str
-) -> str:
-    """Refuse a release against a prior that is made from its users; `say` is how to insist.
-
-    Each group is looked at, and all together where they have one prior. Returns what is only doubtful.
-    """
-    used = [priors[name] for name in found]
-    looked = {f"group {name!r}" if len(found) > 1 else "": (priors[name], m) for name, m in found.items()}
-    if len(used) > 1 and all(np.array_equal(used[0], one) for one in used):
-        looked["all groups"] = used[0], add_up(list(found.values()))
-    doubts = {name: doubt(q, moment, len(looked)) for name, (q, moment) in looked.items()}
-    seen = [(where, one) for where, one in doubts.items() if one is not None]
-    if not seen:
-        return ""
-    where, worst = max(seen, key=lambda pair: pair[1].certain)
-    reason = f"{where}: {worst.reason}" if where else worst.reason
-    if worst.certain:
-        raise PriorError(
-            f"{FROM_USERS} Seen here: {reason}. Design a mechanism from public data; if this prior is public "
-            f"all the same, say {say}"
-        )
-    return f"Is the prior public? {reason[0].upper()}{reason[1:]}: the users are too few to tell."
 
 
 def _quantile(freedom: float, share: float) -> float:

@@ -114,6 +114,10 @@ class BoxEngine:
 
     def keeps_prior(self) -> bool:
         """The prior lies in the box."""
+        return self._kept
+
+    @cached_property
+    def _kept(self) -> bool:
         box = self.box
         return all(a <= w <= b for a, w, b in zip(box.low, self.prior, box.high, strict=True))
 
@@ -121,6 +125,13 @@ class BoxEngine:
     def _before(self) -> tuple[int, ...]:
         """Σ_{j<i} low_j, with Σlow at the end."""
         return (0, *accumulate(self.box.low))
+
+    @cached_property
+    def _public(self) -> IntegerArray:
+        """The running sums of what a user without records releases: the clip of the prior's own weights."""
+        if self._kept:  # then the clip is the prior
+            return running_sums(self.prior)
+        return running_sums(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
     @cached_property
     def _spread(self) -> Spread | None:
@@ -143,7 +154,7 @@ class BoxEngine:
 
     def prepare(self) -> None:
         """Build every table now: neither the first user nor the first capped one should wait for them."""
-        _ = self._before, self._spread
+        _ = self._before, self._public, self._spread
 
     def _capped(self, weights: Weights) -> bool:
         """Whether everything the user has sits at its cap and units are still left."""
@@ -156,7 +167,7 @@ class BoxEngine:
         Whatever was asked, the answer is looked at once more: outside the box nothing is released.
         """
         low, high = self.box.low, self.box.high
-        units = self._clipped(weights)
+        units = self._clipped(weights or list(enumerate(self.prior)))
         over = sum([unit - low[place] for place, unit in units])
         inside = all(low[place] <= unit <= high[place] for place, unit in units)
         if not inside or self._before[-1] + over != self.box.total:
@@ -194,6 +205,8 @@ class BoxEngine:
         """
         before, low = self._before, self.box.low
         (u,) = words
+        if not weights:
+            return int(np.searchsorted(self._public, u, side="right"))
         if self._spread is not None and self._capped(weights):
             found = self._spread.place([place for place, _ in weights], u)
             if found is not None:
@@ -212,6 +225,8 @@ class BoxEngine:
         """The same for all rows at once where that is proved, and row by row for the few words in doubt."""
         (drawn,) = words
         out, sure = decided(rows, drawn, self._filter, self._descent)
+        empty = np.diff(rows.indptr) == 0
+        out[empty], sure[empty] = np.searchsorted(self._public, drawn[empty], side="right"), True
         for i in np.flatnonzero(~sure).tolist():
             part = slice(rows.indptr[i], rows.indptr[i + 1])
             weights = list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
@@ -240,6 +255,11 @@ class BoxEngine:
         if ratio < 1:
             raise CertificateError("the ratio A must be at least 1")
         return cls(certified_box(low, ratio, 1 << fields.bits), prior)
+
+
+def running_sums(weights: Sequence[int]) -> IntegerArray:
+    """The running sums of weights that add up to 2^bits."""
+    return np.cumsum(np.array(weights, dtype=np.int64))
 
 
 def only_fields(value: Any) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """What a release costs, what is asked of a ledger, and what it gives back: plain values, checked first.
 
 Costs are whole micro-ε, rounded up; budgets are rounded down. Names of users and epochs have one form
-(Unicode NFC), so that one person has one budget however the name was typed.
+(Unicode NFC) and nothing in them that cannot be seen, so that one person has one budget however the name was
+typed.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +26,11 @@ from .mechanism import Mechanism
 MICRO = 1_000_000
 LARGEST = 10**9
 """The largest budget or grant, in ε: far above any use, far below what 64-bit sums of micro-ε can hold."""
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What counts as printable and leaves no ink: fillers, joiners and variation selectors."""
 
 Amount = Fraction | float | int | str
 
@@ -132,21 +139,27 @@ def user_name(user: Category) -> str:
     if not isinstance(user, str) and abs(int(user)) >= 1 << 128:
         raise ParameterError("user must be an integer below 2^128; use a string")
     text = unicodedata.normalize("NFC", str.__str__(user) if isinstance(user, str) else str(int(user)))
-    if not text or text != text.strip():
+    if not text or not _is_seen(text):
         raise ParameterError(
-            "user must not be empty, nor begin or end with white space: it would be another person's name"
+            "user must be printable text without surrounding white space or characters that cannot be seen: "
+            "it would look like another person's name"
         )
     return text
 
 
 def epoch_name(epoch: object) -> str:
     """An epoch's name in one form."""
-    if type(epoch) is not str or not epoch.isprintable() or epoch != epoch.strip() or len(epoch) > 100:
+    if type(epoch) is not str or len(epoch) > 100 or not _is_seen(epoch):
         raise ParameterError(
-            "epoch must be printable text of at most 100 characters without surrounding white space, such as "
-            "2026-11"
+            "epoch must be printable text of at most 100 characters without surrounding white space or "
+            "characters that cannot be seen, such as 2026-11"
         )
     return unicodedata.normalize("NFC", epoch)
+
+
+def _is_seen(text: str) -> bool:
+    """Whether a name shows all that it is; the one white space that is printable to Python is U+0020."""
+    return text.isprintable() and text == text.strip() and (text.isascii() or not _UNSEEN.search(text))
 
 
 def epsilon_text(micro: int) -> str:

@@ -94,7 +94,7 @@ class JointEngine:
 
     def position(self, weights: Weights, words: list[int]) -> tuple[int, ...]:
         """The released categories' positions."""
-        return self._drawn(self._ready(weights), words)
+        return self._drawn(self._ready(weights or list(enumerate(self.prior))), words)
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same for every row, a row of k positions each; users with the same data share one law."""
@@ -105,6 +105,7 @@ class JointEngine:
         for i, mine in enumerate(drawn):
             part = slice(rows.indptr[i], rows.indptr[i + 1])
             weights = list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
+            weights = weights or list(enumerate(self.prior))
             key = tuple(weights)
             if key not in known:
                 if held > REMEMBERED:
@@ -188,6 +189,7 @@ class JointEngine:
                 f"the law of {k} samples of {n} categories has {n}^{k} entries; at most {LISTED:,} are "
                 f"written out"
             )
+        weights = weights or list(enumerate(self.prior))
         alone = self.alone(weights)
         if alone is not None:
             powers = [n**j for j in range(k)]

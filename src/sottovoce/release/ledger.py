@@ -152,7 +152,9 @@ class Ledger:
             return Fraction(ledger_entries.spent_in_all(database, self._hash(user_name(user))), MICRO)
 
     def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
-        """Allow one user more ε in one epoch, and forget their answers there: the next release is new.
+        """Allow one user more ε in one epoch, and set their answers there aside: the next release is new.
+
+        A release that was charged before the grant still gets the answers it was charged for.
 
         Raises
             BudgetError: the lifetime leaves nothing, so that the grant would buy nothing. Nothing changes.
@@ -176,7 +178,7 @@ class Ledger:
         """Release for one user, or return what was released before; charge only for something new.
 
         Raises
-            UserDataError: the records are not categories of the mechanism. Nobody is charged.
+            UserDataError: the records are no list. Nobody is charged. (Unknown ones count for nothing.)
             BudgetError: not enough ε is left; says how much is. Nobody is charged.
             LedgerError: the store was lost, rolled back or damaged. Nothing is released.
         """
@@ -243,17 +245,18 @@ class Ledger:
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
             ledger_entries.ask_about(database, users, *asked.kind)
-        found = self._positions(len(users), epoch)
+            number = ledger_entries.epoch_number(database, epoch)
+            found = ledger_entries.positions(database, len(users), number)
         if missing := [i for i, position in enumerate(found) if position is None]:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
             rows = [(users[i], asked.mechanism.number_of(one)) for i, one in zip(missing, drawn, strict=True)]
             with self._store.exclusively() as database:
                 kind = ledger_entries.kind_number(database, *asked.kind)
-                number = ledger_entries.epoch_number(database, epoch)
                 ledger_entries.enter_answers(database, rows, kind, number)
+                now = ledger_entries.positions(database, len(users), number)  # a grant may have come between
+                found = [now[i] if position is None else position for i, position in enumerate(found)]
                 self._store.count_commit()
-            found = self._positions(len(users), epoch)
         self._store.testify()  # a store from before these answers must not be able to draw again
         if any(position not in asked.mechanism.numbers for position in found):
             raise LedgerError(f"an answer vanished from {self.path} or was changed; nothing is released")
@@ -279,12 +282,7 @@ class Ledger:
         return ledger_entries.bounds(self._budget, self._lifetime, epoch)
 
     def _hash(self, name: str) -> bytes:
-        return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self._key, digest_size=16).digest()
-
-    def _positions(self, users: int, epoch: str) -> list[int | None]:
-        """What the store has for the users that were asked about last."""
-        with self._store.reading() as database:
-            return ledger_entries.positions(database, users, ledger_entries.epoch_number(database, epoch))
+        return hashlib.blake2b(name.encode(), key=self._key, digest_size=16).digest()
 
     def _refuse(self, lacking: int, keys: list[list[bytes]], costs: list[int], epoch: int) -> None:
         """Say how many users lack budget; for a single user, how much there is."""

@@ -1,7 +1,9 @@
 """The entries of a ledger as sets: who has no answer yet, who has too little left, what is paid and answered.
 
 Each function is a question or a change inside a transaction of the store. What is asked stands in the
-temporary table `asked`, a row per user and kind of release (a mechanism and a group).
+temporary table `asked`, a row per user and kind of release (a mechanism and a group). The position of an
+answer that a grant has set aside is stored as -2 - position: a new charge takes its place, and until then who
+has charged before the grant finds it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ _BOUNDLESS = 1 << 62
 
 _NEW = """SELECT asked.user, asked.kind, asked.cost FROM asked
 LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = :epoch AND answers.kind = asked.kind
-WHERE answers.user IS NULL"""
+AND COALESCE(answers.position, 0) >= 0 WHERE answers.user IS NULL"""
 
 _LEFT = """MIN(
   :budget + COALESCE((SELECT micro FROM granted WHERE user = {user} AND epoch = :epoch), 0)
@@ -108,7 +110,7 @@ def places_kept(database: sqlite3.Connection, kind: int, epoch: int) -> list[int
     sql = """SELECT place FROM asked WHERE kind = :kind AND (
         user NOT IN (SELECT user FROM lacking)
         OR EXISTS (SELECT 1 FROM answers WHERE answers.user = asked.user AND answers.epoch = :epoch
-                   AND answers.kind = asked.kind)
+                   AND answers.kind = asked.kind AND COALESCE(answers.position, 0) >= 0)
     ) ORDER BY place"""
     return [row[0] for row in database.execute(sql, {"kind": kind, "epoch": epoch})]
 
@@ -121,12 +123,16 @@ def pay(database: sqlite3.Connection, epoch: int) -> None:
         f"ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
         {"epoch": epoch},
     )
-    database.execute(f"INSERT INTO answers SELECT user, :epoch, kind, NULL FROM ({paying})", {"epoch": epoch})
+    database.execute(
+        f"INSERT INTO answers SELECT user, :epoch, kind, NULL FROM ({paying}) WHERE true "
+        f"ON CONFLICT DO UPDATE SET position = NULL",
+        {"epoch": epoch},
+    )
 
 
 def positions(database: sqlite3.Connection, users: int, epoch: int) -> list[int | None]:
     """The answer of every user asked about; None where it is paid and not drawn yet, NOBODY if not paid."""
-    sql = """SELECT asked.place, answers.position, answers.user IS NULL FROM asked
+    sql = """SELECT asked.place, MAX(answers.position, -2 - answers.position), answers.user IS NULL FROM asked
         LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = ? AND answers.kind = asked.kind"""
     found: list[int | None] = [NOBODY] * users
     for place, position, unpaid in database.execute(sql, (epoch,)):
@@ -148,14 +154,13 @@ def enter_answers(
 
 
 def add_grant(database: sqlite3.Connection, user: bytes, epoch: int, micro: int) -> None:
-    """Allow a user more in an epoch, and forget the answers there; what is paid and not drawn stays paid."""
+    """Allow a user more in an epoch, and set the answers there aside; what is not drawn yet stays paid."""
     database.execute(
         "INSERT INTO granted VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
         (user, epoch, micro),
     )
-    database.execute(
-        "DELETE FROM answers WHERE user = ? AND epoch = ? AND position IS NOT NULL", (user, epoch)
-    )
+    sql = "UPDATE answers SET position = -2 - position WHERE user = ? AND epoch = ? AND position >= 0"
+    database.execute(sql, (user, epoch))
 
 
 def epoch_totals(database: sqlite3.Connection) -> list[tuple[str, int, int]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..errors import CertificateError
-from .box_engine import IntegerArray, only_fields
+from .box_engine import IntegerArray, only_fields, running_sums
 from .document import Fields, whole_texts
 from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, whole_numbers
 from .records import choose_record, choose_records, record_law, shifted_product
@@ -59,10 +59,15 @@ class KernelEngine:
 
     def prepare(self) -> None:
         """The running sums."""
-        _ = self._views
+        _ = self._views, self._public
 
     def prepare_many(self) -> None:
         """Nothing more than for one release."""
+
+    @cached_property
+    def _public(self) -> IntegerArray:
+        """The running sums of the prior, in the order of the categories."""
+        return running_sums(self.prior_weights())
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
@@ -83,7 +88,7 @@ class KernelEngine:
         """Floors of the lower ranks, then the category itself, then the tail in proportion to the prior."""
         order, rank, before, own, passed = self._views
         chosen, u, v = words
-        place = choose_record(weights, chosen, self.bits)
+        place = choose_record(weights, chosen, self.bits, self._public)
         r = rank[place]
         start = before[r]
         if u < start:
@@ -97,7 +102,7 @@ class KernelEngine:
         """The same, for all rows at once."""
         order, rank, before, own, passed = self._arrays
         chosen, u, v = words
-        place = choose_records(rows, chosen, self.bits)
+        place = choose_records(rows, chosen, self.bits, self._public)
         r = rank[place]
         start = before[r]
         lower = u < start
@@ -184,11 +189,16 @@ class ResponseEngine:
         return len(self.kept) == self.categories and max(self.prior) - min(self.prior) <= 1
 
     def prepare(self) -> None:
-        """The kept categories as arrays."""
-        _ = self._arrays, self._slot
+        """The kept categories as arrays, and the running sums."""
+        _ = self._arrays, self._slot, self._public
 
     def prepare_many(self) -> None:
         """Nothing more than for one release."""
+
+    @cached_property
+    def _public(self) -> IntegerArray:
+        """The running sums of the prior, in the order of the categories."""
+        return running_sums(self.prior_weights())
 
     @cached_property
     def _slot(self) -> dict[int, int]:
@@ -204,7 +214,7 @@ class ResponseEngine:
     def position(self, weights: Weights, words: list[int]) -> int:
         """The record itself with `own` units, each other kept category with `other`."""
         chosen, u = words
-        place = choose_record(weights, chosen, self.bits)
+        place = choose_record(weights, chosen, self.bits, self._public)
         slot = self._slot.get(place)
         if slot is None:
             return self.kept[u * len(self.kept) >> self.bits]
@@ -217,7 +227,7 @@ class ResponseEngine:
         """The same, for all rows at once."""
         kept, slots = self._arrays
         chosen, u = words
-        place = choose_records(rows, chosen, self.bits)
+        place = choose_records(rows, chosen, self.bits, self._public)
         slot = slots[place]
         outside = slot < 0
         changed = ~outside & (u >= self.own)
@@ -261,7 +271,8 @@ class ResponseEngine:
 
 
 def _mixture(engine: KernelEngine | ResponseEngine, weights: Weights, bits: int) -> list[Fraction]:
-    parts = [(share, engine.row(place)) for place, share in record_law(weights, bits)]
+    held = weights or list(enumerate(engine.prior_weights()))
+    parts = [(share, engine.row(place)) for place, share in record_law(held, bits)]
     return [sum((share * row[i] for share, row in parts), Fraction(0)) for i in range(len(parts[0][1]))]
 
 

@@ -97,18 +97,29 @@ class Mechanism:
         names[:] = list(self.categories)
         return names
 
-    def release(self, records: Iterable[Category] | None = None, *, p: UsersLike | None = None) -> Any:
+    def release(
+        self,
+        records: Iterable[Category] | None = None,
+        *,
+        p: UsersLike | None = None,
+        unknown: str = "prior",
+    ) -> Any:
         """Release for one user, from their records or their distribution p: a category, or a tuple of them.
 
         Draws the same number of bytes from the operating system whatever the data are. Calling it twice
         for the same data spends ε twice: use a ledger to stop that.
 
+        Records that are no categories count for nothing, and a user without records (or with p = 0) is
+        released as the public: as a user whose counts are the weights of the prior. With unknown="error" both
+        are refused, and a refusal tells whoever sees it, and whoever chose the categories, what the user has.
+
         Raises
-            UserDataError: no record, an unknown record, or p is not a distribution. Nothing is released.
+            UserDataError: p is not a distribution; with unknown="error" also no record or an unknown one.
+                Nothing is released.
             RandomnessError: the operating system failed. Nothing is released.
         """
         if records is not None and p is None:
-            held = weights.from_records(records, self.index)
+            held = weights.from_records(records, self.index, unknown)
         elif p is not None and records is None:
             held = weights.from_law(p, len(self.categories))
         else:
@@ -120,9 +131,10 @@ class Mechanism:
     def release_many(self, p: UsersLike | Users) -> Any:
         """Release one category per row of p, dense or sparse; with several samples, a row of them each.
 
-        Rows of floats are distributions, rows of integers are counts; `Users` are their distributions, if
-        they were read with these categories. All rows are checked before any
-        randomness is drawn, and nothing is returned unless every row was released.
+        Rows of floats are distributions, rows of integers are counts, rows of zeros are users without
+        records, released as the public; `Users` are their distributions, if they were read with these
+        categories. All rows are checked before any randomness is drawn, and nothing is returned unless every
+        row was released.
         """
         return self.draw(self.prepare(p))
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from .document import COMMON, FORMAT, MARK, VERSION, Fields, digest_of, joined_w
 from .exact import BITS
 from .justified_text import read_justified
 from .mechanism import ENGINES, Mechanism
-from .policy import Policy
+from .policy import Policy, checked_policy
 
 GROUPS = "sottovoce-mechanisms"
 _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -39,11 +38,14 @@ class MechanismFile:
 def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
     """Read a mechanism, check its certificate in full, and hold it against the client's policy.
 
+    The policy states the largest ε or the digest that is accepted: `Policy(max_epsilon=2)`. To accept the ε
+    of any file, say so: `Policy(max_epsilon="any")`.
+
     Raises
         MechanismFileError: unreadable, not a mechanism, wrong digest, or refused by the policy.
         CertificateError: the integers do not certify what the file claims.
     """
-    rules = Policy() if policy is None else policy
+    rules = checked_policy(policy)
     return parse(read_justified(Path(path), rules.max_categories), str(path), rules)
 
 
@@ -76,7 +78,7 @@ def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, 
 
 def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
     """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
-    rules = Policy() if policy is None else policy
+    rules = checked_policy(policy)
     return parse_mechanisms(read_justified(Path(path), rules.max_categories), str(path), rules)
 
 
@@ -101,9 +103,21 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
         by = _naming.group_column(by)
     except ParameterError as problem:
         raise MechanismFileError(f"{source} is refused: {problem}") from None
-    each = replace(rules, digest=None)  # the whole file was the expected one
+    _check_total(groups, source, rules)
+    each = replace(rules, max_epsilon=rules.max_epsilon or "any", digest=None)  # the whole file was expected
     mechanisms = {name: build(one, f"{source}, group {name!r}", each) for name, one in groups.items()}
     return MechanismFile(mechanisms, by, found)
+
+
+def _check_total(groups: Mapping[str, Any], source: str, rules: Policy) -> None:
+    """Refuse groups that have too many categories together."""
+    lists = [one["categories"] for one in groups.values() if isinstance(one, dict) and "categories" in one]
+    total = sum(len(names) for names in lists if isinstance(names, list))
+    if total > rules.max_categories:
+        raise MechanismFileError(
+            f"{source} has {total} categories in {len(groups)} groups, the policy allows "
+            f"{rules.max_categories}"
+        )
 
 
 def parse(text: str, source: str, rules: Policy) -> Mechanism:
@@ -152,9 +166,10 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if engine is None or set(plain) != COMMON | engine.own_fields | ({MARK} if marked else set()):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     names, epsilon = _names(plain["categories"], source, rules), read_fraction(plain["epsilon"], source)
-    limit = rules.max_epsilon
-    if not 0 < epsilon <= 100 or (limit is not None and epsilon > Fraction(limit)):
-        raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {limit or 100}")
+    limit = rules.limit
+    if not 0 < epsilon <= 100 or (limit is not None and epsilon > limit):
+        allowed = 100 if limit is None else rules.max_epsilon
+        raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {allowed}")
     stated, wholes = plain.pop("digest"), joined_wholes(plain)
     found = _canonical_digest(plain, source, wholes)
     if stated != found:
@@ -211,6 +226,8 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
         raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
     if type(values[0]) is str and not _naming.is_text("".join(values)):
         raise MechanismFileError(f"{source} names a category by something that is not text")
+    if rules.categories is not None and rules.categories != set(values):
+        raise MechanismFileError(f"{source} does not have the categories that the policy expects")
     return tuple(values)  # that they are distinct is part of the certificate
 
 

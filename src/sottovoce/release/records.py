@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-def choose_record(weights: Weights, word: int, bits: int) -> int:
-    """The position of one of the user's records: record number ⌊word·K/2^bits⌋ of K."""
+def choose_record(weights: Weights, word: int, bits: int, public: IntegerArray) -> int:
+    """The position of one of the user's records: record number ⌊word·K/2^bits⌋ of K.
+
+    A user without records has those of the prior, whose running sums are `public`: K = 2^bits, number `word`.
+    """
+    if not weights:
+        return int(np.searchsorted(public, word, side="right"))
     number = word * sum([weight for _, weight in weights]) >> bits
     for place, weight in weights:
         number -= weight
@@ -28,11 +33,20 @@ def choose_record(weights: Weights, word: int, bits: int) -> int:
     raise AssertionError("unreachable: a record number is below the number of records")
 
 
-def choose_records(rows: sparse.csr_array[Any], word: IntegerArray, bits: int) -> IntegerArray:
+def choose_records(
+    rows: sparse.csr_array[Any], word: IntegerArray, bits: int, public: IntegerArray
+) -> IntegerArray:
     """The same for every row."""
-    if rows.nnz == rows.shape[0]:  # no row is empty, so each has one category: nothing to choose
+    lengths = np.diff(rows.indptr)
+    if lengths.min() == lengths.max() == 1:  # nothing to choose
         return rows.indices.astype(np.int64)
     out = np.empty(rows.shape[0], dtype=np.int64)
+    if lengths.min() == 0:
+        filled = np.flatnonzero(lengths)
+        out[:] = np.searchsorted(public, word, side="right")
+        if len(filled):
+            out[filled] = choose_records(rows[filled], word[filled], bits, public)
+        return out
     for block in blocks(rows):
         reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
         number = shifted_product(word[block.rows], reached[:, -1], bits)

@@ -2,6 +2,7 @@
 
 Records become counts. A distribution given in floats becomes ⌊p·2^61⌋: this is the last place where a float
 is seen, and privacy does not rest on it, because the release path is ε-private for *any* whole numbers.
+A user without records has no weights; every engine releases that user as one whose weights are the prior's.
 """
 
 from __future__ import annotations
@@ -31,9 +32,17 @@ Weights: TypeAlias = list[tuple[int, int]]
 """(position, weight ≥ 1) of the categories a user has, by position."""
 
 
-def from_records(records: Iterable[Category], index: Mapping[Category, int]) -> Weights:
-    """Count one user's records. Unknown ones are refused: how many, never which."""
-    places = _naming.places(records, index, "mechanism", "drop them before releasing")
+UNKNOWN = ("prior", "error")
+"""What becomes of records that are no categories: they count for nothing, or the user is refused."""
+
+
+def from_records(
+    records: Iterable[Category], index: Mapping[Category, int], unknown: str = "prior"
+) -> Weights:
+    """Count one user's records. Unknown ones count for nothing, or are refused: how many, never which."""
+    if _validate.one_of(UNKNOWN, unknown=unknown) == "prior":
+        return sorted(Counter(_naming.known_places(records, index)).items())
+    places = _naming.places(records, index, "mechanism", "unknown='prior' lets them count for nothing")
     return sorted(Counter(places).items())
 
 
@@ -65,7 +74,7 @@ def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
 
     held = _validate.shared_rows(p, np.float64)
     if held is None or held.shape[1] != categories or held.nnz == 0:
-        return _law_rows(_validate.users(p, categories))
+        return _law_rows(_validate.users(p, categories, empty=True))
     units = np.empty(held.nnz, dtype=np.int64)
     odd: list[int] = []
 
@@ -73,19 +82,22 @@ def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
         starts = held.indptr[begin : begin + PIECE + 1]
         lengths = np.diff(starts)
         shares = held.data[starts[0] : starts[-1]]
-        if not (lengths.min() > 0 and shares.min() >= _validate.NEGLIGIBLE and shares.max() <= 2):
+        if not len(shares):
+            return
+        if not (shares.min() >= _validate.NEGLIGIBLE and shares.max() <= 2):
             odd.append(begin)  # not a number is neither
             return
-        totals = np.add.reduceat(shares, starts[:-1] - starts[0])
+        filled = lengths > 0
+        totals = np.add.reduceat(shares, (starts[:-1] - starts[0])[filled])
         if not np.abs(totals - 1).max() <= _validate.SUM_TOLERANCE:
             odd.append(begin)
             return
-        shares = shares / np.repeat(totals, lengths)
+        shares = shares / np.repeat(totals, lengths[filled])
         units[starts[0] : starts[-1]] = np.ldexp(shares, LAW_BITS, out=shares)
 
     side_by_side(convert, range(0, held.shape[0], PIECE))
     if odd:
-        return _law_rows(_validate.users(p, categories))
+        return _law_rows(_validate.users(p, categories, empty=True))
     return sparse.csr_array((units, held.indices[: held.nnz].copy(), held.indptr.copy()), shape=held.shape)
 
 

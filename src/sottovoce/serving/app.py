@@ -67,11 +67,11 @@ def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> 
             Route("/v1/estimate", _estimate(Live(served, settings.store, writer.numbers))),
         ]
     shared = []
-    if settings.origin is not None:
+    if settings.origins:
         shared = [
             Middleware(
                 CORSMiddleware,
-                allow_origins=[settings.origin],
+                allow_origins=settings.origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=["content-type"],
                 expose_headers=["etag", "retry-after"],
@@ -84,7 +84,7 @@ def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> 
         exception_handlers={HTTPException: _no_route, Refusal: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
-    return Guard(app, settings.names, shared=settings.origin is not None)
+    return Guard(app, settings.names, shared=bool(settings.origins))
 
 
 def _mechanism(served: Served) -> Answer:

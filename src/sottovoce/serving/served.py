@@ -12,7 +12,7 @@ from ..prior import Category
 from ..release.justified_text import read_justified
 from ..release.mechanism import Mechanism, one_sample_each
 from ..release.mechanism_file import parse_mechanisms
-from ..release.policy import Policy
+from ..release.policy import ANY
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +59,11 @@ class Served:
 
 def read_served(path: Path) -> Served:
     """Read a mechanism file once, check it in full, and keep the very bytes that were checked."""
-    return parse_served(read_justified(path, Policy().max_categories), str(path))
+    return parse_served(read_justified(path, ANY.max_categories), str(path))
 
 
 def parse_served(text: str, source: str) -> Served:
     """What a text describes; a worker process makes its own from the text that the first process read."""
-    found = parse_mechanisms(text, source, Policy())
+    found = parse_mechanisms(text, source, ANY)
     one_sample_each(found.mechanisms.values(), "the collector")
     return Served(text, found.mechanisms, found.by)

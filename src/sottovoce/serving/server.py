@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -23,6 +24,7 @@ import uvicorn
 
 from ..errors import SottovoceError
 from .app import make_app
+from .connections import Connection
 from .served import Served, parse_served
 from .settings import Settings
 
@@ -52,7 +54,7 @@ def _server(settings: Settings, served: Served) -> _Server:
     return _Server(
         uvicorn.Config(
             make_app(settings, served, tell),
-            http="h11",
+            http=Connection,
             ws="none",
             loop="asyncio",
             lifespan="on",
@@ -116,6 +118,7 @@ def _held_back() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # else the first start does it, and lets the signals through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINAL)
     try:
         yield

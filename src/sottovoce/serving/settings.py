@@ -24,7 +24,7 @@ class Settings:
 
     store: Path
     names: frozenset[str] = THIS_MACHINE
-    origin: str | None = None
+    origins: frozenset[str] = frozenset()
     client: Path | None = None
     rate: float = 10_000.0
     page: bool = True
@@ -52,11 +52,12 @@ def checked_names(host: str, names: list[str]) -> frozenset[str]:
     return (given | {f"[{host}]" if ":" in host else host.lower()} | THIS_MACHINE) if given else frozenset()
 
 
-def checked_origin(origin: str | None) -> str | None:
-    """One origin, as a browser writes it; "*" and a path are refused."""
-    if origin is not None and not _ORIGIN.fullmatch(origin):
-        raise ParameterError(f"origin must look like https://example.org, without a path, got {origin!r}")
-    return origin
+def checked_origins(origins: list[str]) -> frozenset[str]:
+    """Origins as a browser writes them; "*" and a path are refused."""
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ParameterError(f"origin must look like https://example.org, without a path, got {origin!r}")
+    return frozenset(origins)
 
 
 def find_client(folder: Path | None) -> Path | None:

@@ -6,21 +6,15 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-import numpy as np
-
-from ..collecting.model import model_prior
 from ..errors import ParameterError, PriorError
-from ..planning.prior_check import check_public, moments
 from ..planning.summary import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism, one_sample_each
-from ..tables.options import ReadingKeywords, ReadingOptions
+from ..tables.options import ReadingKeywords, release_options
 from ..tables.spark_cells import cells_by_person, in_batches
 from ..tables.spark_engine import (
-    SUMS,
     Reading,
-    Summaries,
     Sums,
     at_least,
     check_found,
@@ -47,17 +41,16 @@ def release(
     ledger: Ledger | None = None,
     epoch: str | None = None,
     exhausted: str = "error",
-    prior_is_public: bool = False,
     accept_prior_from_users: bool = False,
     as_text: bool = False,
     **options: Unpack[ReadingKeywords],
 ) -> int:
     """Release one category per user into a new Parquet folder; returns how many.
 
-    `options` are those of `read_users`, and `as_text` is as for `compare`. With `by`, the group of every user
-    is published in clear, and a user in several groups is refused unless several_groups="allow". A prior that
-    cannot be told from these users' average is refused unless `prior_is_public` says that it is public all
-    the same; a mechanism that says so itself is refused unless `accept_prior_from_users`.
+    `options` are those of `read_users`, with unknown="prior" by default: every user gets a row, whatever the
+    user has. `as_text` is as for `compare`. With `by`, the group of every user is published in clear, and a
+    user in several groups is refused unless several_groups="allow". A mechanism that says that its prior was
+    made from its users is refused unless `accept_prior_from_users`.
 
     Without a `ledger` the workers draw. With one, the driver does: it charges all users of all groups in one
     commit, draws and remembers batch by batch, and Spark only writes what was drawn. `epoch` and `exhausted`
@@ -94,15 +87,13 @@ def release(
         raise ParameterError("epoch and exhausted need a ledger")
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
-    reading = Reading(columns_named(item, user, weight, by), known, ReadingOptions(**options), as_text)
+    reading = Reading(columns_named(item, user, weight, by), known, release_options(**options), as_text)
     check_new(frame.sparkSession, output)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         sums = Sums()
         for cells in batches:
             for name, users in reading.users(cells, sums).items():
-                for what, values in zip(SUMS, moments(users), strict=True):
-                    sums.add(name, what, values)
                 if len(users):
                     yield people_rows(name, users)
         yield found_rows(sums)
@@ -120,7 +111,8 @@ def release(
             lambda: summaries(everybody.filter("what < 0").select("group", "what", "values"), summarise)
         )
         count = check_found(found, reading)
-        _check_public(found, known, prior_is_public)
+        if any(one.prior_from_users for one in known.values()):
+            warnings.warn(FROM_USERS, stacklevel=2)
         people = everybody.filter("what = 0").drop("what")
         if ledger is None:
             write_for_owner(_described(people.mapInArrow(draw, DRAWN), known, names), output)
@@ -150,21 +142,3 @@ def _described(drawn: Any, known: Mapping[str, Mechanism], names: Sequence[str])
     group = [F.col("group")] if len(names) == 5 else []
     columns = [F.col("user"), *group, F.col("answer"), epsilons, digests]
     return drawn.select(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
-
-
-def _check_public(found: Summaries, known: Mapping[str, Mechanism], accepted: bool) -> None:
-    """Refuse a prior that seems to be made from these users, as the command does."""
-    everyone = sorted({name for name, what in found if what == SUMS[0]})
-    groups = [name for name in everyone if not known[name].prior_from_users]
-    if len(groups) < len(everyone):
-        warnings.warn(FROM_USERS, stacklevel=3)
-    together = {
-        name: tuple(np.array(found[name, what]["values"]) for what in SUMS)
-        for name in groups
-        if found[name, SUMS[0]]["values"][0]
-    }
-    if not accepted:
-        priors = {name: model_prior(known[name]) for name in groups}
-        doubtful = check_public(priors, together, "prior_is_public=True")
-        if doubtful:
-            warnings.warn(doubtful, stacklevel=3)

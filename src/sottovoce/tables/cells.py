@@ -31,7 +31,13 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def tally_of(
-    cells: Any, keys: Mapping[str, str], sums: Mapping[str, str], *, as_text: bool, long: bool = True
+    cells: Any,
+    keys: Mapping[str, str],
+    sums: Mapping[str, str],
+    *,
+    as_text: bool,
+    long: bool = True,
+    lenient: bool = False,
 ) -> Tally:
     """The tally of cells whose columns are key_group, key_user, key_item, rows, amount and score.
 
@@ -45,7 +51,10 @@ def tally_of(
         key: _amounts(cells, key, f"column {name!r}" if long else "the category columns", rows)
         for key, name in sums.items()
     }
-    coded = {key: codes_of(cells[f"key_{key}"], name, rows, as_text) for key, name in keys.items()}
+    coded = {
+        key: codes_of(cells[f"key_{key}"], name, rows, as_text, lenient=lenient and key == "item")
+        for key, name in keys.items()
+    }
     given = [coded[key] for key in KEYS if key in coded]
     order, sorted_codes = _order([codes for _, codes in given], [len(names) for names, _ in given])
     nothing = np.zeros(len(rows), dtype=np.intp)
@@ -119,11 +128,16 @@ def check_sum(what: str, total: float) -> None:
         raise TableError(f"{what} adds up to infinity: divide it by a constant first")
 
 
-def codes_of(column: Any, name: str, rows: IntArray | None, as_text: bool) -> tuple[Any, IntArray]:
+def codes_of(
+    column: Any, name: str, rows: IntArray | None, as_text: bool, *, lenient: bool = False
+) -> tuple[Any, IntArray]:
     """The distinct names in sorted order, and the position of each entry's name among them.
 
-    An entry stands for so many `rows`, or for one each.
+    An entry stands for so many `rows`, or for one each. A missing name is refused, or is None where `lenient`
+    says so.
     """
+    if lenient and column.null_count:
+        return with_none(*codes_of(column.drop_null(), name, None, as_text), column)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
@@ -137,6 +151,16 @@ def codes_of(column: Any, name: str, rows: IntArray | None, as_text: bool) -> tu
     names = np.empty(len(order), dtype=object)
     names[:] = values.take(order).to_pylist()
     return names, place[indices]
+
+
+def with_none(names: Any, codes: IntArray, column: Any) -> tuple[Any, IntArray]:
+    """The names and codes of a column, from those of the entries that are not missing."""
+    there = ~as_array(column.is_null().cast(pa.uint8())).astype(bool)
+    found = np.full(len(column), len(names), dtype=np.intp)
+    found[there] = codes
+    with_absent = np.empty(len(names) + 1, dtype=object)
+    with_absent[:-1] = names
+    return with_absent, found
 
 
 def check_missing(column: Any, name: str, rows: IntArray | None, *, in_file: bool) -> None:

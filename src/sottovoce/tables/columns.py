@@ -17,6 +17,7 @@ class Columns:
     weight: str | None = None
     by: str | None = None
     top_by: str | None = None
+    lenient: bool = False  # a row without an item or an amount counts for nothing, and its user is there
 
     def __post_init__(self) -> None:
         if not self.long and (self.weight is not None or self.top_by is not None):

@@ -36,16 +36,18 @@ def count_table(
     by: str | None = None,
     top_by: str | None = None,
     dialect: Dialect = FOUND,
+    lenient: bool = False,
 ) -> Tally:
     """Count a table once, for several calls of `build_prior` and `read_users`.
 
-    `dialect` says how a file of text is written, where that is not to be found by looking.
+    `dialect` says how a file of text is written, where that is not to be found by looking. With `lenient` a
+    row without an item or an amount counts for nothing; otherwise it is refused.
 
     >>> import polars
     >>> count_table(polars.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
     Tally(2 rows: 1 groups, 1 users, 1 items)
     """
-    columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by)
+    columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by, lenient)
     if not isinstance(table, str | Path):
         return to_tally(_cells(table, columns, None), columns, as_text=False)
     from .run_cells import as_cells, tally_of_runs
@@ -56,7 +58,7 @@ def count_table(
         parts = ask_reader("frames", "count_file", path, **asked)
         cells = as_cells(parts)
         if cells is None:
-            return tally_of_runs(parts, columns.keys(), as_text=True)
+            return tally_of_runs(parts, columns.keys(), as_text=True, lenient=columns.lenient)
         return to_tally(cells, columns, as_text=True)
 
 
@@ -97,7 +99,8 @@ def _present(table: Any, names: Sequence[str]) -> list[str]:
 def _complete(table: Any, columns: Columns) -> Any:
     """The rows that name their group, user and item."""
     require(table.collect_schema().names(), columns.needed(), lambda: _head(_lazy(table)))
-    return table.drop_nulls(columns.names())
+    items = {columns.item} if columns.lenient else set()  # they count for nothing; their users stay
+    return table.drop_nulls([name for name in columns.names() if name not in items])
 
 
 def count_missing(
@@ -126,7 +129,8 @@ def to_tally(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
     """The tally of cells that were counted for these columns."""
     from .cells import tally_of  # not above: the reader's process only counts, and needs no arrays
 
-    return tally_of(cells, columns.keys(), columns.sums(), as_text=as_text, long=columns.long)
+    names = columns.keys(), columns.sums()
+    return tally_of(cells, *names, as_text=as_text, long=columns.long, lenient=columns.lenient)
 
 
 def _cells(frame: Any, columns: Columns, path: Path | None) -> Any:
@@ -183,6 +187,8 @@ def record_frame(frame: Any, columns: Columns, named: bool = True) -> nw.LazyFra
     require(list(table.collect_schema()), columns.needed(), lambda: _head(table))
     keys, sums = columns.keys(), columns.sums()
     table = _renamed(table, keys, sums) if columns.long else _unpivoted(table, columns, named)
+    if columns.lenient and sums:
+        table = table.with_columns(*(nw.col(key).fill_null(0.0) for key in sums))
     return table.with_columns(*(_is_amount(key).alias(f"fine_{key}") for key in sums)) if sums else table
 
 

@@ -151,7 +151,15 @@ def read_user_groups(
     with at_hand(path) as path, prefix_errors(path):
         names = column_names(path, dialect)
         items, column, how = private_columns(names, user=user, item=item, weight=weight, by=by, wide=wide)
-        counted = count_table(path, user=user, item=items, weight=column, by=by, dialect=dialect)
+        counted = count_table(
+            path,
+            user=user,
+            item=items,
+            weight=column,
+            by=by,
+            dialect=dialect,
+            lenient=options.unknown == "prior",
+        )
         several = int(counted.rows.sum()) > people(counted)  # one row a user: no weight changes anything
         if ask and column is None and not wide and several:
             others = [name for name in names if name not in (user, item, by)]
@@ -169,10 +177,11 @@ def _left_out(counted: Tally, users: Mapping[str, Users], options: ReadingOption
     enough = with_minimum_rows(counted, options.minimum_rows)
     groups = filled_groups(enough)
     other = options.other.replace("{", "{{").replace("}", "}}")  # the text is formatted below
+    nothing = "count for nothing" if options.unknown == "prior" else "dropped"
     numbers = {
         "{:,} users with too few rows left out": people(counted) - people(enough),
         "{:,} groups without a prior left out": len(groups) - len(users),
-        "{:,} rows with unknown items dropped": sum(one.dropped for one in users.values()),
+        f"{{:,}} rows with unknown items {nothing}": sum(one.dropped for one in users.values()),
         f"{{:,}} rows with unknown items counted as {other}": sum(one.moved for one in users.values()),
         "{:,} users with no usable record left out": sum(one.refused for one in users.values()),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from .. import _validate
 from ..errors import ParameterError
@@ -83,7 +83,7 @@ class ReadingOptions:
     minimum_rows: int = 0
 
     def __post_init__(self) -> None:
-        _validate.one_of(("error", "drop", "other"), unknown=self.unknown)
+        _validate.one_of(("error", "drop", "other", "prior"), unknown=self.unknown)
         _validate.one_of(("error", "skip"), empty=self.empty)
         _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
         _validate.one_of(("error", "allow"), several_groups=self.several_groups)
@@ -95,3 +95,8 @@ AS_COUNTED = PriorOptions()
 
 REFUSE_ALL = ReadingOptions()
 """Whatever does not fit is an error."""
+
+
+def release_options(**options: Unpack[ReadingKeywords]) -> ReadingOptions:
+    """The options of a release: by default every user gets a row, whatever the user has."""
+    return ReadingOptions(**{"unknown": "prior", **options})  # type: ignore[arg-type]  # as they are named there

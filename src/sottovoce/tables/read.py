@@ -215,9 +215,11 @@ def read_users(
     Parameters
         table, user, item, weight, by: as for `build_prior`; long tables have a row per user and record.
         prior: whose categories count: a prior or a mechanism, or with `by` one per group.
-        unknown: what to do with items the prior does not know: "error", "drop", or count them as `other`,
-            a category of the prior (of each group's). That is fixed, public and per row: it changes what a
-            user's distribution is of, and no guarantee.
+        unknown: what to do with items the prior does not know: "error", "drop", count them as "other", the
+            category `other` of the prior (of each group's), or "prior", as releases do: they count for
+            nothing, like rows without an item or an amount, and a user without records has an empty row,
+            which a mechanism releases as the public. With the others, who is refused or left out tells what
+            the user has: they are for data that you may look at.
         empty: what to do with users who have no usable record: "error" or "skip".
         unknown_groups: what to do with groups that have no prior: "error" or "drop".
         several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
@@ -236,7 +238,18 @@ def read_users(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     options = ReadingOptions(unknown, other, empty, unknown_groups, several_groups, minimum_rows)
-    counted = _counted(table, dialect, item=item, weight=weight, by=by, user=user)
+    return read_with(options, table, dialect, prior, item=item, weight=weight, by=by, user=user)
+
+
+def read_with(
+    options: ReadingOptions,
+    table: Any,
+    dialect: Dialect | None,
+    prior: Categories | Mapping[str, Categories],
+    **columns: Any,
+) -> Users | dict[str, Users]:
+    """What `read_users` does, with its options in one value."""
+    counted = _counted(table, dialect, lenient=options.unknown == "prior", **columns)
     found = users_from(counted, prior, options)
     return found if counted.by is not None else found["all"]
 
@@ -283,7 +296,7 @@ def users_from(
     return found
 
 
-def _counted(table: Any, dialect: Dialect | None, **columns: Any) -> Tally:
+def _counted(table: Any, dialect: Dialect | None, lenient: bool = False, **columns: Any) -> Tally:
     """The tally of a table, or the tally itself."""
     if dialect is not None and not isinstance(dialect, Dialect):
         raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
@@ -296,4 +309,4 @@ def _counted(table: Any, dialect: Dialect | None, **columns: Any) -> Tally:
         return table
     if columns["item"] is None:
         raise ParameterError("which column holds the items? say item=")
-    return count_table(table, dialect=dialect or FOUND, **columns)
+    return count_table(table, dialect=dialect or FOUND, lenient=lenient, **columns)

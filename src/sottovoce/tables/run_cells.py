@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from .._validate import IntArray
 from ..errors import TableError
-from .cells import KEYS, as_array, check_missing, codes_of, joined
+from .cells import KEYS, as_array, check_missing, codes_of, joined, with_none
 from .tally import Tally
 
 SHORT, LARGEST = 1 << 32, 1 << 63
@@ -29,7 +29,9 @@ def as_cells(parts: Sequence[Any]) -> Any:
     return joined(parts) if counted else None
 
 
-def tally_of_runs(parts: Sequence[Any], keys: Mapping[str, str], *, as_text: bool) -> Tally:
+def tally_of_runs(
+    parts: Sequence[Any], keys: Mapping[str, str], *, as_text: bool, lenient: bool = False
+) -> Tally:
     """The tally of a file whose rows were sent by `runs.sorted_runs`.
 
     `keys` say what the table calls its columns, for messages; `as_text` turns whole numbers into text.
@@ -46,7 +48,8 @@ def tally_of_runs(parts: Sequence[Any], keys: Mapping[str, str], *, as_text: boo
             names[key], codes[key] = codes_of(runs["key_user"], name, rows, as_text)
         else:
             column, known = records[f"key_{key}"], tables.get(f"code_{key}")
-            names[key], codes[key] = _record_codes(column, known, key, name, as_text)
+            absent = lenient and key == "item"
+            names[key], codes[key] = _record_codes(column, known, key, name, as_text, absent)
     given = [key for key in KEYS if key in keys]
     sizes = [len(names[key]) for key in given]
     found, counts = _counted([codes[key] for key in given], sizes, given.index("user"), rows)
@@ -76,17 +79,22 @@ def _tables(parts: Sequence[Any]) -> dict[str, Any]:
     return {name: pa.concat_tables(tables) for name, tables in found.items()}
 
 
-def _record_codes(column: Any, known: Any, key: str, name: str, as_text: bool) -> tuple[Any, IntArray]:
+def _record_codes(
+    column: Any, known: Any, key: str, name: str, as_text: bool, lenient: bool
+) -> tuple[Any, IntArray]:
     """The distinct names in sorted order, and the position of each record's name among them.
 
     `known` has the names of a column of codes; without it the column has the names themselves.
     """
     if known is None:
-        return codes_of(column, name, None, as_text)
+        return codes_of(column, name, None, as_text, lenient=lenient)
+    if lenient and column.null_count:
+        known = known.filter(known[f"name_{key}"].is_valid())
+        return with_none(*_record_codes(column.drop_null(), known, key, name, as_text, False), column)
     check_missing(column, name, None, in_file=as_text)
     names, places = codes_of(known[f"name_{key}"], name, None, as_text)
     sent = as_array(known[f"code_{key}"])
-    place = np.zeros(int(sent.max()) + 1, dtype=np.uint32)
+    place = np.zeros(int(sent.max(initial=0)) + 1, dtype=np.uint32)
     place[sent] = places
     return names, place[as_array(column)]
 

@@ -7,7 +7,7 @@ raised by the driver.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class Reading:
         if self.options.unknown == "other":
             for one in self.known.values():
                 tally.other_category(one, self.options.other)
+        if self.options.unknown == "prior":
+            object.__setattr__(self, "columns", replace(self.columns, lenient=True))
 
     def users(self, cells: Any, sums: Sums) -> dict[str, Users]:
         """The users of a batch by group, in a worker; what the driver has to know of them goes into `sums`.
@@ -68,7 +70,7 @@ class Reading:
         A batch that is wrong has no users: the driver refuses the table.
         """
         options = self.options
-        if not _count_cells(cells, sums):
+        if not _count_cells(cells, sums, lenient=self.columns.lenient):
             return {}
         counted = to_tally(cells, self.columns, as_text=self.as_text)
         if np.bincount(counted.user, counted.rows).max() < options.minimum_rows:
@@ -91,7 +93,7 @@ class Reading:
         return users
 
 
-def _count_cells(cells: Any, sums: Sums) -> bool:
+def _count_cells(cells: Any, sums: Sums, *, lenient: bool) -> bool:
     """Count rows, what is wrong with them, and the rows of each group; whether nothing is wrong."""
     rows = cells["rows"]
     total = pc.sum(rows).as_py()
@@ -99,7 +101,8 @@ def _count_cells(cells: Any, sums: Sums) -> bool:
     added = pc.sum(cells["amount"]).as_py() if "amount" in cells.column_names else total
     keys = [cells[f"key_{key}"] if f"key_{key}" in cells.column_names else None for key in KEYS]
     absent = [
-        0 if key is None or not key.null_count else pc.sum(rows.filter(key.is_null())).as_py() for key in keys
+        0 if key is None or not key.null_count else pc.sum(rows.filter(key.is_null())).as_py()
+        for key in keys[: 2 if lenient else 3]
     ]
     amount = np.nan if added is None else float(added)
     sums.add("", TABLE, [total, fine, amount, *absent])
@@ -175,7 +178,7 @@ def _check_table(found: Summaries, reading: Reading) -> int:
         wrong = f"{int(total - fine)} of {int(total)} rows do not"
         raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
     check_sum("the weight", amount)
-    for name, gone in zip((columns.by, columns.user, columns.item), absent, strict=True):
+    for name, gone in zip((columns.by, columns.user, columns.item), absent, strict=False):
         if gone:
             raise TableError(f"column {name!r} has {int(gone)} missing values")
     groups = [name for name, what in found if what == GROUP]

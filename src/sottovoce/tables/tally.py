@@ -104,7 +104,8 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     """The users of one group as distributions over the known categories.
 
     Items that are no category are left out, or counted as `other` where `unknown` says so; users without a
-    usable record are left out. How many there were of each is kept, for `check_left_out`.
+    usable record are left out, but with unknown="prior" they have an empty row. How many there were of each
+    is kept, for `check_left_out`.
     """
     cells = tally.cells(g)
     rows, amount, item = tally.rows[cells], tally.amount[cells], tally.item[cells]
@@ -118,7 +119,7 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
         (amount[used], (person[used], position[used])), shape=(len(people), len(known.categories))
     ).tocsr()
     totals: FloatArray = np.asarray(counts.sum(axis=1)).ravel()
-    usable = totals > 0
+    usable = (totals > 0) | (unknown == "prior")
     p = counts[np.flatnonzero(usable)]
     totals = totals[usable]
     p.data /= np.repeat(totals, np.diff(p.indptr))
@@ -131,7 +132,7 @@ def _places(tally: Tally, g: int, known: Categories) -> IntArray:
     """Where each item of a group stands among the known categories; -1 where it is none, or not there."""
     place = np.full(len(tally.items), -1, dtype=np.intp)
     for i in items_of(tally, g).tolist():
-        place[i] = known.index.get(tally.items[i], -1)
+        place[i] = known.index.get(tally.items[i], -1)  # an item that is missing is None, and no category
     return place
 
 

@@ -25,11 +25,12 @@ export function bytesOf({ text, bytes, length }) {
   return padded;
 }
 
-const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, require_public_prior } = {}) => ({
+const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, require_public_prior, categories } = {}) => ({
   maxEpsilon: max_epsilon,
   maxCategories: max_categories,
   ...(digests ? { digests } : { digest: "any" }),
   ...(require_public_prior === undefined ? {} : { requirePublicPrior: require_public_prior }),
+  ...(categories === undefined ? {} : { categories }),
 });
 
 /** null if the file is accepted by `load` or `loadGroups`, otherwise the reason; another error is passed on. */
@@ -45,12 +46,13 @@ export async function verdict(sv, bytes, policy, groups = false) {
 
 const isGroups = (file) => (file.text || "").includes('"sottovoce-mechanisms"');
 
-/** Counts of a user, or null where the user is refused. */
+/** Counts of a user, empty for the public, or null where the user is refused. */
 export function countsOf(sv, ready, user) {
+  const options = user.unknown && { unknown: user.unknown };
   try {
-    if (user.records) return sv.fromRecords(ready, user.records);
+    if (user.records) return sv.fromRecords(ready, user.records, options);
     if (user.shares) return sv.fromShares(ready, user.shares);
-    return sv.fromCounts(ready, new Map(user.counts));
+    return sv.fromCounts(ready, new Map(user.counts), options);
   } catch (problem) {
     if (!(problem instanceof sv.Refused)) throw problem;
     return null;

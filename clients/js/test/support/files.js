@@ -22,7 +22,7 @@ export function folder() {
   return folders.at(-1);
 }
 
-/** Plant a fault in a copy of the client, and use this one. */
+/** Plant a fault in a copy of the client, and use this one: all its inner functions, and where its files are. */
 export async function planted([file, ...changes], use) {
   const home = mkdtempSync(join(tmpdir(), "sottovoce-"));
   try {
@@ -36,7 +36,8 @@ export async function planted([file, ...changes], use) {
       text = text.replaceAll(changes[i], () => changes[i + 1]);
     }
     writeFileSync(path, text);
-    return await use(await client(pathToFileURL(folder).href));
+    const source = pathToFileURL(folder).href;
+    return await use(await client(source), source);
   } finally {
     rmSync(home, { recursive: true });
   }

@@ -23,8 +23,16 @@ function boxWeights({ solve, rounded }, box, user) {
   return weights;
 }
 
+/** A user without records is released as the public: as one who has the weights of the prior. */
+export const everyone = ({ n, order, prior }) => {
+  const counts = [...prior];
+  if (order) order.forEach((i, j) => (counts[i] = prior[j]));
+  return { mine: Array.from({ length: n }, (_, i) => i), counts };
+};
+
 /** Over N^d, d being the number of words; in the order of the categories. */
 export function law(client, ready, user) {
+  if (!user.mine.length) user = everyone(ready);
   if (ready.kind === "box") return boxWeights(client, ready, user);
   const weights = Array(ready.n).fill(0n);
   for (const [i, words] of chosen(user)) {

@@ -10,7 +10,7 @@ export const FAULTS = {
   "leading zeros": ["text", "-?(?:0|[1-9]\\d*)/y", "-?\\d+/y"],
   "fractions as numbers": ["text", "-?(?:0|[1-9]\\d*)/y", "-?(?:0|[1-9]\\d*)(?:\\.0)?/y"],
   "exponents as numbers": ["text", "-?(?:0|[1-9]\\d*)/y", "-?(?:0|[1-9]\\d*)(?:e\\d)?/y"],
-  "numbers of 2^53": ["text", 'need(Number.isSafeInteger(+digits), "value", "number");', ""],
+  "numbers of 2^53": ["certificate", "list.every(Number.isSafeInteger)", 'list.every((name) => typeof name === "number")'],
   "something behind the end": ["text", 'need(at === text.length, "text", "JSON");', ""],
   "any length": ["text", 'need(bytes.byteLength <= room, "text", "length");', ""],
   "a length a byte too small": ["text", "room += 4096 +", "room += 4095 +"],
@@ -45,8 +45,8 @@ export const FAULTS = {
   "options are not looked at": ["certificate", " && [...options].flat().every(isLabel)", ""],
   "prior_from_users false": ["certificate", 'need(!fromUsers || get("prior_from_users") === true', 'need(true'],
   "prior_digest is anything": ["certificate", 'need(isDigest(get("prior_digest")), "value", "prior_digest");', ""],
-  "mixed names": ["certificate", "names.every((name) => typeof name === type)", "true"],
-  "a name twice": ["certificate", "need(position.size === n,", "need(true,"],
+  "mixed names": ["certificate", 'list.every((name) => typeof name === "string")', "true"],
+  "a name twice": ["certificate", "new Set(list).size === list.length &&", ""],
   "epsilon above 100": ["certificate", "a <= 100n * b", "true"],
   "epsilon 100 refused": ["certificate", "a <= 100n * b", "a < 100n * b"],
   "epsilon zero": ["certificate", "a > 0n && ", ""],
@@ -88,17 +88,14 @@ export const FAULTS = {
   "categories of each group alone": ["mechanism", "n += one.n;", "n = Math.max(n, one.n);"],
   "any prior": ["mechanism", "!(requirePublicPrior && one.fromUsers)", "true"],
   "the digest of a group for the file's": ["groups", 'accept(plain.get("digest")', "accept(found[0][1].digest"],
-  "no record is a user": ["counts", "total > 0 && ", ""],
   "2^53 records": ["counts", "total < 2 ** 53", "true", "Number.isSafeInteger(count)", "Number.isInteger(count)"],
   "negative counts": ["counts", "&& count >= 0", ""],
   "counts that are not whole": ["counts", "Number.isSafeInteger(count) && ", "", "counts.get(i))", "Math.floor(counts.get(i)))"],
-  "unknown names are left out": ["counts", "need(!unknown,", "need(true,"],
-  "names become texts": ["counts", "for (const name of records) seen", "for (const given of records) { const name = typeof [...ready.position.keys()][0] === 'number' ? +given : String(given); seen", ", (seen.get(name) || 0) + 1);", ", (seen.get(name) || 0) + 1); }"],
   "positions in the order of records": ["counts", ".sort((a, b) => a - b)", ""],
   "shares are not divided": ["counts", "(one / total) * 2 ** 61", "one * 2 ** 61"],
   "shares of 2^62": ["counts", "2 ** 61", "2 ** 62"],
   "shares rounded": ["counts", "Math.floor((one", "Math.round((one"],
-  "shares add up to anything": ["counts", "need(Math.abs(total - 1) <=", "need(true || Math.abs(total - 1) <="],
+  "shares add up to anything": ["counts", "need(total === 0 || Math.abs(total - 1) <=", "need(true || Math.abs(total - 1) <="],
   "negative shares": ["counts", " && one >= 0, \"user\", \"shares\"", ", \"user\", \"shares\""],
   "words big-endian": ["draw", "8 * j, true", "8 * j, false"],
   "words with their low bits": ["draw", "true) >> 2n", "true) & (N - 1n)"],
@@ -107,11 +104,11 @@ export const FAULTS = {
   "the record rounded up": ["draw", "(word * sum(counts)) >> 62n", "(word * sum(counts) + N - 1n) >> 62n"],
   "a kernel: own at most": ["draw", "if (u < lows[r] + own[r])", "if (u <= lows[r] + own[r])"],
   "a kernel: the tail with the own rank": ["draw", "priors[r + 1] + ((v * (N - priors[r + 1]))", "priors[r] + ((v * (N - priors[r]))", "first(r + 1,", "first(r,"],
-  "a kernel: ranks for positions": ["draw", "const r = rank[choose(user, word)]", "const r = choose(user, word)"],
+  "a kernel: ranks for positions": ["draw", "const r = rank[choose(user, word, ends)]", "const r = choose(user, word, ends)"],
   "a kernel: positions for ranks": ["draw", "return order[r];", "return r;"],
   "a response: own at most": ["draw", "if (u < own)", "if (u <= own)"],
   "a response: others with the own one": ["draw", "kept[j < number.get(i) ? j : j + 1]", "kept[j]"],
-  "a response: kept in ascending order": ["draw", "response: ({ kept }) =>", "response: ({ kept: given }, kept = [...given].sort((a, b) => a - b)) =>"],
+  "a response: kept in ascending order": ["draw", "response: ({ kept, prior }) =>", "response: ({ kept: given, prior }, kept = [...given].sort((a, b) => a - b)) =>"],
   "a response: not kept is released": ["draw", "if (!number.has(i)) return", "if (!number.has(i)) return i; if (false) return"],
   "a box: step 2 never": ["box", "if (filled < target)", "if (false)"],
   "a box: units to the last": ["box", "broken.slice(0, Number(missing))", "broken.reverse().slice(0, Number(missing))"],
@@ -129,4 +126,74 @@ export const FAULTS = {
 export const RARE = {
   "a box: the cell of m is not looked at": ["box", "if (beyond(t + 1, point + 1)) {", "if (false) {"],
   "a box: sums rounded to the grid": ["box", "BigInt(point) * slope > rest << grid", "BigInt(point - 1) * slope > rest << grid"],
+};
+
+const POLICY = "a double of the policy means itself";
+const DIGEST = "an expected digest has 64 digits";
+const NAMES = "the categories are exactly those of the policy";
+const GROUP = "a group is found by its own name only, and told";
+const MALFORMED = "a user that is malformed is refused in both modes, and reads no byte";
+const UNKNOWN = "unknown records count for nothing, or refuse if that is asked";
+const PUBLIC = "a user without records is released as the public";
+const COUNTING = "a budget counts exactly, by mechanism, group and epoch";
+const LOCK = "only a lock whose process has certainly ended is removed";
+const DISK = "what is stored is forced to the disk before it takes its place";
+const ENTRY = "each load of a worker is an entry of its own";
+const GRID = "a worker answers on the grid of its entry, counted from the question";
+const LENGTH = "the length of a file is counted in bytes";
+const BYTES = "bytes are bytes, and one release is one sample";
+const PASSED = "a budget passes `unknown` on, and charges nothing for what is refused";
+
+/** Faults beyond the vectors: the check of support/rules.js that catches each, and the fault. */
+export const BEYOND = {
+  "0.3 is 3/10": [POLICY, "numbers", "value *= 2) below *= 2n", "value *= 10) below *= 10n"],
+  "counts of exactly 2^53": [MALFORMED, "counts", "total < 2 ** 53", "total <= 2 ** 53"],
+  "shares that are not numbers": [MALFORMED, "counts", " && one >= 0", " && !(one < 0)", "total === 0 ||", "!(total > 0) ||"],
+  "a text is a list of records": [MALFORMED, "counts", 'need(Array.isArray(records), "user", "records are not a list");', ""],
+  "the length of the file in UTF-16 units": [LENGTH, "text", "bytes.byteLength <= room", "text.length <= room"],
+  "the length of categories in UTF-16 units": [LENGTH, "text", "encoder.encode(text.slice(start, at)).length", "(at - start)"],
+  "a key twice deep inside groups": ["no key is twice, however deep it stands", "text", "need(!found.has(name),", "need(depth > 1 || !found.has(name),"],
+  "a key twice in the options of a group": ["no key is twice, however deep it stands", "text", "need(!found.has(name),", "need(depth > 2 || !found.has(name),"],
+  "groups through the prototype": [GROUP, "groups", "need(groups.has(name),", "const table = Object.fromEntries(groups); need(table[name],", "return groups.get(name);", "return table[name];"],
+  "an unknown group is the first": [GROUP, "groups", 'need(groups.has(name), "user", "there is no such group");', "if (!groups.has(name)) name = [...groups.keys()][0];"],
+  "by without a pinned digest": [GROUP, "groups", 'pinned ? plain.get("by") : null', 'plain.get("by")'],
+  "the group is not told": [GROUP, "core", "...(group && { group })", ""],
+  "the beginning of a digest": [DIGEST, "mechanism", "digests.every(isDigest)", "true", "digests.includes(named)", "digests.some((one) => named.startsWith(one))"],
+  "any text is a digest": [DIGEST, "mechanism", "digests.every(isDigest)", "true"],
+  "the categories are a part of those of the policy": [NAMES, "mechanism", "categories.length === one.n && categories.every((name) => one.position.has(name))", "one.names.every((name) => categories.includes(name))"],
+  "the categories of the policy are a part of the file's": [NAMES, "mechanism", "categories.length === one.n && ", ""],
+  "only the number of categories": [NAMES, "mechanism", " && categories.every((name) => one.position.has(name))", ""],
+  "any list of categories": [NAMES, "mechanism", "areNames(categories)", "true"],
+  "a text is taken for bytes": [BYTES, "text", 'need(bytes?.byteLength >= 0, "call", "bytes must be a Uint8Array");', ""],
+  "several samples without a word": [BYTES, "certificate", 'need(get("kind") !== "joint", "format", "this client releases one sample");', ""],
+  "an unknown record is refused by default": [UNKNOWN, "counts", "need(!strict || (!others && total)", "need(!others && (!strict || total)"],
+  "an empty user is refused": [UNKNOWN, "counts", "need(!strict || (!others && total)", "need(total && (!strict || !others)"],
+  "an empty user is refused for shares": [UNKNOWN, "counts", "total === 0 || ", ""],
+  "error accepts unknown records": [UNKNOWN, "counts", "(!others && total)", "total"],
+  "error accepts no record": [UNKNOWN, "counts", "(!others && total)", "!others"],
+  "error accepts an unknown name with the count 0": [UNKNOWN, "counts", "if (!position.has(name)) others++", "if (!position.has(name)) others += count"],
+  "names become texts": [UNKNOWN, "counts", "for (const name of records) seen", "for (const given of records) { const name = typeof [...ready.position.keys()][0] === 'number' ? +given : String(given); seen", ", (seen.get(name) || 0) + 1);", ", (seen.get(name) || 0) + 1); }"],
+  "unknown counts add up": [UNKNOWN, "counts", "others++", "others++, total += count"],
+  "any value of unknown": [MALFORMED, "counts", '(strict || unknown === "prior")', "true"],
+  "any option": [MALFORMED, "counts", " && !Object.keys(rest).length", ""],
+  "a box: an empty user is drawn uniformly": [PUBLIC, "draw", "ends: running(publicLaw(box))", "ends: running(box.prior.map((_, i) => N / BigInt(box.n) + (i ? 0n : N % BigInt(box.n))))"],
+  "a kernel: an empty user is drawn uniformly": [PUBLIC, "draw", "ends: running(rank.map((j) => prior[j]))", "ends: running(prior.map((_, i) => N / BigInt(prior.length) + (i ? 0n : N % BigInt(prior.length))))"],
+  "a response: an empty user is drawn uniformly": [PUBLIC, "draw", "ends: running(prior) })", "ends: running(prior.map((_, i) => N / BigInt(prior.length) + (i ? 0n : N % BigInt(prior.length)))) })"],
+  "a box: an empty user is drawn from a prior that is not kept": [PUBLIC, "box", "keeps ? prior :", "true ? prior :"],
+  "a kernel: the prior of an empty user by rank": [PUBLIC, "draw", "rank.map((j) => prior[j])", "prior"],
+  "the cost in doubles": [COUNTING, "budget", "Number((a * MICRO + b - 1n) / b)", "Math.ceil((Number(a) / Number(b)) * 1e6)"],
+  "the cost in doubles, rounded": [COUNTING, "budget", "Number((a * MICRO + b - 1n) / b)", "Math.round((Number(a) / Number(b)) * 1e6)"],
+  "the limit rounded up": [COUNTING, "budget", "Number((a * MICRO) / b)", "Number((a * MICRO + b - 1n) / b)"],
+  "an epoch answers for a longer one": [COUNTING, "budget", "one[1] === epoch", "epoch.startsWith(one[1])"],
+  "two groups are one entry": [COUNTING, "budget", 'group === undefined ? digest : digest + " " + group', "digest"],
+  "a budget forgets the option at its check": [PASSED, "budget", "fromRecords(lookup(mechanism), records, options)", "fromRecords(lookup(mechanism), records)"],
+  "the lock of another machine is removed": [LOCK, "budget_node", "!place || place !== mine.place || host !== mine.host || ", ""],
+  "the lock of another container or boot is removed": [LOCK, "budget_node", "!place || place !== mine.place || ", ""],
+  "the lock of a living process is removed": [LOCK, "budget_node", 'return error.code === "ESRCH";', "return true;", "process.kill(id, 0);\n    return false;", "process.kill(id, 0);\n    return true;"],
+  "no fsync": [DISK, "budget_node", "await file.sync();", ""],
+  "no fsync of the folder": [DISK, "budget_node", "await folder.sync().catch(() => {});", ""],
+  "an uncounted entry of a worker takes the place of a counted one": [ENTRY, "worker", "const handle = ++last;", "const handle = mechanism.digest;"],
+  "a worker forgets the option": [ENTRY, "worker", ", asked.options)", ")"],
+  "the grid is counted from the end of the work": [GRID, "worker", "const steps", "const came = performance.now(); const steps", "  const came = performance.now();\n  const { grid }", "  const { grid }"],
+  "the grid is that of the last load": [GRID, "worker", "loaded.get(data.handle) || { grid: GRID }", "loaded.get(last) || { grid: GRID }"],
 };

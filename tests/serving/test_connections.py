@@ -1,0 +1,111 @@
+"""Connections that bring no request, or take no answer, are ended: they keep honest senders out no longer.
+
+Nothing is said about times, only about what comes before what: the limits are short here, and the machine may
+be slow.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("uvicorn")
+from collector import Running, report, rows_of, write_mechanism
+
+from sottovoce.collecting.store import create_store
+from sottovoce.serving import app, connections, server
+from sottovoce.serving.served import read_served
+from sottovoce.serving.settings import Settings
+
+MOST = 4
+LIMIT = 1.0
+GET = b"GET /v1/mechanism HTTP/1.1\r\nhost: localhost\r\n"
+POST = b"POST /v1/reports HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+@contextmanager
+def served(tmp_path: Path) -> Iterator[tuple[Running, Callable[[], int], str]]:
+    """A server in a thread, how many connections it has, and the digest of its mechanism."""
+    found = read_served(write_mechanism(tmp_path))
+    create_store(tmp_path / "r.db", found.digests)
+    (tmp_path / "large.js").write_bytes(bytes(1 << 24))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        running = server._server(Settings(store=tmp_path / "r.db", client=tmp_path), found)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: running.started)
+            port = listener.getsockname()[1]
+            yield Running(None, port), lambda: len(running.server_state.connections), found.digests["all"]  # type: ignore[arg-type]
+        finally:
+            running.should_exit = True
+            thread.join()
+
+
+def until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.02)
+
+
+@contextmanager
+def held(port: int, beginning: bytes, piece: bytes) -> Iterator[None]:
+    """Connections of which each sends the beginning, then the piece for ever, and nothing is read."""
+    over = threading.Event()
+
+    def trickle() -> None:
+        while not over.wait(0.02):
+            for one in sockets:
+                with suppress(OSError):  # those that were ended
+                    one.send(piece)
+
+    sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST)]
+    thread = threading.Thread(target=trickle)
+    try:
+        for one in sockets:
+            one.sendall(beginning)
+        thread.start()
+        yield
+    finally:
+        over.set()
+        thread.join()
+        for one in sockets:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [
+        pytest.param(b"", b"", id="silent"),
+        pytest.param(GET, b"", id="half a head"),
+        pytest.param(GET + b"x: ", b"x", id="a head byte by byte"),
+        pytest.param(GET + b"\r\n", b"", id="silent after an answer"),
+        pytest.param(GET + b"\r\n" + GET + b"x: ", b"x", id="a second head byte by byte"),
+        pytest.param(GET + b"content-length: 99999\r\n\r\n", b"x", id="a body that nobody asked for"),
+        pytest.param(POST + b"content-length: 99999\r\n\r\n", b"x", id="a batch byte by byte"),
+        pytest.param(GET.replace(b"v1/mechanism", b"client/large.js") + b"\r\n", b"", id="reads no answer"),
+    ],
+)
+def test_a_connection_that_keeps_the_collector_waiting_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beginning: bytes, piece: bytes
+) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", MOST + 1)  # one more is not let in
+    monkeypatch.setattr(app, "SECONDS_FOR_A_BODY", LIMIT)
+    monkeypatch.setattr(connections, "SECONDS_FOR_A_HEAD", LIMIT)
+    monkeypatch.setattr(connections, "LEAST_TAKEN", 1e9)
+    with served(tmp_path) as (running, connected, digest):
+        begun = time.monotonic()
+        with held(running.port, beginning, piece):
+            status = running.post([report(digest)])[0]
+            assert status == 503 or time.monotonic() - begun > LIMIT
+            until(lambda: connected() == 0)
+            monkeypatch.undo()  # an honest sender has its time, however slow the machine is
+            assert running.post([report(digest)])[0] == 202
+        assert len(rows_of(tmp_path / "r.db")) == 1 + (status == 202)

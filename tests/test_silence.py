@@ -1,0 +1,200 @@
+"""What users have decides what is drawn; not whether, in which order or how much is written.
+
+One person's contents go through every kind of data; whoever reads the output may see another category, and
+must see no other difference. The collector chooses the categories and the prior.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from command import run
+
+import sottovoce as sv
+from sottovoce.release import randomness
+
+PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
+CONTENTS: dict[str, list[tuple[str | None, float | None]]] = {
+    "one record": [("a", 1)],
+    "no item": [(None, 1)],
+    "no item and no weight": [(None, None)],
+    "unknown only": [("SECRET", 1)],
+    "unknown and known": [("SECRET", 2), ("b", 1), ("ANOTHER", 1)],
+    "zero weight": [("b", 0)],
+    "no weight": [("b", None)],
+    "zero weight and unknown": [("b", 0), ("SECRET", 3)],
+    "like the prior": [("a", 5), ("b", 3), ("c", 2)],
+    "far from it": [("c", 40)],
+    "a name of another kind": [("1", 1)],
+    "an empty name": [("", 1)],
+}
+OTHERS = [("u1", "a", 5.0), ("u1", "b", 3.0), ("u1", "c", 2.0), ("u3", "b", 1.0)]
+ATTACKS = {
+    "plain": PRIOR,
+    "the others' average": sv.Prior.from_counts({"a": 5, "b": 13, "c": 2}),
+    "one category": sv.Prior(["c"], [1.0]),
+    "two categories": sv.Prior(["b", "a"], [0.6, 0.4]),
+}
+SAMPLERS = ["kernel_clip", "minimax_kernel", "randomized_response", "rr_with_prior", "global_minimax"]
+
+
+def rows(contents: str) -> list[tuple[str, str | None, float | None]]:
+    """The table with one person's contents among those of two others."""
+    mine: list[tuple[str, str | None, float | None]] = [("u2", *record) for record in CONTENTS[contents]]
+    return [OTHERS[0], *mine, *OTHERS[1:]]
+
+
+def frame(contents: str) -> pl.DataFrame:
+    return pl.DataFrame(
+        rows(contents), schema={"user": pl.String, "item": pl.String, "weight": pl.Float64}, orient="row"
+    )
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_promise_23_a_table_is_released_alike_whatever_a_user_has(name: str, attack: str) -> None:
+    mechanism = sv.certify(sv.SAMPLERS[name](ATTACKS[attack], 1.0))
+    for contents in CONTENTS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = sv.release_table(frame(contents), mechanism, weight="weight")
+        assert found["user"].to_list() == ["u1", "u2", "u3"], contents
+        assert set(found["item"]) <= set(mechanism.categories)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "json", "wide.csv"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_promise_23_the_command_writes_alike_whatever_a_user_has(
+    tmp_path: Path, form: str, attack: str
+) -> None:
+    sv.certify(sv.kernel_clip(ATTACKS[attack], 1.0)).save(tmp_path / "m.json")
+    seen = set()
+    for number, contents in enumerate(CONTENTS):
+        table = write(tmp_path / f"t{number}.{form}", contents)
+        out = tmp_path / f"r{number}.csv"
+        wide = ["--wide"] if form == "wide.csv" else []
+        done = run("release", tmp_path / "m.json", table, "-o", out, "--max-epsilon", 1, *wide)
+        assert "SECRET" not in done.stdout + done.stderr
+        lines = out.read_text().splitlines() if out.exists() else []
+        rest = [[part for i, part in enumerate(line.split(",")) if i != 1] for line in lines]
+        seen.add((done.returncode, json.dumps(rest), done.stdout))
+    ((code, written, _),) = seen
+    assert code == 0
+    assert [row[0] for row in json.loads(written)] == ["user", "u1", "u2", "u3"]
+
+
+def write(path: Path, contents: str) -> Path:
+    table = frame(contents)
+    if path.suffixes[0] == ".wide":
+        lines = ["user,a,b,c,SECRET,ANOTHER"]
+        for user in ("u1", "u2", "u3"):
+            held = {name: weight for who, name, weight in rows(contents) if who == user}
+            cells = ["" if held.get(name) is None else str(held[name]) for name in lines[0].split(",")[1:]]
+            lines.append(",".join([user, *cells]))
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    elif path.suffix == ".csv":
+        table.write_csv(path)
+    elif path.suffix == ".parquet":
+        table.write_parquet(path)
+    else:
+        path.write_text(json.dumps(table.to_dicts()), encoding="utf-8")
+    return path
+
+
+def test_promise_23_a_ledger_charges_alike_whatever_a_user_has(tmp_path: Path) -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    for number, contents in enumerate(CONTENTS):
+        ledger = sv.Ledger.create(tmp_path / f"{number}.db", budget=2)
+        found = sv.release_table(frame(contents), mechanism, weight="weight", ledger=ledger)
+        assert found["user"].to_list() == ["u1", "u2", "u3"]
+        assert [ledger.left(user) for user in ("u1", "u2", "u3")] == [1, 1, 1]
+        records = [name for name, _ in CONTENTS[contents]]
+        assert ledger.release(mechanism, "u4", records) in PRIOR.categories  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sv.SAMPLERS)
+def test_promise_23_one_release_reads_the_same_bytes_whatever_a_user_has(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 1.0))
+    asked: list[int] = []
+    real = randomness._read
+
+    def counting(size: int) -> bytes:
+        asked.append(size)
+        return real(size)
+
+    monkeypatch.setattr(randomness, "_read", counting)
+    odd: list[Any] = [[], ["SECRET"], [None], [["a"]], [{}], ["a", 7, "SECRET"], [float("nan")], ["a"] * 50]
+    for records in odd:
+        assert mechanism.release(records) in PRIOR.categories
+    for p in ([0, 0, 0], np.zeros(3), np.array([0, 0, 0])):
+        assert mechanism.release(p=p) in PRIOR.categories
+    assert len(set(asked)) == 1
+    assert len(asked) == len(odd) + 3
+
+
+@pytest.mark.parametrize("name", sv.SAMPLERS)
+def test_a_user_without_records_is_one_whose_counts_are_the_prior(name: str) -> None:
+    """So the certificate covers the law, and a mechanism that keeps its prior releases the prior, exactly."""
+    mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 1.0))
+    weights = mechanism.engine.prior_weights()
+    law = mechanism.law(records=[])
+    assert law == mechanism.engine.law(list(enumerate(weights)))
+    assert sum(law) == 1
+    if mechanism.keeps_prior and not mechanism.linear:
+        assert law == [Fraction(weight, 1 << 62) for weight in weights]
+    for records in ([], ["SECRET"], ["a"], ["c", "b", "b"]):
+        for x, y in zip(law, mechanism.law(records=records), strict=True):
+            assert x <= mechanism.ratio * y
+            assert y <= mechanism.ratio * x
+
+
+@pytest.mark.parametrize("name", sv.SAMPLERS)
+def test_one_and_many_release_the_same_for_users_without_records(name: str) -> None:
+    prior = sv.Prior.from_counts({i: i + 1 for i in range(300)})
+    mechanism = sv.certify(sv.SAMPLERS[name](prior, 1.0))
+    rng = np.random.default_rng(5)
+    counts = rng.integers(0, 3, (200, 300)) * (rng.random((200, 300)) < 0.01)
+    counts[rng.random(200) < 0.5] = 0
+    for size in (1, 50, 200):
+        rows = mechanism.prepare(counts[:size])
+        words = [rng.integers(0, 1 << 62, size) for _ in range(mechanism.engine.words)]
+        mechanism.engine.prepare_many()
+        many = mechanism.engine.positions(rows, words)
+        for i in range(size):
+            part = slice(rows.indptr[i], rows.indptr[i + 1])
+            held = list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
+            assert many[i] == mechanism.engine.position(held, [int(word[i]) for word in words])
+
+
+@pytest.mark.parametrize("unknown", ["error", "drop", "other"])
+def test_who_asks_for_it_is_told_and_nothing_is_charged(tmp_path: Path, unknown: str) -> None:
+    """These reveal what users have; docs/guarantees.md says so."""
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b", "other"], [0.5, 0.3, 0.2]), 1.0))
+    ledger = sv.Ledger.create(tmp_path / "l.db", budget=2)
+    given: dict[str, Any] = {"weight": "weight", "ledger": ledger, "unknown": unknown, "empty": "skip"}
+    if unknown == "error":
+        with pytest.raises(sv.UserDataError, match="2 of 5 rows"):
+            sv.release_table(frame("unknown only"), mechanism, **given)
+        assert ledger.users() == 0
+        return
+    found = sv.release_table(frame("unknown only"), mechanism, **given)
+    assert found["user"].to_list() == (["u1", "u3"] if unknown == "drop" else ["u1", "u2", "u3"])
+
+
+def test_one_user_can_ask_for_strictness() -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    for records in ([], ["SECRET"], ["a", "SECRET"]):
+        with pytest.raises(sv.UserDataError) as caught:
+            mechanism.release(records, unknown="error")
+        assert "SECRET" not in str(caught.value)
+    with pytest.raises(sv.ParameterError, match="unknown must be one of prior, error"):
+        mechanism.release(["a"], unknown="drop")
