@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 import sottovoce as sv
-from sottovoce.release.charges import request
+from sottovoce.release.ledger import request
 
 from .measure import Line, at_most, fresh, seconds
 

@@ -14,7 +14,7 @@ import sottovoce as sv
 from sottovoce import _validate
 from sottovoce.samplers import clip
 from sottovoce.samplers.blocks import blocks
-from sottovoce.samplers.minimax import MinimaxKernel
+from sottovoce.samplers.kernels import MinimaxKernel
 
 from .measure import Line, at_least, at_most, fresh, seconds
 

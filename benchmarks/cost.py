@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from sottovoce.pictures.plots import new_figure, save_figure
-from sottovoce.samplers.minimax import MinimaxKernel
+from sottovoce.samplers.kernels import MinimaxKernel
 
 from .measure import Line, duration, seconds
 

@@ -28,7 +28,7 @@ for f in (sv.TV, sv.KL, sv.CHI2):
     print(f"{f.name}: kernel_clip is at least as close for {np.mean(gain >= -1e-12):.0%} of the users")
 
 # %% The paper's worst case has a closed form. The sampler attains it.
-bound = sv.optimal_utility(prior, 2.0, sv.TV)
+bound = sv.bounds.optimal_utility(prior, 2.0, sv.TV)
 print(f"closed form {bound:.6f}, the paper's sampler {paper.worst_case(sv.TV):.6f}")
 
 # %% No sampler that keeps the prior can do better than this one in the worst case.

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.planning.comparison import BEST_POSSIBLE
+from sottovoce.planning.compare import BEST_POSSIBLE
 
 PRIORS = ("half", "100k")
 EPSILONS = (2.0, 4.0, 8.0)

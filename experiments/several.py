@@ -8,8 +8,7 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.pictures.plots import new_figure, save_figure
-from sottovoce.pictures.samples import plot_samples
+from sottovoce.pictures.plots import new_figure, plot_samples, save_figure
 
 GROUP, USERS = "25 to 44", 100
 EPSILONS = (2.0, 4.0, 8.0)

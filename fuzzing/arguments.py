@@ -20,7 +20,7 @@ import sottovoce as sv
 from sottovoce.cli import collect, explore
 from sottovoce.cli import main as command_line
 from sottovoce.explore import server as explorer
-from sottovoce.release.mechanism_file import save_mechanisms
+from sottovoce.release.file import save_mechanisms
 from sottovoce.serving import server as collector
 
 from .mutate import NUMBERS, WORDS

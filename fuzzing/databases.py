@@ -128,7 +128,7 @@ def store_seeds() -> Sequence[bytes]:
 TARGETS = (
     Target(
         "ledger", check_ledger, ledger_seeds, mutated,
-        ("release/ledger.py", "release/ledger_store.py", "release/ledger_entries.py"),
+        ("release/ledger.py", "release/ledger_store.py"),
         longest=400, everyday=60,
     ),
     Target("store", check_store, store_seeds, mutated, ("collecting/store.py",), longest=400),

@@ -12,8 +12,7 @@ from vector_checks import LibraryClient
 from vector_draws import signed
 
 import sottovoce as sv
-from sottovoce.release.mechanism_file import load_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, load_mechanisms
 
 from .mechanisms import ROOMS, keep_the_ratio
 from .mutate import json_mutated
@@ -80,6 +79,6 @@ TARGETS = (
         check,
         seeds,
         json_mutated,
-        (*ROOMS, "release/classes.py", "release/joint_box.py", "release/joint_engine.py"),
+        (*ROOMS, "release/joint.py"),
     ),
 )

@@ -18,8 +18,7 @@ from vector_draws import signed
 from vector_files import GROUPS, grouped
 
 import sottovoce as sv
-from sottovoce.release.mechanism_file import load_mechanisms, save_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, load_mechanisms, save_mechanisms
 
 from .mutate import json_mutated
 from .target import Target, folder, holds, refusals, written
@@ -109,8 +108,7 @@ def _vectors(*, grouped_files: bool) -> list[bytes]:
 
 
 ROOMS = (
-    "release/mechanism_file.py", "release/document.py", "release/justified_text.py", "release/mechanism.py",
-    "release/exact.py", "release/box_engine.py", "release/linear_engines.py",
+    "release/file.py", "release/mechanism.py", "release/exact.py", "release/box.py", "release/linear.py",
 )  # fmt: skip
 TARGETS = (
     Target("mechanisms", check, single_seeds, json_mutated, ROOMS, weight=2),

@@ -1,6 +1,6 @@
 """`make mutants`: change release/ in small ways, one at a time, and see whether the tests notice.
 
-    make mutants                      a sample of every file, everything of exact.py and box_engine.py
+    make mutants                      a sample of every file, everything of exact.py and box.py
     make mutants MODULE=exact         one file
     make mutants SAMPLE=0             everything (hours)
 
@@ -27,7 +27,7 @@ from .operators import Mutant, mutants_of
 from .running import ROOT, Bench, preload, stages, within
 
 ROOM = "release"
-WHOLE = ("exact.py", "box_engine.py")
+WHOLE = ("exact.py", "box.py")
 """Files of which every mutant is tried, whatever the sample: what a certificate and a draw rest on."""
 PAGE = ROOT / "docs" / "mutants.md"
 PLACE = ROOT / "build" / "mutants"

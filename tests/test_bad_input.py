@@ -51,7 +51,7 @@ def test_any_kind_of_number_is_a_number(epsilon: object) -> None:
         (lambda: sv.blend(PRIOR, 1, weight=math.nan), "weight must be finite, got nan"),
         (lambda: sv.local_minimax(PRIOR, 1, gamma=0.9), "gamma must be at least 1, got 0.9"),
         (lambda: sv.minimax_kernel([0.2, 0.8], 1), "prior must be a Prior, got list"),  # type: ignore[arg-type]
-        (lambda: sv.optimal_utility(PRIOR, 0, sv.TV), "epsilon must be greater than 0"),
+        (lambda: sv.bounds.optimal_utility(PRIOR, 0, sv.TV), "epsilon must be greater than 0"),
         (lambda: sv.compare([[1, 0, 0]], []), "samplers and divergences must not be empty"),
         (lambda: sv.fitted(PRIOR, 1, np.eye(3)), "users must be a PublicUsers, got ndarray"),  # type: ignore[arg-type]
         (lambda: sv.PublicUsers(np.eye(3), source=" "), "source must say in words"),

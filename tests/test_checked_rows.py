@@ -134,7 +134,7 @@ def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> 
     samplers = [make(PRIOR, 1.0) for make in sv.SAMPLERS.values()]
     expected = [float(np.mean(one.divergence(users.p, f))) for one in samplers for f in (sv.TV, sv.KL)]
     monkeypatch.setattr(_validate, "users", counted)
-    monkeypatch.setattr("sottovoce.planning.comparing.moments", noted)
+    monkeypatch.setattr("sottovoce.planning.compare.moments", noted)
     table = sv.compare(users, samplers, [sv.TV, sv.KL])
     assert checks == [5]
     assert len(held) == 1

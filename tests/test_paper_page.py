@@ -94,7 +94,7 @@ def test_every_document_and_anchor_on_the_page_exists() -> None:
 @pytest.mark.parametrize("n", [2, 5, 9])
 def test_the_program_that_is_timed_finds_the_papers_bound(n: int) -> None:
     q = cost.prior(n)
-    bound = sv.optimal_utility(sv.Prior(range(n), q), cost.EPSILON, sv.TV)
+    bound = sv.bounds.optimal_utility(sv.Prior(range(n), q), cost.EPSILON, sv.TV)
     assert cost.program_over_all_kernels(q) == pytest.approx(bound, abs=1e-7)
 
 

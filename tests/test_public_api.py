@@ -84,10 +84,11 @@ def test_rooms_import_in_one_direction() -> None:
 @pytest.mark.parametrize(
     ("room", "line"),
     [
-        ("release/exact.py", "from ..planning import comparison"),
+        ("release/exact.py", "from ..planning import compare"),
         ("prior.py", "from .users import Users"),
         ("tables/tally.py", "from ..release import mechanism"),
         ("samplers/base.py", "import polars"),
+        ("samplers/base.py", "from .. import bounds"),
         ("planning/cards.py", "import typer"),
         ("tables/read.py", "import matplotlib"),
         ("newcomer.py", "x = 1"),  # a file that no layer names

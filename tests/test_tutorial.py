@@ -11,7 +11,7 @@ import pytest
 from command import run
 
 import sottovoce as sv
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 
 PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
 
 if TYPE_CHECKING:
-    from .collecting.estimation import Estimate, estimate
-    from .collecting.needed import how_many
-    from .collecting.population import whole_population
+    from . import bounds
+    from .collecting.estimate import Estimate, estimate, how_many, whole_population
     from .collecting.verdict import Verdict, verdict
     from .divergences import (
         CHI2,
@@ -41,26 +40,20 @@ if TYPE_CHECKING:
         UserDataError,
     )
     from .pictures.plots import plot_box, plot_comparison, plot_estimate, plot_tradeoff
-    from .planning.choice import Choice
-    from .planning.choosing import choose
-    from .planning.comparing import compare
-    from .planning.comparison import Comparison, ComparisonRow
-    from .planning.fitted import fitted
+    from .planning.choose import Choice, choose
+    from .planning.compare import Comparison, ComparisonRow, compare
+    from .planning.fitted import PublicUsers, fitted
     from .planning.limit import Limit, limit
-    from .planning.public_users import PublicUsers
-    from .planning.several_samples import SamplesRow, compare_samples
+    from .planning.several import SamplesRow, compare_samples
     from .planning.shuffling import amplified, amplified_delta, local_epsilon_for, reports_for
-    from .planning.tuning import tuned
     from .prior import Prior
     from .release.audit import AuditReport, audit
     from .release.certify import certify
+    from .release.file import Policy, load, load_groups
     from .release.ledger import Ledger
     from .release.mechanism import Mechanism
-    from .release.mechanism_file import load, load_groups
-    from .release.policy import Policy
     from .releasing import release_table
     from .samplers.base import ClipSampler, KernelSampler, Sampler
-    from .samplers.bounds import diagonal_bound, distance_factor, released_as_itself
     from .samplers.catalogue import (
         SAMPLERS,
         blend,
@@ -68,15 +61,14 @@ if TYPE_CHECKING:
         kernel_clip,
         local_minimax,
         minimax_kernel,
-        optimal_utility,
         power_caps,
         prior_minimax,
         randomized_response,
         relative_mollifier,
         rr_with_prior,
+        trimmed,
     )
     from .samplers.joint import JointSampler, several
-    from .samplers.trimming import trimmed
     from .tables.dialect import Dialect
     from .tables.frames import count_table
     from .tables.read import build_prior, read_users
@@ -134,14 +126,13 @@ __all__ = [
     "amplified_delta",
     "audit",
     "blend",
+    "bounds",
     "build_prior",
     "certify",
     "choose",
     "compare",
     "compare_samples",
     "count_table",
-    "diagonal_bound",
-    "distance_factor",
     "estimate",
     "fitted",
     "global_minimax",
@@ -154,7 +145,6 @@ __all__ = [
     "local_epsilon_for",
     "local_minimax",
     "minimax_kernel",
-    "optimal_utility",
     "plot_box",
     "plot_comparison",
     "plot_estimate",
@@ -165,21 +155,17 @@ __all__ = [
     "read_users",
     "relative_mollifier",
     "release_table",
-    "released_as_itself",
     "reports_for",
     "rr_with_prior",
     "several",
     "trimmed",
-    "tuned",
     "verdict",
     "whole_population",
 ]
 
 # Where each name lives; a room is loaded when one of its names is first asked for.
 _ROOMS = {
-    "collecting.estimation": "Estimate estimate",
-    "collecting.needed": "how_many",
-    "collecting.population": "whole_population",
+    "collecting.estimate": "Estimate estimate how_many whole_population",
     "collecting.verdict": "Verdict verdict",
     "divergences": "CHI2 DIVERGENCES HELLINGER2 JS KL REVERSE_KL TV FDivergence alpha hockey_stick",
     "errors": (
@@ -188,32 +174,25 @@ _ROOMS = {
         "UserDataError"
     ),
     "pictures.plots": "plot_box plot_comparison plot_estimate plot_tradeoff",
-    "planning.choice": "Choice",
-    "planning.choosing": "choose",
-    "planning.comparing": "compare",
-    "planning.comparison": "Comparison ComparisonRow",
-    "planning.fitted": "fitted",
+    "planning.choose": "Choice choose",
+    "planning.compare": "Comparison ComparisonRow compare",
+    "planning.fitted": "PublicUsers fitted",
     "planning.limit": "Limit limit",
-    "planning.public_users": "PublicUsers",
-    "planning.several_samples": "SamplesRow compare_samples",
+    "planning.several": "SamplesRow compare_samples",
     "planning.shuffling": "amplified amplified_delta local_epsilon_for reports_for",
-    "planning.tuning": "tuned",
     "prior": "Prior",
     "release.audit": "AuditReport audit",
     "release.certify": "certify",
     "release.ledger": "Ledger",
     "release.mechanism": "Mechanism",
-    "release.mechanism_file": "load load_groups",
-    "release.policy": "Policy",
+    "release.file": "Policy load load_groups",
     "releasing": "release_table",
     "samplers.base": "ClipSampler KernelSampler Sampler",
-    "samplers.bounds": "diagonal_bound distance_factor released_as_itself",
     "samplers.catalogue": (
-        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel optimal_utility power_caps "
-        "prior_minimax randomized_response relative_mollifier rr_with_prior"
+        "SAMPLERS blend global_minimax kernel_clip local_minimax minimax_kernel power_caps "
+        "prior_minimax randomized_response relative_mollifier rr_with_prior trimmed"
     ),
     "samplers.joint": "JointSampler several",
-    "samplers.trimming": "trimmed",
     "tables.dialect": "Dialect",
     "tables.frames": "count_table",
     "tables.read": "build_prior read_users",
@@ -224,6 +203,8 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bounds":  # a public module, loaded like the rooms
+        return import_module(".bounds", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'sottovoce' has no attribute {name!r}")
     try:

@@ -16,10 +16,9 @@ from scipy import sparse
 
 from ._atomic import write_whole
 from ._validate import FloatArray
-from .collecting.estimation import Estimate, estimate
+from .collecting.estimate import Estimate, estimate
 from .divergences import TV
-from .planning.comparing import compare
-from .planning.comparison import Comparison
+from .planning.compare import Comparison, compare
 from .planning.fitted import fitted
 from .prior import Category, Prior
 from .release.certify import certify

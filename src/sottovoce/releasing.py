@@ -7,8 +7,7 @@ from typing import Any, Unpack
 
 from .errors import ParameterError, PriorError
 from .prior import FROM_USERS
-from .release.charges import Request, request
-from .release.ledger import Ledger
+from .release.ledger import Ledger, Request, request
 from .release.mechanism import Mechanism
 from .tables.like import maker_like
 from .tables.options import ReadingKeywords, release_options

@@ -18,7 +18,7 @@ from typer.main import get_command
 import sottovoce as sv
 from sottovoce.cli.main import app
 from sottovoce.demo import GROUPS, demo_comparison, demo_data
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_design_card(demo: Path) -> None:
     assert card["smallest_probability"] == prior.smallest
     assert card["keeps_prior"] is True
     worst = {row["divergence"]: row for row in card["worst_cases"]}
-    assert worst["kl"]["paper_bound"] == pytest.approx(sv.optimal_utility(prior, 2.0, sv.KL))
+    assert worst["kl"]["paper_bound"] == pytest.approx(sv.bounds.optimal_utility(prior, 2.0, sv.KL))
     assert worst["tv"]["this"] == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV))
     assert worst["reverse_kl"]["this"] is None
     kept = card["released_as_itself"]

@@ -9,8 +9,7 @@ import pytest
 from command import check_refused, run, write
 
 import sottovoce as sv
-from sottovoce.release.mechanism_file import load_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, load_mechanisms
 
 SURVEY = "item,count\ncomedy,500\ndrama,300\nhorror,150\nwestern,50\n"
 GROUPED = "group,item,count\nnorth,a,5\nnorth,b,3\nnorth,c,2\nsouth,a,1\nsouth,b,1\nsouth,c,8\n"

@@ -11,7 +11,7 @@ import pytest
 from command import check_refused, run, write
 
 import sottovoce as sv
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 
 PRIOR = "item,count,age\na,50,old\nb,30,old\nc,20,old\na,20,young\nb,30,young\nc,50,young\n"
 

@@ -14,7 +14,7 @@ import pytest
 from command import run
 
 import sottovoce as sv
-from sottovoce.release.mechanism_file import save_mechanisms
+from sottovoce.release.file import save_mechanisms
 from sottovoce.release.proved import PROGRAM, VARIABLE, question
 
 PRIOR = sv.Prior(["a", "b"], [0.4, 0.6])

@@ -13,7 +13,7 @@ from command import check_refused, run, write
 from workbooks import Rows, write_workbook
 
 import sottovoce as sv
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 
 pytest.importorskip("fastexcel")
 SURVEY: Rows = [["item", "count"], ["Drama", 30], ["War", 9], ["Noir", 1], ["Opera", 0]]

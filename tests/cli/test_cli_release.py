@@ -14,8 +14,7 @@ import pytest
 from command import check_refused, check_refused_last, run, write
 
 import sottovoce as sv
-from sottovoce.release.mechanism_file import load_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, load_mechanisms
 from sottovoce.tables import inputs
 from sottovoce.tables.options import ReadingOptions
 

@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import LinearConstraint, minimize
 
 import sottovoce as sv
+from sottovoce.collecting.estimate import maximum_likelihood, project
 from sottovoce.collecting.model import CertifiedKernel, model_of
-from sottovoce.collecting.nearer import maximum_likelihood, project
 
 LINEAR = {"minimax_kernel": sv.minimax_kernel, "randomized_response": sv.randomized_response}
 PRIORS = {

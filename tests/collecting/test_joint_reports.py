@@ -11,7 +11,7 @@ from kinds import of_kind
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
 from sottovoce.collecting.reports import count_reports
-from sottovoce.release.joint_engine import JointEngine
+from sottovoce.release.joint import JointEngine
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
 TWO = sv.certify(sv.several(PRIOR, 2.0, samples=2))
@@ -100,7 +100,7 @@ def test_the_released_law_is_not_called_the_users_own() -> None:
     assert not found.bounded
     point = min(float(TWO.law(records=[name])[4 * i]) for i, name in enumerate("abc"))
     assert found.bias_bound == pytest.approx(1 - point)
-    assert "not the users' own" in found.words()
+    assert "not the users' own" in found.summary()
 
 
 def test_a_prior_that_is_not_kept_is_told_by_its_released_law() -> None:

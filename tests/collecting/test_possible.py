@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 
 import sottovoce as sv
+from sottovoce.collecting.estimate import possible_shares
 from sottovoce.collecting.model import model_of
-from sottovoce.collecting.possible import possible_shares
 
 CLIPS = (
     sv.kernel_clip,

@@ -36,7 +36,7 @@ def test_other_users_are_told_from_the_prior(name: str) -> None:
     assert judged.learnt
     assert judged.chance < 1e-12
     assert judged.standing_out >= 4
-    assert "The users differ from the public prior" in judged.words()
+    assert "The users differ from the public prior" in judged.summary()
 
 
 def test_the_certified_mechanism_gives_the_same_verdict() -> None:
@@ -55,10 +55,10 @@ def test_the_number_that_is_needed_is_how_many() -> None:
     assert sv.verdict(few).needed == sv.verdict(many).needed == needed
     assert not sv.verdict(few).enough
     assert sv.verdict(many).enough
-    assert f"needs {needed:,}" in sv.verdict(few).words()
-    assert "nothing was learnt beyond the prior" in sv.verdict(few).words()
+    assert f"needs {needed:,}" in sv.verdict(few).summary()
+    assert "nothing was learnt beyond the prior" in sv.verdict(few).summary()
     assert sv.verdict(few, error=1e-12).needed is None
-    assert "no number of them gives" in sv.verdict(few, error=1e-12).words()
+    assert "no number of them gives" in sv.verdict(few, error=1e-12).summary()
     with pytest.raises(sv.ParameterError, match="error"):
         sv.verdict(few, error=0)
 

@@ -17,7 +17,7 @@ from page import CHARTS, Page, visiting
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 
 pytestmark = pytest.mark.browser
 PRIOR = demo_data().priors["25 to 44"]

@@ -15,7 +15,7 @@ import sottovoce as sv
 from fuzzing import arguments, clients, collector, databases, mechanisms, tables, workbooks
 from fuzzing.target import CORPUS, Finding, Target, run_blindly
 from fuzzing.targets import TARGETS
-from sottovoce.release import exact, mechanism_file
+from sottovoce.release import exact, file
 from sottovoce.serving import server
 from sottovoce.tables import tally
 
@@ -54,7 +54,7 @@ def test_a_planted_exception_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise KeyError("planted")
 
-    monkeypatch.setattr(mechanism_file, "read_fraction", fails)
+    monkeypatch.setattr(file, "read_fraction", fails)
     assert "KeyError" in broken(TARGETS["mechanisms"])
 
 
@@ -63,7 +63,7 @@ def test_a_certificate_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPa
         high = tuple(min(exact.times_below(ratio, value), total) for value in low)  # type: ignore[arg-type]
         return exact.Box(tuple(low), high, total)
 
-    monkeypatch.setattr("sottovoce.release.box_engine.certified_box", unchecked)
+    monkeypatch.setattr("sottovoce.release.box.certified_box", unchecked)
     assert "disagree" in broken(TARGETS["mechanisms"], 4000)
 
 

@@ -9,7 +9,7 @@ import pytest
 from matplotlib import font_manager
 
 import sottovoce as sv
-from sottovoce.pictures import fonts, plots
+from sottovoce.pictures import plots
 
 CJK, PRIVATE = "\u6f22\u5b57", "\U0010fabc"  # two Chinese characters, and one that no font should have
 
@@ -21,7 +21,7 @@ def picture(tmp_path: Path, *names: str) -> Path:
 
 
 def test_characters_of_the_usual_font_need_no_other() -> None:
-    assert fonts.families_for("Ærøskøbing ε ✓ عربي") == (["DejaVu Sans"], set())
+    assert plots.families_for("Ærøskøbing ε ✓ عربي") == (["DejaVu Sans"], set())
 
 
 def test_what_no_font_draws_is_said_once_and_the_picture_is_there(tmp_path: Path) -> None:
@@ -35,21 +35,21 @@ def test_a_font_that_has_the_characters_is_used(tmp_path: Path, monkeypatch: pyt
     """A font of another family stands for one of another script: the usual one is made to lack a letter."""
     serif = font_manager.findfont("DejaVu Serif")
     usual = font_manager.findfont("DejaVu Sans")
-    monkeypatch.setattr(fonts, "_faces", lambda: (("DejaVu Sans", usual), ("DejaVu Serif", serif)))
-    known = fonts._characters
+    monkeypatch.setattr(plots, "_faces", lambda: (("DejaVu Sans", usual), ("DejaVu Serif", serif)))
+    known = plots._characters
 
     def lacking(file: str) -> frozenset[int]:
         return known(file) - ({ord("Ж")} if file == usual else set())
 
-    monkeypatch.setattr(fonts, "_characters", lacking)
-    assert fonts.families_for("Ж") == (["DejaVu Sans", "DejaVu Serif"], set())
+    monkeypatch.setattr(plots, "_characters", lacking)
+    assert plots.families_for("Ж") == (["DejaVu Sans", "DejaVu Serif"], set())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         picture(tmp_path, "Ж", "plain")
 
 
 def test_chinese_is_drawn_where_a_font_is_there() -> None:
-    families, missing = fonts.families_for(CJK)
+    families, missing = plots.families_for(CJK)
     if missing:
         pytest.skip("no font with Chinese characters on this machine")
     assert len(families) > 1

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.planning.summary import summarise
+from sottovoce.planning.limit import summarise
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.planning.comparison import BEST_POSSIBLE, ComparisonRow
+from sottovoce.planning.compare import BEST_POSSIBLE, ComparisonRow
 
 PRIORS = {
     "north": sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5]),

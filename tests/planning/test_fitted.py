@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import os
 from pathlib import Path
@@ -13,13 +14,13 @@ import pytest
 import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kinds import of_kind
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import sottovoce as sv
 from experiments import movielens
 from sottovoce.planning import fitted as fitting
-from sottovoce.planning import invented
 from sottovoce.samplers import floors
 
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
@@ -100,14 +101,14 @@ def test_words_are_those_of_splitmix64() -> None:
 
     golden = 0x9E3779B97F4A7C15
     expected = [next_word((k + (3 << 40)) * golden % (1 << 64)) for k in range(1, 6)]
-    assert [int(word) for word in invented.words(3, 5)] == expected
-    assert int(invented.words(0, 1)[0]) == 0xE220A8397B1DCDAF  # the first output of SplitMix64 with seed 0
+    assert [int(word) for word in fitting.random_words(3, 5)] == expected
+    assert int(fitting.random_words(0, 1)[0]) == 0xE220A8397B1DCDAF  # SplitMix64's first, seed 0
 
 
 @pytest.mark.parametrize(("largest", "doublings"), [(3, 0), (5, 1), (7, 3)])
 def test_broken_sticks_have_the_moments_of_a_dirichlet_process(largest: int, doublings: int) -> None:
     kappa, users = largest << doublings, 4000
-    sticks = invented._sticks(users, largest, doublings, 5000) * 2.0**-invented.UNITS
+    sticks = fitting._sticks(users, largest, doublings, 5000) * 2.0**-fitting.UNITS
     assert_array_equal(sticks.sum(axis=1), 1.0)
     # v ~ Beta(1, κ): mean 1/(κ+1); the pieces' Σw² has mean 1/(κ+1) too. Five standard errors.
     for values in (sticks[:, 0], (sticks**2).sum(axis=1)):
@@ -119,15 +120,15 @@ def test_broken_sticks_have_the_moments_of_a_dirichlet_process(largest: int, dou
 
 def test_invented_users_are_distributions_with_the_priors_mean_and_the_dirichlets_spread() -> None:
     q = np.sort(PRIOR.probabilities)[::-1]
-    rows = invented.invented(q).toarray() * 2.0**-invented.UNITS
-    assert rows.shape == (3 * invented.EACH, 5)
+    rows = fitting.invented(q).toarray() * 2.0**-fitting.UNITS
+    assert rows.shape == (3 * fitting.EACH, 5)
     assert_array_equal(rows.sum(axis=1), 1.0)
-    for kind, times in enumerate(invented.CLOSENESS):
-        largest, doublings = invented.closeness(q, times)
+    for kind, times in enumerate(fitting.CLOSENESS):
+        largest, doublings = fitting.closeness(q, times)
         kappa = largest << doublings
-        mine = rows[kind * invented.EACH :][: invented.EACH]
+        mine = rows[kind * fitting.EACH :][: fitting.EACH]
         spread = q * (1 - q) / (kappa + 1)  # of Dirichlet(κq)
-        assert np.all(np.abs(mine.mean(axis=0) - q) < 5 * np.sqrt(spread / invented.EACH))
+        assert np.all(np.abs(mine.mean(axis=0) - q) < 5 * np.sqrt(spread / fitting.EACH))
         # The sample variance of 400 has a relative error near √(kurtosis/400); rare ones are heavy-tailed.
         assert_allclose(mine.var(axis=0)[:2], spread[:2], rtol=0.3)
 
@@ -135,8 +136,8 @@ def test_invented_users_are_distributions_with_the_priors_mean_and_the_dirichlet
 def test_the_closeness_follows_how_many_categories_matter() -> None:
     for n in (1, 9, 10, 900, 10_000):
         for times in (1, 3, 10):
-            largest, doublings = invented.closeness(np.full(n, 1 / n), times)
-            wanted = min(times * math.sqrt(n), invented.MOST)
+            largest, doublings = fitting.closeness(np.full(n, 1 / n), times)
+            wanted = min(times * math.sqrt(n), fitting.MOST)
             assert 1 <= largest <= 8
             assert abs((largest << doublings) - wanted) <= 0.5 * 2**doublings
 
@@ -144,8 +145,8 @@ def test_the_closeness_follows_how_many_categories_matter() -> None:
 def test_blurred_users_lie_around_the_public_ones() -> None:
     q = np.array([0.4, 0.3, 0.2, 0.1])
     public = sparse.csr_array(np.array([[1.0, 0, 0, 0], [0, 0, 0.5, 0.5]]))
-    rows = invented.blurred(public, q).toarray() * 2.0**-invented.UNITS
-    largest, doublings = invented.closeness(q, invented.BLUR)
+    rows = fitting.blurred(public, q).toarray() * 2.0**-fitting.UNITS
+    largest, doublings = fitting.closeness(q, fitting.BLUR)
     kappa = largest << doublings
     for u in range(2):
         mean = ((kappa - 1) * public.toarray()[u] + q) / kappa
@@ -161,7 +162,7 @@ def test_blurred_users_lie_around_the_public_ones() -> None:
 
 def test_it_is_the_best_of_the_grid_on_its_own_users() -> None:
     q = np.sort(PRIOR.probabilities)[::-1]
-    crowd = invented.invented(q).toarray() * 2.0**-invented.UNITS
+    crowd = fitting.invented(q).toarray() * 2.0**-fitting.UNITS
     prior = sv.Prior(range(5), q)
 
     def score(s: sv.Sampler) -> float:
@@ -181,7 +182,7 @@ def test_it_is_the_best_of_the_grid_on_its_own_users() -> None:
 
 
 def test_more_weight_on_the_tail_lowers_it_and_costs_mean() -> None:
-    crowd = invented.invented(np.sort(PRIOR.probabilities)[::-1]).toarray() * 2.0**-invented.UNITS
+    crowd = fitting.invented(np.sort(PRIOR.probabilities)[::-1]).toarray() * 2.0**-fitting.UNITS
     ranked = sv.Prior(range(5), np.sort(PRIOR.probabilities)[::-1])
     served = [sv.fitted(ranked, 1.5, tail=tail).divergence(crowd, sv.TV) for tail in (0, 0.2, 5)]
     mean = [float(values.mean()) for values in served]
@@ -249,13 +250,27 @@ def test_private_users_are_refused() -> None:
         sv.fitted(PRIOR, 1.0, tail=-0.1)
     with pytest.raises(sv.ParameterError, match="prior must be a Prior"):
         sv.fitted([0.5, 0.5], 1.0)  # type: ignore[arg-type]
+    with pytest.raises(sv.ParameterError, match="p must not come from read_users"):
+        sv.PublicUsers(private, source="a table")  # type: ignore[arg-type]
+
+
+def test_simulated_users_scatter_around_the_prior() -> None:
+    crowd = sv.PublicUsers.simulated(PRIOR, users=20_000, records=10, rng=np.random.default_rng(1))
+    mean = np.asarray(of_kind(crowd.p, sparse.csr_array).mean(axis=0)).ravel()
+    # A Dirichlet-multinomial mean: standard deviation of one user is at most 0.5/√(1+10/11…), so the
+    # mean of 20,000 users is within 5 × 0.5/√20000 = 0.018.
+    assert np.abs(mean - PRIOR.probabilities).max() < 0.018
+    assert repr(crowd).startswith("PublicUsers(20000 users, source='simulated")
+    with pytest.raises(sv.ParameterError, match="users and records must be whole numbers ≥ 1, got 0 and 5"):
+        sv.PublicUsers.simulated(PRIOR, users=0, records=5)
 
 
 def test_nothing_that_decides_depends_on_a_library_of_mathematics() -> None:
-    for module in (fitting, invented):
-        text = Path(str(module.__file__)).read_text(encoding="utf-8").split('"""', 2)[2]
-        for word in ("math.exp", "np.exp", "log(", "np.power", "random.", "default_rng", " @ ", ".dot("):
-            assert word not in text, (module.__name__, word)
+    text = Path(str(fitting.__file__)).read_text(encoding="utf-8").split('"""', 2)[2]
+    simulation = inspect.getsource(fitting.PublicUsers)  # `fitted` is given its draws
+    assert simulation in text
+    for word in ("math.exp", "np.exp", "log(", "np.power", "random.", "default_rng", " @ ", ".dot("):
+        assert word not in text.replace(simulation, ""), word
 
 
 @pytest.mark.parametrize("n", [1, 2, 400])

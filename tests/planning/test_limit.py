@@ -15,9 +15,9 @@ from scipy import sparse
 
 import sottovoce as sv
 from experiments import movielens
-from sottovoce.planning import cutting_planes, smoothing
 from sottovoce.planning import limit as limits
-from sottovoce.planning.floor_problem import FloorProblem
+from sottovoce.planning import limit_solvers
+from sottovoce.planning.limit import FloorProblem
 
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
 needs_movielens = pytest.mark.skipif(
@@ -78,7 +78,7 @@ def test_any_multipliers_of_the_smooth_descent_give_a_lower_bound() -> None:
         prior, users, epsilon, tail = situation(np.random.default_rng(seed))
         problem, _, _ = limits._problem(prior, epsilon, users, sv.TV, tail, True)
         exact = oracles.limit_lp(users, prior.probabilities, epsilon, tail, True)
-        below = smoothing._Below(problem)
+        below = limit_solvers._SeparableBound(problem)
         for _ in range(5):
             weights = problem.share + tail * rng.dirichlet(np.ones(len(problem.share)))
             side = rng.random(len(weights))
@@ -93,16 +93,16 @@ def test_any_multipliers_of_any_cuts_give_a_lower_bound(keep_prior: bool) -> Non
         problem, _, _ = limits._problem(prior, epsilon, users, sv.TV, tail, keep_prior)
         exact = oracles.limit_lp(users, prior.probabilities, epsilon, tail, keep_prior)
         n = len(problem.low)
-        cuts = cutting_planes._Cuts(
+        cuts = limit_solvers._Cuts(
             np.empty((0, n)), np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=np.intp)
         )
         for _ in range(4):
             c = problem.settle(problem.low + rng.random(n) * (problem.high - problem.low))
-            cutting_planes._cut(problem, c, np.ones(n), cuts)
+            limit_solvers._cut(problem, c, np.ones(n), cuts)
         for size in (0.1, 1.0, 5.0):  # also sums that no program would give
             multipliers = rng.dirichlet(np.ones(len(cuts.offsets))) * size
             sums = np.empty(0) if keep_prior else rng.random(2) * size
-            assert cutting_planes._below(problem, np.ones(n), cuts, multipliers, sums) <= exact + 1e-8
+            assert limit_solvers._bound_of_cuts(problem, np.ones(n), cuts, multipliers, sums) <= exact + 1e-8
 
 
 def tangent_gap(problem: FloorProblem, c: np.ndarray, other: np.ndarray) -> tuple[float, float]:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.planning.joint_card import joint_card
-from sottovoce.planning.several_samples import joint_distances
+from sottovoce.planning.several import joint_card, joint_distances
 
 CLIPS = ("kernel_clip", "prior_minimax", "blend", "power_caps", "relative_mollifier", "local_minimax")
 MEASURES = (sv.TV, sv.KL, sv.CHI2, sv.HELLINGER2)

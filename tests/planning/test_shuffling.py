@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.planning import shuffling
-from sottovoce.planning.blanket import Blanket, certified_floor
+from sottovoce.planning.shuffling import Blanket, certified_floor
 
 
 def zipf(n: int) -> sv.Prior:

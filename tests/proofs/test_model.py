@@ -17,9 +17,9 @@ from planted_checks import DRAWING_FAULTS, plant
 from proved_cases import Plain, accepts, some_document
 from vector_checks import vectors
 
-from sottovoce.release import charges, exact
-from sottovoce.release.document import Fields, joined_wholes, read_fraction
-from sottovoce.release.mechanism import ENGINES
+from sottovoce.release import exact, ledger
+from sottovoce.release.file import Fields, read_fraction
+from sottovoce.release.mechanism import ENGINES, joined_wholes
 from sottovoce.release.proved import ask, documents, hexadecimal, question
 from sottovoce.release.weights import Weights
 
@@ -140,7 +140,7 @@ def same_clips(checker: Path) -> bool:
 
 
 def same_charges(checker: Path) -> bool:
-    return [charges.charge_of(epsilon) for epsilon in epsilons()] == model_charges(checker)
+    return [ledger.charge_of(epsilon) for epsilon in epsilons()] == model_charges(checker)
 
 
 def test_random_draws_are_the_model_s(checker: Path) -> None:

@@ -17,9 +17,9 @@ from scipy import sparse
 import sottovoce as sv
 from sottovoce.release import exact
 from sottovoce.release.audit import black_box
-from sottovoce.release.box_engine import BoxEngine
+from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with
-from sottovoce.release.linear_engines import KernelEngine, ResponseEngine
+from sottovoce.release.linear import KernelEngine, ResponseEngine
 from sottovoce.release.weights import Weights
 
 DOMAINS = [2, 16, 256]

@@ -10,9 +10,7 @@ from scipy import sparse
 from scipy.stats import binom
 
 import sottovoce as sv
-from sottovoce.release.audit import Draw, black_box
-from sottovoce.release.audit_events import NOTHING, Seen, choose_event
-from sottovoce.release.audit_looks import log_ratio_limits, schedule
+from sottovoce.release.audit import NOTHING, Draw, Seen, black_box, choose_event, log_ratio_limits, schedule
 
 
 def drawing(law: np.ndarray, seed: int) -> Draw:
@@ -126,13 +124,13 @@ def test_the_chosen_set_is_the_likelihood_ratio_set_when_the_draws_are_many() ->
     ]
     event = choose_event(seen)
     # Ratios 4, 3, ½, ½, ¼ from the first user, 4, 2, 2, ⅓, ¼ from the second: 0.4 against 0.1 both ways.
-    assert (event.first, event.places.tolist()) in ((0, [0]), (1, [4]))
+    assert (event.first, event.indices.tolist()) in ((0, [0]), (1, [4]))
     assert event.count(np.array([4, 4, 0, 2, 0])) == 2
 
 
 def test_a_tally_keeps_what_was_drawn() -> None:
     tally = NOTHING.plus(np.array([5, 3, 5])).plus(np.array([9, 3, 3]))
-    assert tally.places.tolist() == [3, 5, 9]
+    assert tally.indices.tolist() == [3, 5, 9]
     assert tally.times.tolist() == [3, 2, 1]
     assert tally.draws == 6
     assert tally.at(np.array([0, 3, 9, 10])).tolist() == [0, 3, 1, 0]

@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.release import audit, audit_events, certify
-from sottovoce.release.audit_events import Seen
-from sottovoce.release.charges import user_name
-from sottovoce.release.descent import Descent
-from sottovoce.release.document import Fields
+from sottovoce.release import audit, certify
+from sottovoce.release.audit import Seen
+from sottovoce.release.box_fast import Descent
 from sottovoce.release.exact import certified_box
-from sottovoce.release.justified_text import ALLOWANCE, DOCUMENT_BYTES, WEIGHT_BYTES, _Scan
-from sottovoce.release.side_by_side import processors, side_by_side
+from sottovoce.release.file import ALLOWANCE, DOCUMENT_BYTES, WEIGHT_BYTES, Fields, longest
+from sottovoce.release.ledger import user_name
+from sottovoce.release.threads import processors, side_by_side
 
 
 def test_the_users_of_an_audit_have_as_many_categories_as_their_names_say() -> None:
@@ -37,7 +36,7 @@ def test_the_users_of_an_audit_have_as_many_categories_as_their_names_say() -> N
 def test_a_ratio_is_taken_pessimistically() -> None:
     """a − z√a, at least a half, over b + z√b + z²/2."""
     a, b = np.array([100.0, 4.0]), np.array([25.0, 0.0])
-    found = audit_events._pessimistic(a, b, 1000, 2000, 3.0)
+    found = audit._pessimistic(a, b, 1000, 2000, 3.0)
     expected = [math.log(70 / 1000) - math.log(44.5 / 2000), math.log(0.5 / 1000) - math.log(4.5 / 2000)]
     assert found.tolist() == pytest.approx(expected)
 
@@ -50,9 +49,9 @@ def test_the_caution_follows_from_the_number_of_candidates(monkeypatch: pytest.M
         asked.append(float(str(given[-1])))
         return []
 
-    monkeypatch.setattr(audit_events, "_best_sets", best_sets)
+    monkeypatch.setattr(audit, "_best_sets", best_sets)
     drawn = np.repeat(np.arange(8), 2)  # each once to order and once to choose
-    audit_events.choose_event([Seen().plus(drawn) for _ in range(3)])
+    audit.choose_event([Seen().plus(drawn) for _ in range(3)])
     assert asked == pytest.approx([math.sqrt(2 * math.log(9 * 4))] * 3)
 
 
@@ -74,7 +73,7 @@ def test_a_user_may_be_any_integer_below_2_to_the_128() -> None:
 @pytest.mark.parametrize("places", [[-1], [-1, 0], [3], [0, 3], [True], ["0"], [0.0], "0", None])
 def test_places_that_are_not_there(places: object) -> None:
     def read(values: object) -> tuple[int, ...]:
-        return Fields({"kept": values}, "the file", 3, 62, {}).places("kept")
+        return Fields({"kept": values}, "the file", 3, 62, {}).positions("kept")
 
     assert read([0, 2]) == (0, 2)
     assert read([]) == ()
@@ -113,11 +112,11 @@ def test_the_largest_multiplier_of_a_descent_is_where_the_clip_of_all_passes_the
 def test_every_byte_of_a_list_of_names_is_counted_once(count: int) -> None:
     """However many names are taken together."""
     names = ", ".join(f'"{"n" * (place % 90)}"' for place in range(count)) + "]"
-    text = bytearray(f'{{"categories": [{names}, "low": ["1", "2"]}}'.encode())
-    scan = _Scan(1000)
-    found = scan.justified(text)
-    assert scan.categories == count
-    assert found == ALLOWANCE + DOCUMENT_BYTES + len(names) + WEIGHT_BYTES * count
+    text = f'{{"categories": [{names}, "low": ["1", "2"]}}'.encode()
+    allowed = ALLOWANCE + DOCUMENT_BYTES + len(names) + WEIGHT_BYTES * count
+    assert longest(text, 1000) == (allowed, count, 0)
+    assert longest(text, count) == (allowed, count, 0)
+    assert longest(text, count - 1) == (0, count, 0)
 
 
 def test_nothing_is_released_when_the_witness_cannot_be_written(
@@ -163,7 +162,7 @@ def test_as_many_processors_as_this_process_may_use(monkeypatch: pytest.MonkeyPa
 def test_one_piece_needs_no_other_thread(
     monkeypatch: pytest.MonkeyPatch, pieces: int, here: int, apart: bool
 ) -> None:
-    monkeypatch.setattr("sottovoce.release.side_by_side.processors", lambda: here)
+    monkeypatch.setattr("sottovoce.release.threads.processors", lambda: here)
     seen: list[bool] = []
     side_by_side(lambda _: seen.append(threading.current_thread() is threading.main_thread()), range(pieces))
     assert seen == [not apart] * pieces

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pytest
 from boxes import category_of, check, compared, some_engine, some_user, units_of, words_beside
 
-from sottovoce.release.box_engine import BoxEngine
-from sottovoce.release.descent import Descent
+from sottovoce.release.box import BoxEngine
+from sottovoce.release.box_fast import Descent, Filter
 from sottovoce.release.exact import Box
-from sottovoce.release.filter import Filter
 
 Integers = npt.NDArray[np.int64]
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import sottovoce as sv
-from sottovoce.release.document import digest_of
 from sottovoce.release.exact import exp_below
-from sottovoce.release.mechanism_file import load_mechanisms, parse, save_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, load_mechanisms, parse, save_mechanisms
+from sottovoce.release.mechanism import digest_of
 
 INTEGERS = sv.Prior([0, 1, -2], [0.5, 0.3, 0.2])
 

@@ -11,9 +11,8 @@ import pytest
 from command import check_refused, check_refused_last, run, write
 
 import sottovoce as sv
-from sottovoce.release.document import digest_of
-from sottovoce.release.mechanism_file import load_mechanisms, save_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, load_mechanisms, save_mechanisms
+from sottovoce.release.mechanism import digest_of
 from sottovoce.tables import inputs, prior_file
 
 PRIOR = sv.Prior.from_counts({"a": 5, "b": 3, "c": 2})

@@ -16,13 +16,11 @@ from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import classes, joint_box, joint_engine
-from sottovoce.release.box_engine import BoxEngine
+from sottovoce.release import joint
+from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with
-from sottovoce.release.classes import most_groups, order_number, orders_of
 from sottovoce.release.exact import certified_box
-from sottovoce.release.joint_box import JointBox, whole_root
-from sottovoce.release.joint_engine import JointEngine
+from sottovoce.release.joint import JointBox, JointEngine, most_groups, order_number, orders_of, whole_root
 
 CLIPS = (
     "kernel_clip",
@@ -184,8 +182,7 @@ def test_a_user_with_many_categories_draws_separately_inside_the_same_box(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """With fewer classes allowed the law of some users is another one, and as private; small and large N."""
-    for room in (joint_box, joint_engine):
-        monkeypatch.setattr(room, "most_groups", lambda samples: most)
+    monkeypatch.setattr(joint, "most_groups", lambda samples: most)
     rng = random.Random(most)
     seen = 0
     for k, bits in ((2, 12), (3, 62)):
@@ -228,7 +225,7 @@ def test_the_public_number_of_groups_is_the_largest_that_keeps_classes_few(k: in
         return row[k]
 
     most = most_groups(k)
-    assert count(most) <= classes.MOST_CLASSES < count(most + 1)
+    assert count(most) <= joint.MOST_CLASSES < count(most + 1)
 
 
 def test_orders_of_a_multiset_come_in_lexicographic_order() -> None:
@@ -251,11 +248,11 @@ def test_the_whole_root_is_the_largest_whole_number_whose_power_fits() -> None:
 # --- planted faults: the tests above must see them ----------------------------------------------------
 
 
-def _caps_without_the_unit(self: JointBox, found: classes.Classes) -> list[int]:
+def _caps_without_the_unit(self: JointBox, found: joint.Classes) -> list[int]:
     return [low * self.ratio.numerator // self.ratio.denominator for low in found.low]
 
 
-def _floor_too_low(self: JointBox, weights: list[tuple[int, int]]) -> joint_box.JointLaw:
+def _floor_too_low(self: JointBox, weights: list[tuple[int, int]]) -> joint.JointLaw:
     found = _law(self, weights)
     units = found.units.copy()
     if len(units) > 1 and units[0] > 1:
@@ -281,7 +278,7 @@ def test_planted_faults_break_privacy_visibly(
 
 def test_a_law_that_left_its_box_is_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = sv.certify(sv.several(sv.Prior.uniform(["a", "b", "c"]), 2.0, samples=2))
-    monkeypatch.setattr(joint_box, "exact_clip", lambda weights, low, high, target: list(high))
+    monkeypatch.setattr(joint, "exact_clip", lambda weights, low, high, target: list(high))
     with pytest.raises(sv.CertificateError, match="left its box"):
         mechanism.release(["a"])
 

@@ -14,11 +14,10 @@ import pytest
 from vector_draws import signed
 
 import sottovoce as sv
-from sottovoce.release.joint_engine import JointEngine
+from sottovoce.release.file import ANY, parse, save_mechanisms
+from sottovoce.release.joint import JointEngine
 from sottovoce.release.mechanism import one_sample_each
-from sottovoce.release.mechanism_file import parse, save_mechanisms
-from sottovoce.release.policy import ANY
-from sottovoce.serving.served import parse_served
+from sottovoce.serving.settings import parse_served
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.1, 0.2, 0.3, 0.4])
 

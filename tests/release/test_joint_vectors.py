@@ -17,9 +17,8 @@ from vector_draws import from_bytes, signed
 from vector_joint import joint
 
 import sottovoce as sv
-from sottovoce.release.joint_engine import JointEngine
-from sottovoce.release.mechanism_file import parse
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, parse
+from sottovoce.release.joint import JointEngine
 
 FILES = json.loads(
     (Path(__file__).parent.parent / "vectors" / "joint_draws.json").read_text(encoding="utf-8")

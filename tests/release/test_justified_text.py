@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
-from sottovoce.release import justified_text
-from sottovoce.release.mechanism_file import save_mechanisms
-from sottovoce.release.policy import ANY
+from sottovoce.release import file
+from sottovoce.release.file import ANY, save_mechanisms
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
 GIB = 1 << 30
@@ -43,14 +42,14 @@ def test_promise_10_padding_is_not_read(
     }
     path = huge(tmp_path / "m.json", text[: at[where]], filling)
     read = 0
-    real = justified_text._Scan.justified
+    real = file.longest
 
-    def counting(self: justified_text._Scan, data: bytearray) -> int:
+    def counting(data: bytes, most: int) -> tuple[int, int, int]:
         nonlocal read
         read = len(data)
-        return real(self, data)
+        return real(data, most)
 
-    monkeypatch.setattr(justified_text._Scan, "justified", counting)
+    monkeypatch.setattr(file, "longest", counting)
     for call in (sv.load, sv.load_groups):
         with pytest.raises(
             sv.MechanismFileError, match=r"too large for [03] categories: it was not read further"
@@ -72,15 +71,15 @@ def test_promise_10_padding_is_not_read(
 def test_promise_10_no_text_is_scanned_twice_over(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "m.json").write_bytes(text)
     looked = 0
-    real = justified_text._Scan.justified
+    real = file.longest
 
-    def counting(self: justified_text._Scan, data: bytearray) -> int:
+    def counting(data: bytes, most: int) -> tuple[int, int, int]:
         nonlocal looked
         looked = len(data)
-        return real(self, data)
+        return real(data, most)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(justified_text._Scan, "justified", counting)
+        patch.setattr(file, "longest", counting)
         with pytest.raises(sv.MechanismFileError, match="too large for"):
             sv.load(tmp_path / "m.json", policy=ANY)
     assert looked < 1 << 21  # seven thousand categories justify a megabyte
@@ -98,6 +97,28 @@ def test_promise_10_one_endless_name(tmp_path: Path) -> None:
     path = huge(tmp_path / "m.json", b'{"categories": ["', b"x")
     with pytest.raises(sv.MechanismFileError, match="too large for 0 categories"):
         sv.load(path, policy=ANY)
+
+
+def test_promise_10_names_that_grow_with_the_text_justify_no_more(tmp_path: Path) -> None:
+    """Each name ends before the next look at the text, and is half as long as all before it."""
+    text = b'{"categories": [' + b'"a",' * 8
+    while len(text) < 8_000_000:
+        text += b'"' + b"a" * (len(text) // 2) + b'",'
+    (tmp_path / "m.json").write_bytes(text + b'"b"]}')
+    with pytest.raises(sv.MechanismFileError, match="too large for"):
+        sv.load(tmp_path / "m.json", policy=ANY)
+
+
+@pytest.mark.parametrize(("groups", "problem"), [(10_000, "was changed"), (10_001, "fields of a file of")])
+def test_a_file_has_ten_thousand_groups_at_most(groups: int, problem: str) -> None:
+    plain = {
+        "format": file.GROUPS,
+        "version": 1,
+        "by": "age",
+        "groups": dict.fromkeys(map(str, range(groups))),
+    }
+    with pytest.raises(sv.MechanismFileError, match=problem):
+        file.parse_mechanisms(json.dumps({**plain, "digest": "0"}), "m.json", ANY)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5000])

@@ -10,14 +10,14 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.release import side_by_side, weights
+from sottovoce.release import threads, weights
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several pieces, and several threads."""
     monkeypatch.setattr(weights, "PIECE", 7)
-    monkeypatch.setattr(side_by_side, "processors", lambda: 3)
+    monkeypatch.setattr(threads, "processors", lambda: 3)
 
 
 def some_laws(seed: int, users: int = 60, n: int = 40) -> sparse.csr_array:

@@ -14,8 +14,7 @@ import pytest
 from command import run
 
 import sottovoce as sv
-from sottovoce.release.charges import Receipt, request
-from sottovoce.release.ledger import Ledger
+from sottovoce.release.ledger import Ledger, Receipt, request
 
 MECHANISM = sv.certify(sv.minimax_kernel(sv.Prior.uniform([f"c{i}" for i in range(50)]), 1.0))
 ASKED = request(MECHANISM, ["ann", "bob"], np.eye(50)[:2])

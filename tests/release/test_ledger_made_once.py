@@ -18,8 +18,7 @@ import pytest
 from command import check_refused, run, write
 
 import sottovoce as sv
-from sottovoce.release.charges import request
-from sottovoce.release.ledger import Ledger
+from sottovoce.release.ledger import Ledger, request
 from sottovoce.release.ledger_store import VERSION, Store, create_store
 
 PRIOR = sv.Prior.uniform([f"c{i}" for i in range(50)])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import sottovoce as sv
-from sottovoce.release import charges
+from sottovoce.release import ledger
 from sottovoce.release.ledger import Ledger
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
@@ -115,7 +115,7 @@ class LedgerMachine(RuleBasedStateMachine):
     )
     def ask(self, wanted: dict[Kind, list[str]], epoch: str, exhausted: str, interrupted: bool) -> None:
         requests = [
-            charges.request(MECHANISMS[kind[0]], names, np.eye(3, dtype=int)[: len(names)], group=kind[1])
+            ledger.request(MECHANISMS[kind[0]], names, np.eye(3, dtype=int)[: len(names)], group=kind[1])
             for kind, names in wanted.items()
         ]
         need: defaultdict[str, Fraction] = defaultdict(Fraction)
@@ -150,7 +150,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.take(one, epoch, kind, [names[i] for i in which], which, interrupted)
 
     def take(
-        self, one: charges.Request, epoch: str, kind: Kind, names: list[str], which: Any, interrupted: bool
+        self, one: ledger.Request, epoch: str, kind: Kind, names: list[str], which: Any, interrupted: bool
     ) -> None:
         """The answers that were charged: those of before as they were, the others drawn once."""
         known = [self.answers[user, epoch, kind] for user in names]

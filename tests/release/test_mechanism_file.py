@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.release.document import digest_of
-from sottovoce.release.mechanism_file import parse
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, parse
+from sottovoce.release.mechanism import digest_of
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.3, 0.12, 0.4, 0.18])
 everyone = pytest.mark.parametrize("name", sv.SAMPLERS)

@@ -20,9 +20,9 @@ from outside_judge import Vector, distinguishability, least, most, posterior, sn
 from scipy import sparse, stats
 
 import sottovoce as sv
-from sottovoce.release.box_engine import BoxEngine, Engine
+from sottovoce.release.box import BoxEngine, Engine
 from sottovoce.release.exact import Box
-from sottovoce.release.linear_engines import ResponseEngine
+from sottovoce.release.linear import ResponseEngine
 
 Places = npt.NDArray[np.int64]
 Pairs = list[tuple[str, str]]

@@ -19,7 +19,7 @@ from command import check_refused, check_refused_last, run, write
 
 import sottovoce as sv
 from sottovoce.cli import interruption as _interruption
-from sottovoce.release import charges
+from sottovoce.release import ledger
 from sottovoce.release.ledger import Ledger
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
@@ -58,16 +58,16 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[Ledger], object]]] = {
     ),
     "a request twice": (
         sv.ParameterError,
-        lambda b: b.charge([charges.request(mechanism(), [user], ONE) for user in ("ann", "bob")]),
+        lambda b: b.charge([ledger.request(mechanism(), [user], ONE) for user in ("ann", "bob")]),
     ),
     "an unknown rule": (
         sv.ParameterError,
-        lambda b: b.charge([charges.request(mechanism(), ["ann"], ONE)], exhausted="perhaps"),
+        lambda b: b.charge([ledger.request(mechanism(), ["ann"], ONE)], exhausted="perhaps"),
     ),
     "over budget in the third group": (
         sv.BudgetError,
         lambda b: b.charge(
-            [charges.request(mechanism(0.75), ["ann"], ONE, group=name) for name in ("x", "y", "z")]
+            [ledger.request(mechanism(0.75), ["ann"], ONE, group=name) for name in ("x", "y", "z")]
         ),
     ),
     "a grant of nothing": (sv.ParameterError, lambda b: b.grant("ann", 0)),
@@ -182,9 +182,7 @@ def test_two_groups_with_equal_priors_get_their_own_answers(tmp_path: Path) -> N
     assert "40 releases charged" in done.stderr
     answers = pl.read_csv(tmp_path / "r.csv").sort("user", "group")["item"].to_list()
     assert answers[0::2] != answers[1::2]  # twenty equal pairs by chance: 40^-20
-    assert Ledger.open(tmp_path / "b.db").total("u3") == 2 * Fraction(
-        charges.charge_of(Fraction(0.01)), 10**6
-    )
+    assert Ledger.open(tmp_path / "b.db").total("u3") == 2 * Fraction(ledger.charge_of(Fraction(0.01)), 10**6)
 
 
 def test_an_output_that_is_there_is_not_replaced_in_passing(three: Path) -> None:
@@ -299,7 +297,7 @@ def test_promise_17_an_interruption_says_what_was_charged(three: Path, number: i
     assert again.returncode == 0, again.stderr
     assert "0 releases charged, 4 repeated" in again.stderr
     assert {
-        str(charges.epsilon_text(int(1e6 * Ledger.open(three / "b.db").total(name))))
+        str(ledger.epsilon_text(int(1e6 * Ledger.open(three / "b.db").total(name))))
         for name in ("ann", "bob")
     } == {"1"}
 
@@ -327,7 +325,7 @@ def test_an_interruption_waits_while_it_is_held_back() -> None:
 def test_a_charge_without_its_release_cannot_be_answered(tmp_path: Path) -> None:
     """Nobody who was not charged gets an answer, whoever asks for it."""
     book = Ledger.create(tmp_path / "b.db", budget=1)
-    asked: Any = charges.request(mechanism(), ["ann"], ONE)
+    asked: Any = ledger.request(mechanism(), ["ann"], ONE)
     with pytest.raises(sv.LedgerError, match="vanished"):
         book.answers(asked, "", np.array([0]))
     assert book.total("ann") == 0
@@ -373,5 +371,5 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 def test_a_receipt_shows_numbers_only(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
-    receipt = book.charge([charges.request(mechanism(), ["ann", "bob", "cy"], THREE)])
+    receipt = book.charge([ledger.request(mechanism(), ["ann", "bob", "cy"], THREE)])
     assert repr(receipt) == "<Receipt: 3 charged, 0 repeated, 0 left out>"

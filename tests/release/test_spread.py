@@ -16,12 +16,12 @@ from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import box_engine as draws
-from sottovoce.release import exact, mechanism_file, spread
-from sottovoce.release.box_engine import BoxEngine
+from sottovoce.release import box as draws
+from sottovoce.release import box_fast, exact, file
+from sottovoce.release.box import BoxEngine
+from sottovoce.release.box_fast import Spread, key_of, multiplier_of
 from sottovoce.release.certify import certify_with
-from sottovoce.release.policy import ANY
-from sottovoce.release.spread import Spread, key_of, multiplier_of
+from sottovoce.release.file import ANY
 from sottovoce.release.weights import Weights
 
 BOXES = [name for name, make in sv.SAMPLERS.items() if not make(sv.Prior.uniform(range(2)), 1.0).linear]
@@ -30,7 +30,7 @@ BOXES = [name for name, make in sv.SAMPLERS.items() if not make(sv.Prior.uniform
 @pytest.fixture(params=[1, 3, 64])
 def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few categories, and yet several blocks, and tables for everybody."""
-    monkeypatch.setattr(spread, "BLOCK", request.param)
+    monkeypatch.setattr(box_fast, "BLOCK", request.param)
     monkeypatch.setattr(draws, "WALKED", 0)
 
 
@@ -131,7 +131,7 @@ def check(box: exact.Box, prior: list[int], owned: list[int], words: Iterator[in
     seen: Counter[str] = Counter()
     for u in words:
         right = bisect_right(starts, u) - 1
-        found = tables.place(owned, u)
+        found = tables.locate(owned, u)
         assert found in (None, right)
         if found is None or u % 8 == 0:
             assert engine.position(user, [u]) == right
@@ -213,7 +213,7 @@ def test_a_million_categories(uniform_floor: bool) -> None:
     low = [total * 3 // 4 // n] * n if uniform_floor else [max(1, w * 5 // 8) for w in prior]
     engine = BoxEngine(exact.certified_box(low, ratio, total), tuple(prior))
     user = [(place, 1) for place in sorted(rng.sample(range(n), 5))]
-    law = engine._filled(user)
+    law = engine.clipped(user)
     assert len(law) == n  # capped
     starts = [0, *accumulate(unit for _, unit in law)]
     assert sum(unit == engine.box.high[place] for place, unit in law) > (1000 if uniform_floor else 5) - 1
@@ -223,7 +223,7 @@ def test_a_million_categories(uniform_floor: bool) -> None:
     words = [*words_beside(rng, starts, total, 60), *[starts[place] + (1 << 30) for place in owned]]
     for u in words:
         right = bisect_right(starts, u) - 1
-        found = tables.place(owned, u)
+        found = tables.locate(owned, u)
         assert found in (None, right)
         walked += found is None
         if starts[right] + 2 * n <= u < starts[right + 1] - 2 * n:
@@ -274,17 +274,17 @@ def test_every_sampler_releases_the_same_with_and_without_tables(
 def test_the_walk_is_taken_near_boundaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5))
     user, engine = [(3, 1)], of_kind(mechanism.engine, BoxEngine)
-    law = engine._filled(user)
+    law = engine.clipped(user)
     assert len(law) == 400
     starts = [0, *accumulate(unit for _, unit in law)]
     walks: list[Weights] = []
-    filled = BoxEngine._filled
+    filled = BoxEngine.clipped
 
     def noted(self: BoxEngine, held: Weights) -> Weights:
         walks.append(held)
         return filled(self, held)
 
-    monkeypatch.setattr(BoxEngine, "_filled", noted)
+    monkeypatch.setattr(BoxEngine, "clipped", noted)
     for place in range(400):
         assert engine.position(user, [starts[place] + (law[place][1] >> 1)]) == place
     assert walks == []
@@ -300,7 +300,7 @@ def test_the_tables_are_made_with_the_mechanism_and_never_travel(tmp_path: objec
     large = sv.certify(sv.kernel_clip(sv.Prior.uniform(range(draws.WALKED + 1)), 1.0))
     path = f"{tmp_path}/mechanism.json"
     large.save(path)
-    for made in (large, mechanism_file.load(path, policy=ANY), pickle.loads(pickle.dumps(large))):  # noqa: S301
+    for made in (large, file.load(path, policy=ANY), pickle.loads(pickle.dumps(large))):  # noqa: S301
         assert isinstance(made.engine.__dict__["_spread"], Spread)
         assert set(of_kind(made.engine, BoxEngine).__getstate__()) == {"box", "prior", "words"}
 
@@ -354,8 +354,8 @@ def test_no_answer_for_places_that_are_no_capped_user(owned: list[int]) -> None:
     engine = of_kind(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(400)), 0.5)).engine, BoxEngine)
     tables = of_kind(engine._spread, Spread)
     words = [(2 * i + 1) * (1 << 62) // 800 for i in range(400)]  # the middle of every category, about
-    assert [u for u in words if tables.place(owned, u) is not None] == []
-    assert all(tables.place([3], u) is not None for u in words[10:])
+    assert [u for u in words if tables.locate(owned, u) is not None] == []
+    assert all(tables.locate([3], u) is not None for u in words[10:])
 
 
 def test_tables_that_contradict_the_box_release_nothing() -> None:
@@ -365,10 +365,10 @@ def test_tables_that_contradict_the_box_release_nothing() -> None:
         tables = Spread(engine.box, engine.prior)
         getattr(tables.sums, table)[:] += 1
         with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
-            tables.place([3], words[50])
+            tables.locate([3], words[50])
     for name in ("low", "high", "weight"):
         tables = Spread(engine.box, engine.prior)
         array = getattr(tables, name)
         array[:] = array * 7 // 8
         with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
-            [tables.place([3], u) for u in words]
+            [tables.locate([3], u) for u in words]

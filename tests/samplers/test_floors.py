@@ -61,7 +61,7 @@ def test_prior_minimax_reaches_the_optimum_without_prior_where_the_prior_is_mild
 
 def test_prior_minimax_beats_the_papers_linear_optimum() -> None:
     prior = sv.Prior(range(4), [0.1, 0.2, 0.3, 0.4])
-    assert sv.prior_minimax(prior, 3.0).worst_case(sv.TV) < sv.optimal_utility(prior, 3.0, sv.TV)
+    assert sv.prior_minimax(prior, 3.0).worst_case(sv.TV) < sv.bounds.optimal_utility(prior, 3.0, sv.TV)
 
 
 def test_local_minimax_is_the_relative_mollifier_up_to_its_reach() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
 import sottovoce as sv
-from sottovoce.samplers.minimax import LARGEST_MATRIX, MinimaxKernel, ascending
+from sottovoce.samplers.kernels import LARGEST_MATRIX, MinimaxKernel, ascending
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 6.0, 12.0)
 

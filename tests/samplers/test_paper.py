@@ -53,7 +53,7 @@ def test_theorem_1_for_every_divergence(f: sv.FDivergence, q: list[float]) -> No
     order = float(parameter[:-1]) if parameter else None
     named = {"gamma": order} if kind == "hockey_stick" else {"alpha": order}
     exact = oracles.divergence_mpmath(np.array([1.0, 0.0]), np.array([t, 1 - t]), kind, **named)
-    assert sv.optimal_utility(sv.Prior(range(len(q)), q), 1.5, f) == pytest.approx(exact, rel=1e-6)
+    assert sv.bounds.optimal_utility(sv.Prior(range(len(q)), q), 1.5, f) == pytest.approx(exact, rel=1e-6)
 
 
 # --- the lemmas ---
@@ -98,7 +98,7 @@ def test_lemma_2_holds_for_any_convex_f(kinks: list[tuple[float, float]]) -> Non
 @settings(max_examples=60, deadline=None)
 def test_lemma_3_for_every_category_by_a_program_over_all_kernels(q: np.ndarray, epsilon: float) -> None:
     a = math.exp(epsilon)
-    ours = sv.diagonal_bound(numbered(q), epsilon)
+    ours = sv.bounds.diagonal_bound(numbered(q), epsilon)
     largest = [oracles.largest_diagonal(q, epsilon, i) for i in range(len(q))]
     assert_allclose(ours, largest, atol=1e-7)  # HiGHS solves to 1e-10 per constraint, entries down to 1e-4
     printed = a * q / (a * q + 1 - q)  # the paper's, for every q_i
@@ -112,8 +112,8 @@ def test_lemma_3_for_every_category_by_a_program_over_all_kernels(q: np.ndarray,
 def test_lemma_3_bounds_the_papers_kernel_and_is_met_by_its_rarest_category(
     q: np.ndarray, epsilon: float
 ) -> None:
-    bound = sv.diagonal_bound(numbered(q), epsilon)
-    kept = sv.released_as_itself(sv.minimax_kernel(numbered(q), epsilon))
+    bound = sv.bounds.diagonal_bound(numbered(q), epsilon)
+    kept = sv.bounds.released_as_itself(sv.minimax_kernel(numbered(q), epsilon))
     assert np.all(kept <= bound * (1 + 1e-12))
     if len(q) > 1:
         assert kept[q.argmin()] == pytest.approx(bound[q.argmin()], rel=1e-12)
@@ -130,7 +130,7 @@ def test_a_category_is_released_as_itself_at_least_as_often_as_promised(
 ) -> None:
     q, p, epsilon = situation
     s = sv.SAMPLERS[name](numbered(q), epsilon)
-    kept = sv.released_as_itself(s)
+    kept = sv.bounds.released_as_itself(s)
     assert np.all(s.distribution(p) >= kept * p * (1 - 1e-12) - 1e-300)
     assert_allclose(np.diag(s.distribution(np.eye(len(q)))), kept, rtol=1e-12, atol=1e-16)  # attained
     assert 1 - kept.min() == pytest.approx(s.worst_case(sv.TV), abs=1e-12)
@@ -146,14 +146,14 @@ def test_gamma_tv_is_the_largest_probability_of_releasing_another_category(case:
     different = [
         sum(p[i] * kernel[i, j] for i in range(len(q)) for j in range(len(q)) if i != j) for p in everyone
     ]
-    assert max(different) == pytest.approx(sv.optimal_utility(s.prior, 1.3, sv.TV), rel=1e-10)
+    assert max(different) == pytest.approx(sv.bounds.optimal_utility(s.prior, 1.3, sv.TV), rel=1e-10)
     assert np.all(s.divergence(everyone, sv.TV) <= np.array(different) + 1e-12)
 
 
 def test_released_as_itself_asks_for_a_sampler() -> None:
     with pytest.raises(sv.ParameterError, match="ClipSampler or a KernelSampler"):
-        sv.released_as_itself("kernel_clip")  # type: ignore[arg-type]  # the mistake is the test
-    for ask in (sv.diagonal_bound, sv.distance_factor):
+        sv.bounds.released_as_itself("kernel_clip")  # type: ignore[arg-type]  # the mistake is the test
+    for ask in (sv.bounds.diagonal_bound, sv.bounds.distance_factor):
         with pytest.raises(sv.ParameterError, match="must be a Prior"):
             ask([0.5, 0.5], 1.0)  # type: ignore[arg-type]  # the mistake is the test
 
@@ -165,7 +165,7 @@ def test_released_as_itself_asks_for_a_sampler() -> None:
 @settings(max_examples=200, deadline=None)
 def test_the_papers_sampler_moves_a_user_by_less_than_its_distance_to_the_prior(situation: Situation) -> None:
     q, p, epsilon = situation
-    factor = sv.distance_factor(numbered(q), epsilon)
+    factor = sv.bounds.distance_factor(numbered(q), epsilon)
     moved = sv.minimax_kernel(numbered(q), epsilon).divergence(p, sv.TV)
     assert factor < 1
     assert moved <= factor * np.abs(p - q).sum() / 2 + 1e-14
@@ -175,7 +175,7 @@ def test_the_papers_sampler_moves_a_user_by_less_than_its_distance_to_the_prior(
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_distance_factor_is_attained_and_is_the_smallest_possible(case: str, epsilon: float) -> None:
     q = cases.PRIORS[case]
-    factor = sv.distance_factor(numbered(q), epsilon)
+    factor = sv.bounds.distance_factor(numbered(q), epsilon)
     kernel = oracles.algorithm_1_any_order(q, epsilon)
     assert factor == pytest.approx(oracles.largest_move(kernel), rel=1e-12)
     rarest = np.eye(len(q))[q.argmin()]

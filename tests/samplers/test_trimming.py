@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import epsilons, priors, users
 
 import sottovoce as sv
-from sottovoce.samplers.trimming import trimmed_floor
+from sottovoce.samplers.floors import trimmed_floor
 
 PAIR = sv.Prior.uniform(["a", "b"])
 CLIPS = [name for name, make in sv.SAMPLERS.items() if isinstance(make(PAIR, 1.0), sv.ClipSampler)]

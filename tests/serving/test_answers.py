@@ -15,8 +15,7 @@ from collector import JSON, Collector, batch, report, rows_of, write_groups, wri
 
 import sottovoce as sv
 from sottovoce.serving import app
-from sottovoce.serving.batches import MOST_BYTES, MOST_REPORTS
-from sottovoce.serving.rate import Bucket
+from sottovoce.serving.batches import MOST_BYTES, MOST_REPORTS, Bucket
 
 MARK = "Zanzibar"
 """A word that stands in what is sent, and must not stand in any answer."""

@@ -19,9 +19,8 @@ pytest.importorskip("uvicorn")
 from collector import Running, report, rows_of, write_mechanism
 
 from sottovoce.collecting.store import create_store
-from sottovoce.serving import app, connections, server
-from sottovoce.serving.served import read_served
-from sottovoce.serving.settings import Settings
+from sottovoce.serving import app, server
+from sottovoce.serving.settings import Settings, read_served
 
 MOST = 4
 LIMIT = 1.0
@@ -98,8 +97,8 @@ def test_a_connection_that_keeps_the_collector_waiting_is_ended(
 ) -> None:
     monkeypatch.setattr(server, "MOST_CONNECTIONS", MOST + 1)  # one more is not let in
     monkeypatch.setattr(app, "SECONDS_FOR_A_BODY", LIMIT)
-    monkeypatch.setattr(connections, "SECONDS_FOR_A_HEAD", LIMIT)
-    monkeypatch.setattr(connections, "LEAST_TAKEN", 1e9)
+    monkeypatch.setattr(server, "SECONDS_FOR_A_HEAD", LIMIT)
+    monkeypatch.setattr(server, "LEAST_TAKEN", 1e9)
     with served(tmp_path) as (running, connected, digest):
         begun = time.monotonic()
         with held(running.port, beginning, piece):

@@ -24,7 +24,7 @@ from command import run
 from explorer import listening
 
 import sottovoce as sv
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 
 Reports = list[dict[str, object]]
 

@@ -8,7 +8,7 @@ import pytest
 from vector_checks import vectors
 
 from sottovoce.serving.batches import Refusal, read_batch
-from sottovoce.serving.served import parse_served
+from sottovoce.serving.settings import parse_served
 
 SERVED = [parse_served(text, "a vector") for text in vectors("reports")["mechanisms"]]
 

@@ -22,8 +22,8 @@ from explorer import Answer, chromium, need_browser
 
 import sottovoce as sv
 from sottovoce.errors import ParameterError
-from sottovoce.release.policy import ANY
-from sottovoce.serving import live, page, settings
+from sottovoce.release.file import ANY
+from sottovoce.serving import app, live, settings
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_the_live_estimate_is_the_librarys(tmp_path: Path) -> None:
     library = sv.estimate(mechanism, told)
     low, high = library.interval()
     assert (found["reports"], found["epsilon"], only["reports"]) == (400, 2.0, 400)
-    assert only["verdict"] == sv.verdict(library).words()
+    assert only["verdict"] == sv.verdict(library).summary()
     assert [row["share"] for row in only["rows"]] == sorted(library.shares, reverse=True)
     for row in only["rows"]:
         i = library.categories.index(row["category"])
@@ -239,7 +239,7 @@ def test_the_page_runs_its_own_script_only_and_asks_no_other_host(collector: Col
         assert f"{tag}-src 'sha256-{digest}'" in policy
     assert "unsafe" not in policy
     assert not re.search(r"https?://|//\w|\ssrc=|\shref=|\sstyle=|\son\w+=|innerHTML|eval\(", text)
-    assert page.read_page().content == answer.body
+    assert app.PAGE.read_bytes() == answer.body
 
 
 @pytest.mark.browser
@@ -267,7 +267,7 @@ def test_the_page_in_a_browser(tmp_path: Path, dark: bool) -> None:
         library = sv.estimate(mechanism, told)
         first = window.locator(".row .numbers").first.inner_text()
         assert first.startswith(f"{100 * library.shares.max():.1f} %")
-        assert window.locator(".verdict").inner_text() == sv.verdict(library).words()
+        assert window.locator(".verdict").inner_text() == sv.verdict(library).summary()
         assert faults == []
         if folder := os.environ.get("SOTTOVOCE_PICTURES"):
             for width in (390, 1100):

@@ -19,7 +19,7 @@ from command import check_refused, run
 
 import sottovoce as sv
 from sottovoce.collecting.store import create_store, is_store, open_store, reading, stored_total
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 from sottovoce.serving import writer as writing
 from sottovoce.serving.batches import Refusal
 from sottovoce.serving.writer import Writer

@@ -13,8 +13,8 @@ from oracles import drawn_units
 from scipy import sparse
 
 from sottovoce.release import exact
-from sottovoce.release.batch import decided
-from sottovoce.release.box_engine import BoxEngine
+from sottovoce.release.box import BoxEngine
+from sottovoce.release.box_fast import decided
 
 
 def split(rng: random.Random, weights: list[int], total: int) -> list[int]:

@@ -22,10 +22,9 @@ from explorer import Answer, read_address
 
 import sottovoce as sv
 from sottovoce.collecting.store import create_store
-from sottovoce.release.mechanism_file import save_mechanisms
+from sottovoce.release.file import save_mechanisms
 from sottovoce.serving.app import make_app
-from sottovoce.serving.served import Served, read_served
-from sottovoce.serving.settings import Settings
+from sottovoce.serving.settings import Served, Settings, read_served
 
 PRIOR = sv.Prior(["Drama", "Comedy", "War", "Nô 能", "🎬"], [0.5, 0.25, 0.15, 0.07, 0.03])
 YOUNG = sv.Prior(["Drama", "Comedy", "War", "Nô 能", "🎬"], [0.2, 0.2, 0.2, 0.2, 0.2])

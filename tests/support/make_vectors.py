@@ -33,10 +33,9 @@ from vector_texts import accepted, refused, reports
 
 import sottovoce as sv
 from sottovoce.release import weights
-from sottovoce.release.document import digest_of, fraction_text
 from sottovoce.release.exact import exp_below
-from sottovoce.release.mechanism_file import parse
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, parse
+from sottovoce.release.mechanism import digest_of, fraction_text
 
 FOLDER = Path(__file__).parent.parent / "vectors"
 PRIOR = sv.Prior.from_counts(

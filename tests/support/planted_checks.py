@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sottovoce.release import box_engine, charges, exact, linear_engines, mechanism, records
+from sottovoce.release import box, exact, ledger, linear, mechanism
 
-MODULES = (exact, box_engine, linear_engines, mechanism, records, charges)
+MODULES = (exact, box, linear, mechanism, ledger)
 KERNEL, BOX, RESPONSE, PRIOR = (
     exact.check_kernel,
     exact.certified_box,
@@ -113,32 +113,32 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
         "if False:",
     ),
     "the order may name a rank twice": (
-        linear_engines.KernelEngine.check,
+        linear.KernelEngine.check,
         "len(self.order) == len(order) == size",
         "len(self.order) == size",
     ),
     "the order is not looked at": (
-        linear_engines.KernelEngine.check,
+        linear.KernelEngine.check,
         "if not len(self.order) == len(order) == size or min(order) != 0 or max(order) != size - 1:",
         "if False:",
     ),
     "a category may be kept twice": (
-        linear_engines.ResponseEngine.check,
+        linear.ResponseEngine.check,
         "len(set(self.kept)) != len(self.kept) or ",
         "",
     ),
-    "nothing may be kept": (linear_engines.ResponseEngine.check, " or not self.kept", ""),
+    "nothing may be kept": (linear.ResponseEngine.check, " or not self.kept", ""),
     "box: keeps a prior at the caps only inside": (
-        box_engine.BoxEngine.keeps_prior,
+        box.BoxEngine.keeps_prior,
         "a <= w <= b",
         "a <= w < b",
     ),
-    "response: keeps a level prior only": (linear_engines.ResponseEngine.keeps_prior, "<= 1", "< 1"),
+    "response: keeps a level prior only": (linear.ResponseEngine.keeps_prior, "<= 1", "< 1"),
 }
 
 
-KERNEL_DRAW, RESPONSE_DRAW = linear_engines.KernelEngine.position, linear_engines.ResponseEngine.position
-BOX_DRAW, CLIPPED = box_engine.BoxEngine.position, box_engine.BoxEngine._clipped
+KERNEL_DRAW, RESPONSE_DRAW = linear.KernelEngine.position, linear.ResponseEngine.position
+BOX_DRAW, CLIPPED = box.BoxEngine.position, box.BoxEngine._clipped
 
 DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     "clip: the missing units go to the last fractions": (
@@ -157,7 +157,7 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
         "[self.prior[i] for i in others]",
         "[1 for i in others]",
     ),
-    "box: a user is never capped": (box_engine.BoxEngine._capped, "< self.box.total", "< 0 * self.box.total"),
+    "box: a user is never capped": (box.BoxEngine._capped, "< self.box.total", "< 0 * self.box.total"),
     "box: <= for < at the end of a category": (BOX_DRAW, "if u < start + weight:", "if u <= start + weight:"),
     "box: the floors behind are not shifted": (
         BOX_DRAW,
@@ -181,12 +181,12 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     ),
     "response: > for >= beside the own category": (RESPONSE_DRAW, "step >= slot", "step > slot"),
     "records: the choice by a remainder": (
-        records.choose_record,
+        linear.choose_record,
         "word * sum([weight for _, weight in weights]) >> bits",
         "word % sum([weight for _, weight in weights])",
     ),
     "charges: rounded down": (
-        charges.charge_of,
+        ledger.charge_of,
         "-(-epsilon.numerator * MICRO // epsilon.denominator)",
         "epsilon.numerator * MICRO // epsilon.denominator",
     ),

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 from sottovoce.errors import SottovoceError
-from sottovoce.release.document import Fields, fraction_text, joined_wholes, read_fraction, whole_texts
 from sottovoce.release.exact import exp_below, integer_kernel
-from sottovoce.release.mechanism import ENGINES, Mechanism
+from sottovoce.release.file import Fields, read_fraction
+from sottovoce.release.mechanism import ENGINES, Mechanism, fraction_text, joined_wholes
 
 Plain = dict[str, Any]
 Step = Callable[[int], Plain]
@@ -83,8 +83,8 @@ def some_box(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Plain:
     room = rng.choice([ratio, (1 + ratio) / 2, ratio * Fraction(99, 100), Fraction(1)])
     low = [max(int(part / room), rng.choice([0, 1, 1, 1])) for part in parts(rng, total, n)]
     return heading("box", bits, n, epsilon) | {
-        "prior": whole_texts(parts(rng, total, n)),
-        "low": whole_texts(low),
+        "prior": list(map(str, parts(rng, total, n))),
+        "low": list(map(str, low)),
     }
 
 
@@ -97,7 +97,7 @@ def some_kernel(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Pla
     prior[-1] += total - sum(prior)
     kernel = integer_kernel(prior, exp_below(epsilon), total, slack)
     units = {"prior": kernel.prior, "low": kernel.low, "own": kernel.own}
-    lists = {name: whole_texts(max(value, 0) for value in values) for name, values in units.items()}
+    lists = {name: [str(max(value, 0)) for value in values] for name, values in units.items()}
     return heading("kernel", bits, n, epsilon) | {"order": order} | lists
 
 
@@ -110,7 +110,7 @@ def some_response(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> P
     )
     own = max(total - (len(kept) - 1) * other, 0)
     prior = parts(rng, total, n) if rng.random() < 0.6 else [total // n + (i < total % n) for i in range(n)]
-    units = {"own": str(own), "other": str(other), "prior": whole_texts(prior)}
+    units = {"own": str(own), "other": str(other), "prior": list(map(str, prior))}
     return heading("response", bits, n, epsilon) | {"kept": kept} | units
 
 
@@ -153,7 +153,7 @@ def moved(plain: Plain, *changes: tuple[str, int, int]) -> Plain:
     lists = {name: [int(unit) for unit in plain[name]] for name, _, _ in changes}
     for name, place, units in changes:
         lists[name][place] = max(lists[name][place] + units, 0)
-    return {**plain, **{name: whole_texts(values) for name, values in lists.items()}}
+    return {**plain, **{name: list(map(str, values)) for name, values in lists.items()}}
 
 
 def steps(plain: Plain, rng: random.Random) -> Iterator[Step]:

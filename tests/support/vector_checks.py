@@ -22,7 +22,7 @@ import tiny_draws
 import sottovoce as sv
 from sottovoce.release import randomness, weights
 from sottovoce.release.exact import exp_below
-from sottovoce.release.mechanism_file import MechanismFile, load_mechanisms
+from sottovoce.release.file import MechanismFile, load_mechanisms
 
 FOLDER = Path(__file__).parent.parent / "vectors"
 N = 1 << 62

@@ -14,12 +14,11 @@ import numpy as np
 import sottovoce as sv
 from sottovoce.prior import Category
 from sottovoce.release import randomness
-from sottovoce.release.box_engine import BoxEngine
-from sottovoce.release.document import digest_of
+from sottovoce.release.box import BoxEngine
 from sottovoce.release.exact import exp_below
-from sottovoce.release.linear_engines import KernelEngine, ResponseEngine
-from sottovoce.release.mechanism_file import parse
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, parse
+from sottovoce.release.linear import KernelEngine, ResponseEngine
+from sottovoce.release.mechanism import digest_of
 
 N = 1 << 62
 EPSILONS = [0.001, 0.1, 1.0, 4.5, 12.0, 30.0]

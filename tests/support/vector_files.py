@@ -14,10 +14,9 @@ from typing import Any
 from vector_draws import FOUR, N, certified, signed, without_room
 
 import sottovoce as sv
-from sottovoce.release.document import digest_of, fraction_text
 from sottovoce.release.exact import exp_below
-from sottovoce.release.mechanism_file import parse
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY, parse
+from sottovoce.release.mechanism import digest_of, fraction_text
 
 Plain = dict[str, Any]
 BOX = certified("kernel_clip", FOUR, 1.0).document()

@@ -13,7 +13,7 @@ from kinds import of_kind
 from vector_draws import FOUR, ODD, WHOLE, N, built, from_bytes, signed, uneven
 
 import sottovoce as sv
-from sottovoce.release.joint_engine import JointEngine
+from sottovoce.release.joint import JointEngine
 
 WRITTEN_OUT = 64
 """Tuples of a law that a file lists at most."""

@@ -28,7 +28,7 @@ from vector_files import (
 )
 
 import sottovoce as sv
-from sottovoce.release.document import digest_of
+from sottovoce.release.mechanism import digest_of
 
 
 def text_of(value: str | bytes) -> dict[str, str]:

@@ -23,7 +23,7 @@ from rows import columns, table
 
 import sottovoce as sv
 from sottovoce.prior import FROM_USERS
-from sottovoce.release.policy import ANY
+from sottovoce.release.file import ANY
 from sottovoce.tables import inputs, prior_file
 from sottovoce.tables.options import PriorOptions
 

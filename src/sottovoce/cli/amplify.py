@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..planning.shuffling import amplified, amplified_delta, reports_for
-from ..release.mechanism_file import load_mechanisms
-from ..release.policy import ANY
+from ..release.file import ANY, load_mechanisms
 from .app import AsJson, MechanismPath, app
 from .progress import step
 from .terminal import console, print_json, print_note, shown_text

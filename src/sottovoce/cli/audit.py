@@ -10,8 +10,7 @@ import typer
 from rich.table import Table
 
 from ..release.audit import ALL_DRAWN, AuditReport, Finding, audit, usual_draws
-from ..release.mechanism_file import load_mechanisms
-from ..release.policy import Policy
+from ..release.file import Policy, load_mechanisms
 from ..release.proved import agrees
 from .app import (
     AsJson,

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ParameterError, TargetError
-from ..planning.choice import Choice
-from ..planning.choosing import choose
-from ..planning.public_users import PublicUsers
+from ..planning.choose import Choice, choose
+from ..planning.fitted import PublicUsers
 from ..tables.inputs import read_user_groups
 from .app import (
     AsJson,

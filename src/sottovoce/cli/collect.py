@@ -87,7 +87,7 @@ def collect(
         raise ParameterError(f"rate must be at least 1 report per second, got {rate:g}")
     from ..collecting.store import create_store, open_store, stored_total
     from ..serving import settings as given
-    from ..serving.served import read_served
+    from ..serving.settings import read_served
 
     ours = given.is_this_machine(host)
     if page is None:

@@ -11,8 +11,7 @@ import typer
 from .. import _validate
 from ..divergences import FDivergence
 from ..errors import ParameterError
-from ..planning.comparing import compare
-from ..planning.comparison import STATISTICS, Comparison
+from ..planning.compare import STATISTICS, Comparison, compare
 from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files

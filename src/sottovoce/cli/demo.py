@@ -24,7 +24,7 @@ from ..demo import (
 )
 from ..planning.cards import card
 from ..planning.fitted import fitted
-from ..release.mechanism_file import save_mechanisms
+from ..release.file import save_mechanisms
 from .app import (
     app,
 )
@@ -122,5 +122,5 @@ def _print_released(released: DemoRelease, mechanism: Path) -> None:
         interval = f"{low[i]:.3f} … {high[i]:.3f}"
         shown.add_row(str(found.categories[i]), *(f"{value:.3f}" for value in values), interval)
     console.print(shown)
-    print_note(found.words())
+    print_note(found.summary())
     console.print()

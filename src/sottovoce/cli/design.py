@@ -11,10 +11,10 @@ import typer
 
 from ..errors import ParameterError, PriorError
 from ..planning.cards import card
-from ..planning.joint_card import JointCard, joint_card
+from ..planning.several import JointCard, joint_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
-from ..release.mechanism_file import save_mechanisms
+from ..release.file import save_mechanisms
 from ..samplers.joint import MOST_SAMPLES, JointSampler, several
 from ..tables import files
 from .app import (

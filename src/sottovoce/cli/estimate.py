@@ -10,15 +10,13 @@ import typer
 from rich.table import Table
 
 from .. import _validate
-from ..collecting.estimation import Estimate, estimate
+from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
 from ..collecting.model import model_of
-from ..collecting.population import EVERYBODY, whole_population
 from ..collecting.reports import read_reports
 from ..collecting.verdict import Verdict, verdict
 from ..errors import ParameterError
 from ..prior import FROM_USERS
-from ..release.mechanism_file import load_mechanisms
-from ..release.policy import ANY
+from ..release.file import ANY, load_mechanisms
 from ..tables import files
 from ..tables.spool import at_hand
 from .app import (
@@ -166,7 +164,7 @@ def _put_together(found: Estimate) -> bool:
 
 
 def _judged(found: Verdict) -> dict[str, Any]:
-    return {**asdict(found), "enough": found.enough, "learnt": found.learnt, "words": found.words()}
+    return {**asdict(found), "enough": found.enough, "learnt": found.learnt, "words": found.summary()}
 
 
 def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str, Any]]:
@@ -195,7 +193,7 @@ def _facts(found: Estimate, share: float) -> dict[str, Any]:
         "moved_by_one": found.moved_by(reports=1),
         "malicious_share": share,
         "moved_by_share": found.moved_by(share=share),
-        "note": found.words(),
+        "note": found.summary(),
     }
 
 
@@ -204,7 +202,7 @@ def _print(
 ) -> None:
     """The verdict, then the largest values with their intervals."""
     title = "" if group == "all" else f"{plain(group)}: "
-    console.print(title + told.words(), style="bold", markup=False, highlight=False, soft_wrap=True)
+    console.print(title + told.summary(), style="bold", markup=False, highlight=False, soft_wrap=True)
     shown = Table(box=None, header_style="bold")
     band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
     likeliest = likeliest and not _put_together(found)
@@ -232,7 +230,7 @@ def _print(
     console.print(shown)
     if len(rows) > LISTED:
         print_note(f"{title}and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
-    print_note(f"{title}{found.words()}")
+    print_note(f"{title}{found.summary()}")
     if share != 0.01:
         print_note(
             f"{title}A share of {share:g} malicious reports can move a value by "

@@ -11,8 +11,7 @@ import typer
 from rich.table import Table
 
 from ..errors import ParameterError
-from ..release.charges import MICRO, epsilon_text
-from ..release.ledger import Ledger
+from ..release.ledger import MICRO, Ledger, epsilon_text
 from .app import (
     AsJson,
     app,

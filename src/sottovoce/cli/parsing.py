@@ -13,12 +13,12 @@ from typing import Any, cast
 from .. import divergences
 from ..divergences import DIVERGENCES, FDivergence
 from ..errors import ParameterError
-from ..planning.choosing import choose
+from ..planning.choose import choose
 from ..planning.fitted import fitted
 from ..prior import Prior
 from ..samplers import catalogue
 from ..samplers.base import ClipSampler, Sampler
-from ..samplers.trimming import MARK, trimmed
+from ..samplers.catalogue import MARK, trimmed
 from ..tables.files import is_standard
 
 MOST_EPSILONS = 1000

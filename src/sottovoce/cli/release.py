@@ -12,10 +12,8 @@ from .. import _naming
 from .._starting import INTERRUPTED
 from ..errors import ParameterError, SottovoceError, TableError
 from ..prior import FROM_USERS
-from ..release.charges import Receipt
-from ..release.ledger import Ledger
-from ..release.mechanism_file import MechanismFile, load_mechanisms
-from ..release.policy import Policy
+from ..release.file import MechanismFile, Policy, load_mechanisms
+from ..release.ledger import Ledger, Receipt
 from ..releasing import BATCH, SAMPLE, several_samples
 from ..tables import files
 from ..tables.inputs import read_user_groups

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..release.charges import Receipt, Request
+from ..release.ledger import Receipt, Request
 from ..release.mechanism import Mechanism
 from ..releasing import SAMPLE, report_columns, requests_of, several_samples
 from ..users import Users

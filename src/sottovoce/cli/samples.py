@@ -12,7 +12,7 @@ from rich.table import Table
 
 from .. import _validate
 from ..errors import ParameterError
-from ..planning.several_samples import SamplesRow, compare_samples
+from ..planning.several import SamplesRow, compare_samples
 from ..tables import files
 from ..tables.inputs import read_user_groups
 from .app import (
@@ -226,7 +226,7 @@ def _print(found: list[tuple[str, SamplesRow]], *, grouped: bool) -> None:
 
 def _draw(found: list[tuple[str, SamplesRow]], path: Path) -> None:
     from ..pictures import plots
-    from ..pictures.samples import plot_samples
+    from ..pictures.plots import plot_samples
 
     groups = list(dict.fromkeys(group for group, _ in found))
     figure: Any = plots.new_figure(7, 3.6 * len(groups))

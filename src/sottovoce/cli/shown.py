@@ -9,9 +9,9 @@ from rich.table import Table
 
 from ..demo import averages
 from ..planning.cards import Card, Shuffled
-from ..planning.comparison import STATISTICS, Comparison, ComparisonRow
-from ..planning.joint_card import JointCard
+from ..planning.compare import STATISTICS, Comparison, ComparisonRow
 from ..planning.limit import TAIL
+from ..planning.several import JointCard
 from ..prior import FROM_USERS
 from .terminal import console, number, print_note, shown_text
 

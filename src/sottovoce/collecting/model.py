@@ -12,15 +12,13 @@ from .._validate import FloatArray
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
-from ..release.box_engine import BoxEngine
+from ..release.box import BoxEngine
 from ..release.exact import Box, times_below
-from ..release.joint_box import JointBox
-from ..release.joint_engine import JointEngine
-from ..release.linear_engines import KernelEngine, ResponseEngine
+from ..release.joint import JointBox, JointEngine
+from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
-from ..samplers.minimax import MinimaxKernel, sum_after, sum_before
-from ..samplers.response import ResponseKernel
+from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
 
 if TYPE_CHECKING:
     from ..tables.dialect import Dialect
@@ -55,11 +53,30 @@ class Model:
     digest: str | None = None
     source: Mechanism | Sampler | None = None
     samples: int = 1  # categories that one user reports
+    linear_groups: bool = False  # several groups together, each of which can be undone by its own kernel
 
     @property
     def linear(self) -> bool:
         """Whether reports can be undone."""
-        return self.kernel is not None
+        return self.kernel is not None or self.linear_groups
+
+    @property
+    def floor(self) -> FloatArray | None:
+        """The floor of a clip mechanism with one sample; None for anything else."""
+        source = self.source
+        if isinstance(source, ClipSampler):
+            return source.floor
+        if isinstance(source, Mechanism) and isinstance(source.engine, BoxEngine):
+            return np.array(source.engine.box.low, dtype=np.float64) / float(1 << source.bits)
+        return None
+
+    @property
+    def independent_samples(self) -> int:
+        """How many independent draws one user reports, if users are like the prior.
+
+        All samples, if the prior is kept: then they are draws from it. Otherwise one, on the safe side.
+        """
+        return self.samples if self.source is not None and self.source.keeps_prior else 1
 
     def of_prior(self) -> FloatArray:
         """The law of a report if every user is like the prior."""

@@ -112,7 +112,7 @@ def open_store(path: Path, digests: Mapping[str, str]) -> tuple[sqlite3.Connecti
             database.close()
             raise
     except DAMAGED as problem:
-        raise StoreError(f"{path} cannot be opened: {_words(problem)}") from None
+        raise StoreError(f"{path} cannot be opened: {_reason(problem)}") from None
 
 
 def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
@@ -122,16 +122,16 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
         EstimateError: no report yet, or a sampler where the mechanism itself is needed.
         StoreError: another mechanism's store, or one that cannot be read.
     """
-    digests = {group: one.digest for group, one in known.items() if one.digest is not None}
+    digests = {group: model.digest for group, model in known.items() if model.digest is not None}
     if len(digests) < len(known):
         raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")
     with reading(path) as database:
         numbers = _numbers(database, path, digests)
-        found = {
-            group: counts_in(database, numbers[group], len(one.categories))
-            for group, one in sorted(known.items())  # the order in which a table has them
+        counts = {
+            group: counts_in(database, numbers[group], len(model.categories))
+            for group, model in sorted(known.items())  # the order in which a table has them
         }
-    filled = {group: counts for group, counts in found.items() if counts.sum() > 0}
+    filled = {group: reports for group, reports in counts.items() if reports.sum() > 0}
     if not filled:
         raise EstimateError(f"{path} holds no report yet")
     return filled
@@ -149,7 +149,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             database.close()
     except DAMAGED as problem:
         raise StoreError(
-            f"{path} cannot be read: {_words(problem)}; a store is read where its folder can be written to, "
+            f"{path} cannot be read: {_reason(problem)}; a store is read where its folder can be written to, "
             f"with its -wal file beside it if there is one"
         ) from None
 
@@ -171,7 +171,7 @@ def stored_total(database: sqlite3.Connection) -> int:
     return int(total)
 
 
-def _words(problem: Exception) -> str:
+def _reason(problem: Exception) -> str:
     """An error of SQLite in its own words, unless they quote what is damaged."""
     text = str(problem)
     return text if isinstance(problem, sqlite3.Error) and text.isprintable() else "it is damaged"
@@ -193,5 +193,5 @@ def _numbers(database: sqlite3.Connection, path: Path, digests: Mapping[str, str
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open a database that exists; SQLite itself would make a missing one anew."""
-    place = f"{Path(os.path.realpath(path)).as_uri()}?mode={mode}"
-    return sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    address = f"{Path(os.path.realpath(path)).as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)

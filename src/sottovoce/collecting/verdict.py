@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _html, _validate
-from .estimation import Estimate
-from .needed import at_prior, independent_samples, reports_needed
+from .estimate import Estimate, at_prior, reports_needed
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Verdict:
         """Whether the reports tell more than the prior."""
         return self.chance < 1 - self.level
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """The verdict in plain words."""
         what = "" if self.unbiased else " for the released law"
         need = f"± {self.error:g} in every category{what}"
@@ -53,19 +52,21 @@ class Verdict:
             number = f"{need} needs {self.needed:,}"
         chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
         if not self.learnt:
-            told = (
+            lesson = (
                 f"Users like the public prior would report like this (chance {chance}): nothing was learnt "
                 f"beyond the prior"
             )
         else:
             who = {0: "no category stands out alone", 1: "1 category stands out"}
             out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
-            told = f"The users differ from the public prior (by chance: {chance}); {out}"
-        return f"{self.reports:,.0f} reports; {number}. {told}."
+            lesson = f"The users differ from the public prior (by chance: {chance}); {out}"
+        return f"{self.reports:,.0f} reports; {number}. {lesson}."
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return _html.facts("Verdict", [("in words", self.words()), ("confidence", f"{100 * self.level:g} %")])
+        return _html.facts(
+            "Verdict", [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
+        )
 
 
 def verdict(found: Estimate, parts: Sequence[Estimate] = (), *, error: float = 0.01) -> Verdict:
@@ -73,41 +74,40 @@ def verdict(found: Estimate, parts: Sequence[Estimate] = (), *, error: float = 0
 
     >>> from sottovoce import Prior, estimate, minimax_kernel
     >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
-    >>> print(verdict(estimate(sampler, {"a": 310, "b": 690})).words())
+    >>> print(verdict(estimate(sampler, {"a": 310, "b": 690})).summary())
     1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior (by chance: \
 1.2e-05); 2 categories stand out.
     """
     _validate.positive(error=error)
     groups = list(parts) or [found]
-    share = [one.reports / found.reports for one in groups]
-    places = {name: place for place, name in enumerate(found.categories)}
-    variance, reach = np.zeros(len(places)), np.zeros(len(places))
-    for weight, one in zip(share, groups, strict=True):
-        where = [places[name] for name in one.categories] if parts else slice(None)
-        own, far = at_prior(one.model)
-        variance[where] += weight * own
+    index = {name: i for i, name in enumerate(found.categories)}
+    variance, reach = np.zeros(len(index)), np.zeros(len(index))
+    for group in groups:
+        where = [index[name] for name in group.categories] if parts else slice(None)
+        own, far = at_prior(group.model)
+        variance[where] += group.reports / found.reports * own
         reach[where] = np.maximum(reach[where], far)
     marks = found.marks()
     return Verdict(
         reports=found.reports,
         error=error,
         needed=reports_needed(variance, reach, error, found.level),
-        chance=chance_of(groups),
+        chance=_chance(groups),
         standing_out=marks.count("more") + marks.count("fewer"),
         level=found.level,
         unbiased=found.unbiased,
     )
 
 
-def chance_of(groups: Sequence[Estimate]) -> float:
+def _chance(groups: Sequence[Estimate]) -> float:
     """The chance of a T at least as large as the one seen, if every user is like the prior of its group."""
     from scipy.special import gammaincc
 
     distance = mean = spread = 0.0
-    for one in groups:
-        y, n = one.model.of_prior(), len(one.counts)
-        m = one.reports * independent_samples(one.model)
-        counts = one.counts * (m / (one.reports * one.model.samples))
+    for group in groups:
+        y, n = group.model.of_prior(), len(group.counts)
+        m = group.reports * group.model.independent_samples
+        counts = group.counts * (m / (group.reports * group.model.samples))
         distance += float(((counts - m * y) ** 2 / (m * y)).sum())
         mean += n - 1
         spread += 2 * (n - 1) + (float((1 / y).sum()) - n * n - 2 * n + 2) / m

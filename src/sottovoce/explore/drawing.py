@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ..pictures.plots import style
-from ..planning.comparison import BEST_POSSIBLE
+from ..planning.compare import BEST_POSSIBLE
 from .names import plain
 
 PERSON, TRUTH, REPORTS, ESTIMATE, PUBLIC = "this person", "what people hold", "reports", "estimate", "public"

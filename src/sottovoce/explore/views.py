@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from .._validate import FloatArray
-from ..collecting.estimation import estimate
+from ..collecting.estimate import estimate
 from ..divergences import TV
 from ..errors import EstimateError, SottovoceError, TableError
 from ..planning.cards import SHUFFLED_DELTA
-from ..planning.comparison import BEST_POSSIBLE
+from ..planning.compare import BEST_POSSIBLE
 from ..planning.shuffling import at_a_glance
 from ..prior import Prior
 from ..release.certify import certify
@@ -235,7 +235,7 @@ def population_chart(mechanism: Mechanism, crowd: Any) -> tuple[str, str]:
         axis(rest) if rest else None,
     )
     nothing = "From this mechanism's reports one cannot tell what people hold."
-    return chart + drawing.legend(series, items), nothing if found is None else found.words()
+    return chart + drawing.legend(series, items), nothing if found is None else found.summary()
 
 
 def shuffled_words(mechanism: Mechanism, reports: int = 10_000) -> str:

@@ -18,7 +18,7 @@ from .._atomic import write_whole
 from ..collecting.verdict import verdict
 from ..demo import DemoData, DemoRelease, averages
 from ..planning.cards import Card
-from ..planning.comparison import Comparison
+from ..planning.compare import Comparison
 
 
 def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
@@ -30,10 +30,10 @@ def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def picture(path: Path, words: str) -> str:
-    """A picture inside the page, with words for those who cannot see it."""
+def picture(path: Path, description: str) -> str:
+    """A picture inside the page, with a description for those who cannot see it."""
     data = base64.b64encode(path.read_bytes()).decode("ascii")
-    return f'<img alt="{html.escape(words)}" src="data:image/png;base64,{data}">'
+    return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">'
 
 
 def demo_report(
@@ -45,16 +45,16 @@ def demo_report(
     path: Path,
 ) -> Path:
     """Write the demo's page, whole or not at all."""
-    prior, found = data.priors[released.group], released.found
+    prior, shares = data.priors[released.group], released.found
     order = (-prior.probabilities).argsort(kind="stable").tolist()
     epsilons = list(dict.fromkeys(row.epsilon for row in comparison))
-    low, high = found.interval()
+    low, high = shares.interval()
     estimated = [
         (
             prior.categories[i],
             f"{prior.probabilities[i]:.3f}",
             f"{released.truth[i]:.3f}",
-            f"{found.values[i]:.3f}",
+            f"{shares.values[i]:.3f}",
             f"{low[i]:.3f} … {high[i]:.3f}",
         )
         for i in order
@@ -68,8 +68,8 @@ def demo_report(
         "samplers": table(("sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons), "keeps q"), sampled),
         "facts": table(("fact", ""), _facts(card, released)),
         "group": html.escape(released.group),
-        "collecting": f"{found.model.epsilon:g}",
-        "words": html.escape(found.words()),
+        "collecting": f"{shares.model.epsilon:g}",
+        "words": html.escape(shares.summary()),
         "estimate_picture": picture(*pictures[1]),
         "estimate": table(("genre", "prior", "truth", "estimate", "95 % interval"), estimated),
     }
@@ -90,9 +90,9 @@ def _verdict(comparison: Comparison, card: Card, released: DemoRelease) -> str:
         f"worst-served.",
         f"<b>Private by certificate</b>: no answer is more than {math.exp(card.epsilon):.3g} times likelier "
         f"from one member than from another. {total:,} releases took {released.seconds * 1e3:.0f} ms.",
-        f"<b>What can be learnt</b>: {html.escape(verdict(released.found).words())}",
+        f"<b>What can be learnt</b>: {html.escape(verdict(released.found).summary())}",
     ]
-    return "\n".join(f"<p>{one}</p>" for one in sentences)
+    return "\n".join(f"<p>{sentence}</p>" for sentence in sentences)
 
 
 def _facts(card: Card, released: DemoRelease) -> list[tuple[str, str]]:
@@ -102,7 +102,7 @@ def _facts(card: Card, released: DemoRelease) -> list[tuple[str, str]]:
         ("keeps the public data", "yes" if card.keeps_prior else "no"),
         ("worst case, total variation", f"{card.worst_cases[0].this:.4f}"),
         ("the paper's best linear sampler, at worst", f"{card.worst_cases[0].paper_bound:.4f}"),
-        ("certificate", "checked, in whole numbers"),
+        ("certificate", "checked, in integers"),
         ("digest", f"{released.mechanisms[released.group].digest[:16]}… in mechanism.json"),
         ("releases", "from the operating system's randomness"),
     ]

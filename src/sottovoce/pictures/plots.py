@@ -1,24 +1,34 @@
-"""Pictures of a box, a comparison and an estimate, readable in black and white and by colour-blind eyes."""
+"""Pictures that are readable in black and white and by colour-blind eyes.
+
+Names may be in any script: for characters that the usual font lacks, another installed font is used. What no
+font here can draw is said once for a picture, with what to do, instead of once for each character.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
 
-from ..collecting.estimation import Estimate
+from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..divergences import TV, FDivergence
 from ..errors import ParameterError
-from ..planning.comparison import BEST_POSSIBLE, STATISTICS, Comparison
+from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
+from ..planning.several import SEPARATELY, SamplesRow
 from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
-from .fonts import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +39,6 @@ STYLES: dict[str, dict[str, Any]] = {
     "kernel_clip": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     "prior_minimax": {"color": "#009E73", "marker": "^", "linestyle": "--"},
     "blend": {"color": "#CC79A7", "marker": "D", "linestyle": "-"},
-    "tuned": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
     "power_caps": {"color": "#F0E442", "marker": "h", "linestyle": "-."},
     "fitted": {"color": "#882255", "marker": "*", "linestyle": "-"},
     "relative_mollifier": {"color": "#E69F00", "marker": "v", "linestyle": "--"},
@@ -39,6 +48,10 @@ STYLES: dict[str, dict[str, Any]] = {
     "rr_with_prior": {"color": "#999999", "marker": "+", "linestyle": ":"},
     BEST_POSSIBLE: {"color": "#000000", "marker": "", "linestyle": "-"},  # a line that nobody goes below
 }
+WAYS = {"together": ("-", "o"), SEPARATELY: ("--", "s")}
+USUAL_FONT = "DejaVu Sans"
+PREFERRED_FONTS = ("Noto Sans", "Noto", "WenQuanYi", "Droid Sans", "Source Han", "Arial Unicode", "Lohit")
+"""Families that are tried before the others, by how their names begin."""
 
 
 def style(sampler: str) -> dict[str, Any]:
@@ -46,8 +59,23 @@ def style(sampler: str) -> dict[str, Any]:
     name = sampler.split("(")[0]
     if name in STYLES:
         return STYLES[name]
-    place = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
-    return {"color": f"C{place % 10}", "marker": "1234p*hH"[place % 8], "linestyle": "-."}
+    index = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
+    return {"color": f"C{index % 10}", "marker": "1234p*hH"[index % 8], "linestyle": "-."}
+
+
+def _own(axes: Axes | None, width: float, height: float) -> Axes:
+    """The axes that were given, or those of a new figure."""
+    made: Axes = axes if axes is not None else new_figure(width, height).subplots()
+    return made
+
+
+def _against_epsilon(axes: Axes, what: str) -> Axes:
+    """Axes of some distance against epsilon."""
+    axes.set_xlabel("epsilon (more is less private)")
+    axes.set_ylabel(what)
+    axes.set_ylim(bottom=0)
+    axes.grid(color="#EEEEEE")
+    return axes
 
 
 def _plain(name: object) -> str:
@@ -60,34 +88,30 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> A
 
     Without `axes` every picture makes a figure of its own: `plot_box(...).figure.savefig("box.png")`.
     """
-    axes = axes if axes is not None else new_figure(9, 4.6).subplots()
+    axes = _own(axes, 9, 4.6)
     prior = samplers[0].prior
     order = np.argsort(-prior.probabilities, kind="stable")
-    place = np.arange(len(order))
+    x = np.arange(len(order))
     box = next((s for s in samplers if isinstance(s, ClipSampler)), samplers[0])
     floor = box.floor[order]
     cap = np.minimum(np.exp(box.epsilon) * floor, 1.0)
     bottom = float(floor[floor > 0].min()) / 3
     own = np.asarray(p.toarray() if hasattr(p, "toarray") else p, dtype=np.float64).ravel()
-    axes.vlines(place, floor, cap, color="#CCCCCC", linewidth=9, label=f"allowed by {label(box)}")
-    axes.plot(place, prior.probabilities[order], "_", color="black", markersize=13, label="public prior")
-    held = own[order] > 0
-    axes.plot(place[held], own[order][held], "*", color="black", markersize=9, label="the user's p")
-    if not held.all():
-        look: dict[str, Any] = {
-            "color": "black",
-            "markersize": 8,
-            "markerfacecolor": "white",
-            "linestyle": "none",
-        }
-        axes.plot(place[~held], np.full((~held).sum(), bottom * 1.25), marker="*", label="p is zero", **look)
+    axes.vlines(x, floor, cap, color="#CCCCCC", linewidth=9, label=f"allowed by {label(box)}")
+    axes.plot(x, prior.probabilities[order], "_", color="black", markersize=13, label="public prior")
+    has = own[order] > 0
+    axes.plot(x[has], own[order][has], "*", color="black", markersize=9, label="the user's p")
+    if not has.all():
+        zeros = np.full((~has).sum(), bottom * 1.25)
+        hollow: dict[str, Any] = {"color": "black", "markerfacecolor": "white", "linestyle": "none"}
+        axes.plot(x[~has], zeros, marker="*", markersize=8, label="p is zero", **hollow)
     shifts = np.linspace(-0.25, 0.25, len(samplers)) if len(samplers) > 1 else [0.0]
     for shift, sampler in zip(shifts, samplers, strict=True):
         shape = {**style(sampler.name), "linestyle": "none", "markersize": 5}
-        axes.plot(place + shift, sampler.distribution(own)[order], label=label(sampler), **shape)
+        axes.plot(x + shift, sampler.distribution(own)[order], label=label(sampler), **shape)
     axes.set_yscale("log")
     axes.set_ylim(bottom=bottom, top=2)
-    axes.set_xticks(place, [_plain(prior.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_xticks(x, [_plain(prior.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("probability of release")
     return axes
 
@@ -96,7 +120,7 @@ def plot_comparison(
     comparison: Comparison, axes: Axes | None = None, *, statistic: str = "mean", divergence: str = "tv"
 ) -> Axes:
     """One statistic of every sampler against epsilon, averaged over groups; the limit as a plain line."""
-    axes = axes if axes is not None else new_figure(6, 4.4).subplots()
+    axes = _own(axes, 6, 4.4)
     cells: dict[str, dict[float, list[float]]] = {}
     if statistic not in STATISTICS:
         raise ParameterError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
@@ -105,18 +129,13 @@ def plot_comparison(
     for row in comparison:
         if row.divergence == divergence:
             value = getattr(row, statistic)
-            if value is None:  # the limit has no worst case
-                continue
-            cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
+            if value is not None:  # the limit has no worst case
+                cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
     for name, by_epsilon in cells.items():
         epsilons = sorted(by_epsilon)
         means = [float(np.mean(by_epsilon[epsilon])) for epsilon in epsilons]
         axes.plot(epsilons, means, label=name, linewidth=1.6, markersize=6, **style(name))
-    axes.set_xlabel("epsilon (more is less private)")
-    axes.set_ylabel(f"{statistic} {divergence.upper()} distance to the user's p")
-    axes.set_ylim(bottom=0)
-    axes.grid(color="#EEEEEE")
-    return axes
+    return _against_epsilon(axes, f"{statistic} {divergence.upper()} distance to the user's p")
 
 
 def plot_tradeoff(
@@ -129,7 +148,7 @@ def plot_tradeoff(
     divergence: FDivergence = TV,
 ) -> Axes:
     """What privacy costs: each sampler's distance against epsilon, for the worst user, or for the user p."""
-    axes = axes if axes is not None else new_figure(6, 4.4).subplots()
+    axes = _own(axes, 6, 4.4)
     unknown = [name for name in samplers or () if name not in SAMPLERS]
     if unknown:
         raise ParameterError(f"samplers must be names of sottovoce.SAMPLERS, got {unknown[0]!r}")
@@ -139,33 +158,58 @@ def plot_tradeoff(
         values = [s.worst_case(divergence) if p is None else float(s.divergence(p, divergence)) for s in made]
         axes.plot(grid, values, label=name, linewidth=1.6, markersize=5, markevery=3, **style(name))
     whom = "at worst, over all users" if p is None else "for this user"
-    axes.set_xlabel("epsilon (more is less private)")
-    axes.set_ylabel(f"{divergence.name.upper()} distance {whom}")
-    axes.set_ylim(bottom=0)
-    axes.grid(color="#EEEEEE")
-    return axes
+    return _against_epsilon(axes, f"{divergence.name.upper()} distance {whom}")
 
 
 def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
     """Per category, largest prior first: the prior, the estimate, its interval and, if known, the truth."""
-    axes = axes if axes is not None else new_figure(9, 4.2).subplots()
+    axes = _own(axes, 9, 4.2)
     order = np.argsort(-found.model.prior, kind="stable")[:most]
-    place = np.arange(len(order))
+    x = np.arange(len(order))
     low, high = found.interval()
     shares = found.shares
     bars = np.maximum([shares - low, high - shares], 0)[:, order]
-    axes.bar(place, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
+    axes.bar(x, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
     what = "estimate" if found.unbiased else "released law"
     look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
     name = f"{what}, {100 * found.level:g}% interval"
-    axes.errorbar(place, shares[order], bars, fmt="o", label=name, **look)
+    axes.errorbar(x, shares[order], bars, fmt="o", label=name, **look)
     if truth is not None:
         values = np.asarray(truth, dtype=np.float64)[order]
-        axes.plot(place, values, "_", color="black", markersize=13, label="the truth, which nobody sees")
+        axes.plot(x, values, "_", color="black", markersize=13, label="the truth, which nobody sees")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(place, [_plain(found.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_xticks(x, [_plain(found.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("share")
     return axes
+
+
+def plot_samples(rows: Sequence[SamplesRow], axes: Axes) -> None:
+    """Mean distance by the number of samples: of all samples jointly, and of each single one.
+
+    Solid lines are releases of all samples together, dashed ones separate releases at ε/samples.
+    """
+    if not rows:
+        raise ParameterError("rows must not be empty: make them with compare_samples")
+    for value, color, named in (
+        ("joint_mean", "C0", "all samples jointly"),
+        ("single_mean", "C1", "each sample"),
+    ):
+        for way, (line, marker) in WAYS.items():
+            points = [
+                (row.samples, getattr(row, value))
+                for row in rows
+                if (row.way == way or row.samples == 1) and getattr(row, value) is not None
+            ]
+            if points:
+                releases = "one release" if way != SEPARATELY else "separate releases"
+                look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 5, "color": color}
+                axes.plot(*zip(*points, strict=True), label=f"{named}, {releases}", **look)
+    axes.set_xticks(sorted({row.samples for row in rows}))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("samples per user")
+    axes.set_ylabel(f"mean distance ({rows[0].divergence})")
+    axes.set_title(f"ε = {rows[0].epsilon:g} for all samples of a user together")
+    axes.legend(fontsize=8)
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -186,6 +230,86 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     finally:
         beside.unlink(missing_ok=True)
     return path
+
+
+@lru_cache(maxsize=1)
+def _faces() -> tuple[tuple[str, str], ...]:
+    """Family and file of every font that is upright and of ordinary weight, preferred ones first.
+
+    One of them, which comes with matplotlib, draws an empty frame for every character there is.
+    """
+    files: dict[str, str] = {}
+    for face in font_manager.fontManager.ttflist:
+        usual = face.style == "normal" and face.weight in (400, "normal", "regular", "book")
+        if usual and "Last Resort" not in face.name:
+            files.setdefault(face.name, face.fname)
+
+    def rank(item: tuple[str, str]) -> tuple[int, str]:
+        begins = [i for i, name in enumerate(PREFERRED_FONTS) if item[0].startswith(name)]
+        return (begins[0] if begins else len(PREFERRED_FONTS), item[0])
+
+    return tuple(sorted(files.items(), key=rank))
+
+
+@lru_cache(maxsize=256)
+def _characters(file: str) -> frozenset[int]:
+    """The characters that a font draws; none for a font that cannot be opened, such as one of bitmaps."""
+    try:
+        return frozenset(FT2Font(file).get_charmap())
+    except (RuntimeError, OSError):
+        return frozenset()
+
+
+@lru_cache(maxsize=1)
+def _look_again() -> bool:
+    """Add fonts that were installed after matplotlib made its list of them; once, if it is needed."""
+    known = {face.fname for face in font_manager.fontManager.ttflist}
+    new = [file for file in font_manager.findSystemFonts() if file not in known]
+    for file in new:
+        with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
+            font_manager.fontManager.addfont(file)
+    _faces.cache_clear()
+    return bool(new)
+
+
+def families_for(text: str) -> tuple[list[str], set[str]]:
+    """The families that draw a text together, the usual one first, and the characters that none draws."""
+    families, missing = _families(text)
+    return _families(text) if missing and _look_again() else (families, missing)
+
+
+def _families(text: str) -> tuple[list[str], set[str]]:
+    files = dict(_faces())
+    missing = {c for c in text if not c.isspace() and ord(c) not in _characters(files.get(USUAL_FONT, ""))}
+    families = [USUAL_FONT]
+    for family, file in _faces():
+        covered = {c for c in missing if ord(c) in _characters(file)}
+        if covered:
+            families.append(family)
+            missing -= covered
+    return families, missing
+
+
+@contextmanager
+def drawable(figure: Figure) -> Iterator[None]:
+    """Give every text of a figure fonts that can draw it, and say once what none can."""
+    lacking: set[str] = set()
+    for text in figure.findobj(Text):
+        content = text.get_text()
+        if not content.isascii():
+            families, missing = families_for(content)
+            lacking |= missing
+            if len(families) > 1:
+                text.set_fontfamily(families)
+    if lacking:
+        warnings.warn(
+            f"no font on this machine draws {len(lacking)} characters of the names in this picture; install "
+            f"fonts for their script, such as the Noto fonts, and draw it again",
+            stacklevel=4,
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
 
 
 def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..collecting.needed import how_many
+from ..bounds import diagonal_bound, optimal_utility, released_as_itself
+from ..collecting.estimate import how_many
 from ..divergences import DIVERGENCES
 from ..errors import SottovoceError
 from ..prior import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler, label
-from ..samplers.bounds import diagonal_bound, released_as_itself
-from ..samplers.catalogue import optimal_utility, prior_minimax, randomized_response, relative_mollifier
+from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier
 from .shuffling import at_a_glance
 
 SHUFFLED_DELTA = 1e-6
@@ -73,7 +73,7 @@ class Card:
     released_as_itself: tuple[Kept, ...]  # from the rarest category to the likeliest, at most five
     reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
     worst_cases: tuple[WorstCase, ...]
-    shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was asked for
+    shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was requested
 
 
 def card(sampler: Sampler, *, group: str = "all", shuffled: bool = False) -> Card:
@@ -83,7 +83,7 @@ def card(sampler: Sampler, *, group: str = "all", shuffled: bool = False) -> Car
     >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
     >>> facts.rarest_category, round(facts.released_as_another, 3)
     ('A', 0.931)
-    >>> [(one.category, round(one.at_least, 3)) for one in facts.released_as_itself]
+    >>> [(kept.category, round(kept.at_least, 3)) for kept in facts.released_as_itself]
     [('A', 0.069), ('B', 0.991)]
     """
     prior, epsilon = sampler.prior, sampler.epsilon
@@ -131,10 +131,10 @@ def _kept(sampler: Sampler) -> tuple[Kept, ...]:
     prior = sampler.prior
     at_least, bound = released_as_itself(sampler), diagonal_bound(prior, sampler.epsilon)
     order = prior.probabilities.argsort(kind="stable")
-    places = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
+    ranks = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
     return tuple(
         Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]), float(bound[i]))
-        for i in (int(order[place]) for place in places)
+        for i in (int(order[rank]) for rank in ranks)
     )
 
 

@@ -1,28 +1,37 @@
 """Power caps chosen for you, on invented users or on users declared public.
 
 The choice is a grid over two parameters and nothing finer: floors with many free parameters, fitted to
-public or invented users, serve other users worse. Everything that decides is computed in whole numbers, or
-in doubles that every machine rounds alike, so that the same prior and ε give the same floor, bit for bit.
+public or invented users, serve other users worse. Everything that decides is computed in integers, or in
+doubles that every machine rounds alike, so that the same prior and ε give the same floor, bit for bit.
+
+Users are invented from a prior, or are blurred copies of public ones. A Dirichlet distribution with parameter
+κ·b is a broken stick: weights v_1, (1−v_1)·v_2, … with v ~ Beta(1, κ), each put on a category drawn from b.
+The part left over, 1 − v, is the largest of r uniform numbers, and its square root again and again, for κ =
+r, 2r, 4r, …. So all that is needed are random words (a counter through the finaliser of SplitMix64, 64-bit
+integer arithmetic), comparisons, products and shifts of integers, square roots of doubles, which every
+machine rounds alike, and q·2^k rounded down: no logarithm, no gamma variate, no generator whose stream a
+library may change.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _validate
 from .._validate import FloatArray
 from ..errors import ParameterError
 from ..prior import Prior
 from ..samplers import floors
-from ..samplers.base import ClipSampler
-from .invented import UNITS, Whole, blurred, invented
-from .public_users import PublicUsers
+from ..samplers.base import ClipSampler, checked_prior
+from ..users import Users, UsersLike
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -33,6 +42,87 @@ HALVINGS = 5
 TAIL_INVENTED, TAIL_PUBLIC = 0.1, 0.3
 WORST = 100
 """The tail is the mean of the worst hundredth of the invented users."""
+UNITS = 45
+"""A distribution is integers that add up to 2^45."""
+HALF = 30
+"""Bits of a uniform number."""
+CLOSENESS = (1, 3, 10)
+"""κ of the invented users, in units of √(1/Σq²): far from the prior, in between, near it; a third each.
+
+1/Σq² is the number of categories that matter. Who can choose among more categories uses more of them, by
+experience with the square root. For the 18 genres of MovieLens κ is about 3, 10 and 30, for its films about
+30, 90 and 300.
+"""
+MOST = 512.0
+"""κ is at most this: beyond it users are like the prior, and only the work grows."""
+EACH = 400
+BLUR = 7
+"""κ of blurred public users, in the same units."""
+COPIES = 1200
+"""About how many blurred users are made, so that few public users count several times."""
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublicUsers:
+    """Users whose data are public (a published data set) or invented (a simulation).
+
+    A parameter chosen by looking at private users is a function of their data, released without any noise: a
+    leak. So users have to be declared public, in words, before anything can be chosen on them.
+
+    Parameters
+        p: their distributions, a vector, an (m, n) array or scipy.sparse.
+        source: where they come from, in words a reviewer can check.
+
+    >>> PublicUsers([[0.5, 0.5], [1.0, 0.0]], source="a published survey")
+    PublicUsers(2 users, source='a published survey')
+    """
+
+    p: UsersLike
+    source: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, str) or not self.source.strip():
+            raise ParameterError(f"source must say in words where the users come from, got {self.source!r}")
+        if isinstance(self.p, Users):
+            raise ParameterError(
+                "p must not come from read_users, which reads private users; if these really are public, "
+                "pass their .p and say so in source"
+            )
+
+    @classmethod
+    def simulated(
+        cls,
+        prior: Prior,
+        *,
+        users: int = 2000,
+        records: int = 50,
+        concentration: float = 10.0,
+        rng: np.random.Generator | None = None,
+    ) -> PublicUsers:
+        """Invent users around the prior: p ~ Dirichlet(concentration·q), seen through `records` draws.
+
+        A small concentration makes users who differ much from the prior, a large one users like it.
+        Memory and time grow with users × categories.
+        """
+        if not (isinstance(users, int) and isinstance(records, int) and users >= 1 and records >= 1):
+            raise ParameterError(f"users and records must be whole numbers ≥ 1, got {users} and {records}")
+        alpha = _validate.positive(concentration=concentration) * prior.probabilities
+        generator = np.random.default_rng() if rng is None else rng
+        taste = generator.gamma(alpha, size=(users, len(prior)))
+        taste = np.maximum(taste, np.finfo(np.float64).tiny)
+        taste /= taste.sum(axis=1, keepdims=True)
+        counts = generator.multinomial(records, taste)
+        from scipy import sparse
+
+        source = f"simulated: {users} users of {records} records, concentration {concentration:g}"
+        return cls(sparse.csr_array(counts / records), source)
+
+    def __repr__(self) -> str:
+        rows: Any = self.p  # numpy says the shape of sparse rows too, but does not list them as array-like
+        shape: tuple[int, ...] = np.shape(rows)
+        return f"PublicUsers({shape[0] if len(shape) > 1 else 1} users, source={self.source!r})"
 
 
 def fitted(
@@ -65,11 +155,7 @@ def fitted(
     >>> sampler.keeps_prior, sorted(sampler.options)
     (True, ['exponent', 'scale'])
     """
-    if not isinstance(prior, Prior):
-        raise ParameterError(
-            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
-        )
-    epsilon, q = _validate.privacy(epsilon), prior.probabilities
+    epsilon, q = _validate.privacy(epsilon), checked_prior(prior).probabilities
     if users is not None and not isinstance(users, PublicUsers):
         raise ParameterError(
             f"users must be a PublicUsers, got {type(users).__name__}: parameters chosen on private "
@@ -107,7 +193,7 @@ def _grid(q: FloatArray, epsilon: float) -> Iterator[tuple[float, float]]:
         scales = list(floors.power_range(q, epsilon, exponent))
         for _ in range(HALVINGS):
             between = [math.sqrt(left) * math.sqrt(right) for left, right in pairwise(scales)]
-            scales = [*(one for pair in zip(scales, between, strict=False) for one in pair), scales[-1]]
+            scales = [*(scale for pair in zip(scales, between, strict=False) for scale in pair), scales[-1]]
         for scale in scales[1:-1]:
             yield exponent, scale
 
@@ -129,8 +215,8 @@ def _score(
     return int(middle.sum()) / len(middle) + tail * (worst / count)
 
 
-def _distances(rows: sparse.csr_array[np.int64], low: Whole, high: Whole) -> Whole:
-    """Total variation to the box in whole units: max( Σ(p − high)₊ , Σlow − Σ_{p>0} min(low, p) )."""
+def _distances(rows: sparse.csr_array[np.int64], low: Integers, high: Integers) -> Integers:
+    """Total variation to the box in integer units: max( Σ(p − high)₊ , Σlow − Σ_{p>0} min(low, p) )."""
     starts = rows.indptr[:-1]
     amounts = high[rows.indices]
     np.maximum(np.subtract(rows.data, amounts, out=amounts), 0, out=amounts)
@@ -138,3 +224,101 @@ def _distances(rows: sparse.csr_array[np.int64], low: Whole, high: Whole) -> Who
     low.take(rows.indices, out=amounts, mode="clip")  # in place: no index is out of range
     kept = np.add.reduceat(np.minimum(amounts, rows.data, out=amounts), starts)
     return np.asarray(np.maximum(over, int(low.sum()) - kept))
+
+
+def random_words(stream: int, count: int) -> npt.NDArray[np.uint64]:
+    """The random words of one stream: SplitMix64's finaliser of a counter (Steele, Lea, Flood 2014)."""
+    z = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def _uniform(stream: int, count: int) -> Integers:
+    """Numbers below 2^30."""
+    return (random_words(stream, count) >> np.uint64(64 - HALF)).astype(np.int64)
+
+
+def closeness(q: FloatArray, times: int) -> tuple[int, int]:
+    """`times`·√(1/Σq²), rounded to r·2^j with 1 ≤ r ≤ 8: the pair r, j."""
+    matter = 1 / math.fsum((q * q).tolist())  # an exact sum: no order of adding up decides
+    wanted = min(times * math.sqrt(matter), MOST)
+    doublings = 0
+    while wanted > 8:
+        wanted, doublings = wanted / 2, doublings + 1
+    return max(1, math.floor(wanted + 0.5)), doublings
+
+
+@lru_cache(maxsize=8)
+def _sticks(users: int, largest: int, doublings: int, stream: int) -> Integers:
+    """Broken sticks, one a row: 7·κ pieces and one for what is left (e^-7 of it); κ = largest·2^doublings."""
+    pieces = 7 * (largest << doublings)
+    left = np.zeros((users, pieces), dtype=np.int64)
+    for k in range(largest):
+        left = np.maximum(left, _uniform(stream + k, users * pieces).reshape(users, pieces))
+    if doublings:
+        share = left * 2.0**-HALF
+        for _ in range(doublings):
+            share = np.sqrt(share)
+        left = (share * 2.0**HALF).astype(np.int64)
+    out = np.empty((users, pieces + 1), dtype=np.int64)
+    stick = np.full(users, 1 << UNITS, dtype=np.int64)
+    for j in range(pieces):
+        shorter = ((stick >> (UNITS - HALF)) * left[:, j]) >> (2 * HALF - UNITS)
+        out[:, j] = stick - shorter
+        stick = shorter
+    out[:, pieces] = stick
+    out.setflags(write=False)
+    return out
+
+
+def _rows(sticks: Integers, categories: npt.NDArray[np.intp], n: int) -> sparse.csr_array[np.int64]:
+    """Sparse users: what the pieces of a stick put on each category."""
+    from scipy import sparse
+
+    owner = np.repeat(np.arange(len(sticks)), sticks.shape[1])
+    made = sparse.coo_array((sticks.ravel(), (owner, categories.ravel())), shape=(len(sticks), n))
+    rows: sparse.csr_array[np.int64] = sparse.csr_array(made)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def invented(q: FloatArray, *, crowd: int = 0) -> sparse.csr_array[np.int64]:
+    """400 users each from three Dirichlet distributions around the prior, see `CLOSENESS`.
+
+    The categories are spread evenly: over all users of one kind each has its share q to within one piece.
+    Crowds with different numbers are drawn from different random words.
+    """
+    from scipy import sparse
+
+    ends = np.cumsum((q * 2.0**38).astype(np.int64) + 1)
+    kinds = []
+    for kind, times in enumerate(CLOSENESS):
+        stream = 10_000 * crowd + 100 * kind
+        sticks = _sticks(EACH, *closeness(q, times), stream + 1)
+        even = ((2 * np.arange(sticks.size, dtype=np.int64) + 1) * int(ends[-1])) // (2 * sticks.size)
+        shuffled = np.argsort(random_words(stream, sticks.size), kind="stable")
+        kinds.append(_rows(sticks, np.searchsorted(ends, even, side="right")[shuffled], len(q)))
+    return sparse.csr_array(sparse.vstack(kinds))
+
+
+def blurred(rows: sparse.csr_array[np.float64], q: FloatArray) -> sparse.csr_array[np.int64]:
+    """About 1,200 draws from the Dirichlet distributions with parameters (κ − 1)·p + q, p public users."""
+    m = rows.shape[0]
+    chosen = np.arange(m * max(1, COPIES // m)) % m if m <= COPIES else np.arange(COPIES) * m // COPIES
+    largest, doublings = closeness(q, BLUR)
+    sticks = _sticks(len(chosen), largest, doublings, 1001)
+    ends = np.cumsum(np.maximum((rows.data * 2.0**HALF).astype(np.int64), 1))
+    last = ends[rows.indptr[1:] - 1]
+    before = np.concatenate([[0], last[:-1]])
+    size = (last - before)[chosen][:, None]
+    word = _uniform(1101, sticks.size).reshape(sticks.shape)
+    own = np.searchsorted(ends, before[chosen][:, None] + ((word * size) >> HALF), side="right")
+    every = np.cumsum((q * 2.0**HALF).astype(np.int64) + 1)
+    other = np.searchsorted(every, (_uniform(1102, sticks.size) * int(every[-1])) >> HALF, side="right")
+    from_prior = (random_words(1103, sticks.size) % np.uint64(largest << doublings) == 0).reshape(
+        sticks.shape
+    )
+    categories = np.where(from_prior, other.reshape(sticks.shape), rows.indices[own])
+    return _rows(sticks, categories, len(q))

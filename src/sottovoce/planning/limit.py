@@ -1,11 +1,25 @@
-"""The limit: what no ε-private sampler can beat on given users."""
+"""The limit: what no ε-private sampler can beat on given users.
+
+A sampler is a choice of floor and nothing else: whatever it does, its laws lie in the box of its floor
+c_i = inf_p Q(p)_i, and the clip is the best point of that box for every user. So for given users no ε-private
+sampler has a smaller mean + tail·maximum of the divergence than
+
+    min_c F(c),    F(c) = Σ_u s_u·h_u(c) + tail·max_u h_u(c),    h_u(c) = min { D_f(p_u‖x) : c ≤ x ≤ a·c },
+
+over q/a ≤ c ≤ q if the prior is kept, else over c ≥ 0 with Σc ≤ 1 ≤ a·Σc; a = e^ε, and s_u is the share of
+the users with the distribution p_u. D_f is jointly convex, so h_u and F are convex in c.
+
+Where no user has category i, a smaller c_i is better for all: it takes its smallest value, and all such
+categories enter through the sum of their floors alone.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,17 +28,18 @@ from .._validate import FloatArray, IntArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
 from ..prior import Prior
+from ..samplers import clip
+from ..samplers.base import checked_prior
+from ..samplers.blocks import blocks
 from ..samplers.catalogue import SAMPLERS
 from ..users import Users, UsersLike, rows_for
-from . import cutting_planes, smoothing
-from .floor_problem import FloorProblem, required_slope
-from .summary import summarise
+from .limit_solvers import cutting_planes, smooth_descent
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 TAIL = 0.3
-"""The weight of the maximum against the mean, unless another one is asked for."""
+"""The weight of the maximum against the mean, unless another one is set."""
 FEW, MANY = 24, 150
 """Categories up to which cutting planes are as fast as the smooth descent, and up to which they end."""
 NOTHING = 1e-6
@@ -87,10 +102,9 @@ def limit(
 ) -> Limit:
     """The smallest mean + tail·maximum of the divergence that any ε-private sampler can have on these users.
 
-    A sampler is a choice of floor c and nothing else, because the clip is the best point of a floor's box
-    for every user. So the limit is the minimum of a convex function over q/a ≤ c ≤ q (a = e^ε; if the prior
-    need not be kept, over Σc ≤ 1 ≤ a·Σc). It is found by cutting planes, for total variation over many
-    categories by a smooth descent.
+    It is the minimum of a convex function over the floors q/a ≤ c ≤ q (a = e^ε; if the prior need not be
+    kept, over Σc ≤ 1 ≤ a·Σc), because the clip is the best point of a floor's box for every user. It is found
+    by cutting planes, for total variation over many categories by a smooth descent.
 
     Guarantees
         `lower_bound` is proven: it is computed from affine (or separable) functions below the objective, is
@@ -114,14 +128,11 @@ def limit(
 
     >>> import sottovoce as sv
     >>> prior = sv.Prior(["A", "B"], [0.3, 0.7])
-    >>> found = sv.limit(prior, 1.0, [[0.3, 0.7], [0.6, 0.4]])
-    >>> found.mean < sv.compare([[0.3, 0.7], [0.6, 0.4]], sv.kernel_clip(prior, 1.0)).rows[0].mean
+    >>> best = sv.limit(prior, 1.0, [[0.3, 0.7], [0.6, 0.4]])
+    >>> best.mean < sv.compare([[0.3, 0.7], [0.6, 0.4]], sv.kernel_clip(prior, 1.0)).rows[0].mean
     True
     """
-    if not isinstance(prior, Prior):
-        raise ParameterError(
-            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
-        )
+    checked_prior(prior)
     epsilon = _validate.privacy(epsilon)
     weight = _validate.at_least(0, tail=tail)
     target = _validate.positive(relative_gap=relative_gap)
@@ -142,14 +153,14 @@ def limit(
             progress(furthest)
 
     smooth = divergence == TV and len(owned) > FEW
-    found = (smoothing if smooth else cutting_planes).solve(problem, start, enough, report)
-    if smooth and len(owned) <= MANY and not enough(found.objective, found.lower_bound):
-        further = cutting_planes.solve(problem, found.floor, enough, report)
-        bound = max(found.lower_bound, further.lower_bound)
-        found = replace(further, lower_bound=bound, steps=found.steps + further.steps)
-    values = problem.values(found.floor)[inverse]
+    solved = (smooth_descent if smooth else cutting_planes)(problem, start, enough, report)
+    if smooth and len(owned) <= MANY and not enough(solved.objective, solved.lower_bound):
+        further = cutting_planes(problem, solved.floor, enough, report)
+        bound = max(solved.lower_bound, further.lower_bound)
+        solved = replace(further, lower_bound=bound, steps=solved.steps + further.steps)
+    values = problem.values(solved.floor)[inverse]
     summary = summarise(values)
-    objective = summary["mean"] + (weight * summary["maximum"] if weight > 0 else 0.0)
+    objective = weighed(summary["mean"], summary["maximum"], weight)
     return Limit(
         epsilon=epsilon,
         divergence=divergence.name,
@@ -158,9 +169,113 @@ def limit(
         users=len(values),
         **summary,
         objective=objective,
-        lower_bound=min(max(float(found.lower_bound), 0.0), objective),
-        steps=found.steps,
+        lower_bound=min(max(float(solved.lower_bound), 0.0), objective),
+        steps=solved.steps,
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FloorProblem:
+    """Users over the categories that some user has, and the box in which their best floor is sought."""
+
+    rows: sparse.csr_array[np.float64]
+    share: FloatArray  # of the users who have the distribution of a row
+    low: FloatArray
+    high: FloatArray
+    rest: float  # Σc of the categories that no user has
+    a: float
+    tail: float
+    divergence: FDivergence
+    keep_prior: bool
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The row of every entry."""
+        return np.repeat(np.arange(self.rows.shape[0]), np.diff(self.rows.indptr))
+
+    def settle(self, c: FloatArray) -> FloatArray:
+        """The floor of the domain that a point near the domain stands for."""
+        inside = np.clip(c, self.low, self.high)
+        if self.keep_prior:
+            return inside
+        total = float(inside.sum())  # scaling into Σc ≤ 1 ≤ a·Σc makes no user's total variation larger
+        factor = total if total > 1 else min(self.a * total, 1.0)
+        return np.asarray(inside / max(factor, np.finfo(np.float64).tiny))
+
+    def objective(self, values: FloatArray) -> float:
+        """F from one value per row."""
+        worst = self.tail * float(values.max()) if self.tail > 0 else 0.0  # 0·∞ is nothing
+        return float(self.share @ values) + worst
+
+    def values(self, c: FloatArray) -> FloatArray:
+        """h_u(c) of every row."""
+        return self.tangents(c)[0]
+
+    def tangents(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """h_u(c), its subgradient for every entry, and for all categories that the user lacks."""
+        return self._tangents_tv(c) if self.divergence == TV else self._tangents_of_clip(c)
+
+    def _tangents_tv(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """h = max(Σ(p − a·c)₊, Σ(c − p)₊): slope −a where p > a·c, or 1 where c > p."""
+        p, own, starts = self.rows.data, c[self.rows.indices], self.rows.indptr[:-1]
+        over = np.add.reduceat(np.maximum(p - self.a * own, 0.0), starts)
+        under = float(c.sum()) + self.rest - np.add.reduceat(np.minimum(own, p), starts)
+        boosted = over >= under
+        slopes = np.where(boosted[self.owner], -self.a * (p > self.a * own), 1.0 * (own > p))
+        return np.maximum(np.maximum(over, under), 0.0), slopes, np.where(boosted, 0.0, 1.0)
+
+    def _tangents_of_clip(self, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The envelope theorem over the clip x = clip(p/r; c, a·c).
+
+        With g(t) = f(t) − t·f'(t), decreasing, the price of one unit of mass is −g(r). Raising the floor of a
+        category that sits on it costs g(p/x) − g(r) ≥ 0; raising the cap of one that sits there gains
+        g(r) − g(p/x), a times as fast as c grows. Between floor and cap nothing changes.
+        """
+        f, total = self.divergence, float(c.sum()) + self.rest
+        slope = required_slope(f)
+        values, outside = np.empty(self.rows.shape[0]), np.empty(self.rows.shape[0])
+        inside = np.empty(self.rows.nnz)
+        first = self.rows.indptr[:-1]
+        for block in blocks(self.rows):
+            held = block.p > 0
+            low = block.gather(c)
+            u = clip.multipliers(block.p, low, self.a, 1 - (total - low.sum(axis=1)))
+            x = clip.clipped(block.p, low, self.a, u)
+            everything = (np.count_nonzero(held, axis=1) == self.rows.shape[1]) & (self.rest == 0)
+            rest = np.where(everything, 0.0, np.maximum(1 - x.sum(axis=1), np.finfo(np.float64).tiny))
+            values[block.rows] = f.on_support(block.p, x, rest)
+            ratio = np.divide(block.p, x, out=np.ones_like(x), where=held & (x > 0))
+            spilt = np.isinf(u)  # mass is left with everything the user has at its cap
+            own = slope(ratio)
+            highest = own.max(axis=1) if math.isinf(f.at_zero) else np.full(len(u), f.at_zero)
+            price = np.where(spilt, highest, slope(1 / np.where(spilt, 1.0, u)))
+            steps = own - price[:, None]
+            scaled = np.where(held, np.where(spilt, np.inf, u)[:, None] * np.where(held, block.p, 1.0), 0.0)
+            at_floor, at_cap = scaled <= low, scaled >= self.a * low
+            steps = np.where(
+                at_cap, self.a * np.minimum(steps, 0), np.where(at_floor, np.maximum(steps, 0), 0.0)
+            )
+            outside[block.rows] = 0.0 if math.isinf(f.at_zero) else np.where(spilt, 0.0, f.at_zero - price)
+            entry = first[block.rows][:, None] + np.arange(block.p.shape[1])
+            inside[entry[held]] = steps[held]
+        return values, inside, np.maximum(outside, 0.0)
+
+    def gradient(self, weights: FloatArray, inside: FloatArray, outside: FloatArray) -> FloatArray:
+        """Σ_u w_u·(subgradient of h_u), one number per category."""
+        entries = (weights * outside)[self.owner]
+        moved = np.bincount(
+            self.rows.indices, weights[self.owner] * inside - entries, minlength=self.rows.shape[1]
+        )
+        return np.asarray(moved + float(weights @ outside))
+
+
+def required_slope(f: FDivergence) -> Callable[[FloatArray], FloatArray]:
+    """The slope of a divergence that knows it."""
+    if f.slope is None:
+        raise ParameterError(
+            f"divergence {f.name!r} does not know its slope: FDivergence(…, slope=…), or take sottovoce.TV"
+        )
+    return f.slope
 
 
 def _problem(
@@ -221,3 +336,25 @@ def _start(problem: FloorProblem, prior: Prior, epsilon: float, owned: IntArray)
     settled = [problem.settle(c) for c in floors]
     scores = [problem.objective(problem.values(c)) for c in settled]
     return settled[int(np.argmin(scores))]
+
+
+def summarise(values: FloatArray) -> dict[str, float]:
+    """Mean, median, 90th and 99th percentile and maximum of one number per user.
+
+    Percentiles interpolate linearly, except that with infinite values among the users they are order
+    statistics (the next larger value): between a number and infinity there is nothing to interpolate.
+    """
+    method: Literal["linear", "higher"] = "linear" if np.all(np.isfinite(values)) else "higher"
+    median, p90, p99 = np.quantile(values, np.array([0.5, 0.9, 0.99]), method=method)
+    return {
+        "mean": float(values.mean()),
+        "median": float(median),
+        "p90": float(p90),
+        "p99": float(p99),
+        "maximum": float(values.max()),
+    }
+
+
+def weighed(mean: float, maximum: float, tail: float) -> float:
+    """mean + tail·maximum, which ranks samplers; with tail = 0 even an infinite maximum is ignored."""
+    return mean + (tail * maximum if tail else 0.0)

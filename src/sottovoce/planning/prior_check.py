@@ -1,4 +1,4 @@
-"""Whether a prior was made from the very users it is held against, as far as numbers can tell.
+"""Whether a prior was made from the very users it is compared with, as far as numbers show it.
 
 Public data about other people differ from the users' average by more than chance. A prior that was counted
 from these users, from most of them, or from a table that they are part of, does not. The distance is
@@ -82,21 +82,21 @@ def distance(q: FloatArray, moment: FloatArray) -> tuple[float, float, float]:
     return float(((q - mean) ** 2 / q).sum()) / expected, freedom, expected
 
 
-def doubt(q: FloatArray, found: Sequence[FloatArray]) -> Doubt | None:
+def doubt(q: FloatArray, weighings: Sequence[FloatArray]) -> Doubt | None:
     """Why the prior q seems to be made from users with these moments; None where it does not."""
-    if found[0][0] < 2 or np.ptp(q) <= UNIFORM * q.max():
+    if weighings[0][0] < 2 or np.ptp(q) <= UNIFORM * q.max():
         return None  # one user may be like the public; a uniform prior tells nothing
-    if any(_same_shape(q, moment[3:].reshape(3, -1)[0]) for moment in found):
+    if any(_same_shape(q, moment[3:].reshape(3, -1)[0]) for moment in weighings):
         return Doubt("it is their average, perhaps smoothed", certain=True)
     doubts = []
-    for moment in found:
+    for moment in weighings:
         ratio, freedom, expected = distance(q, moment)
-        close = ratio < _quantile(freedom, RARE / len(found))
+        close = ratio < _quantile(freedom, RARE / len(weighings))
         if close or (expected < BLUNT and ratio < _quantile(freedom, 1 - RARE)):
             certain = close or expected < SHARP
             words = f"its χ² distance to their average is {ratio:.2g} times what chance gives a perfect prior"
             doubts.append(Doubt(words, certain))
-    return max(doubts, key=lambda one: one.certain, default=None)
+    return max(doubts, key=lambda reason: reason.certain, default=None)
 
 
 def _quantile(freedom: float, share: float) -> float:

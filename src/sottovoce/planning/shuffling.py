@@ -1,4 +1,4 @@
-"""What shuffling adds: the central (ε′, δ) of many reports of one mechanism whose order nobody sees.
+"""What shuffling adds: the central (ε′, δ) of many reports of one mechanism whose order is hidden.
 
 A mechanism with floor c draws from the same law c/γ, γ = Σc, with probability γ, whoever the user is: the
 privacy blanket (Balle, Bell, Gascón, Nissim 2019). For m reports and e = e^ε′,
@@ -25,15 +25,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from .. import _validate
 from .._validate import FloatArray
 from ..errors import ParameterError
+from ..release.box import BoxEngine
+from ..release.exact import check_kernel
+from ..release.joint import JointEngine
+from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
-from .blanket import Blanket, blanket_of
 
 OUTSIDE = 1e-30
 """Probability outside the window, under the tilted law, at most."""
@@ -41,6 +45,8 @@ MOST_REPORTS = 10**8
 LARGEST_GRID = 1 << 22
 """Entries of a transform."""
 UNIT = 2.0**-52
+UPWARDS = 1e-12
+"""Doubles of a sampler's floor are rounded outwards by this."""
 
 
 def amplified(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float:
@@ -137,6 +143,58 @@ def local_epsilon_for(
     return low / 100
 
 
+@dataclass(frozen=True)
+class Blanket:
+    """ε, the largest ratio of a law to the floor, and γ = Σc, rounded so that no bound gets too small."""
+
+    epsilon: float
+    ratio: float
+    mass: float
+
+
+def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
+    """The blanket of a certified mechanism, from its integers, or of a sampler, from its floor."""
+    if isinstance(mechanism, Mechanism):
+        floor = certified_floor(mechanism)
+        mass = math.nextafter(float(floor), 0)
+        epsilon = float(mechanism.epsilon)
+        ratio = math.nextafter(float(mechanism.ratio), math.inf)
+    elif isinstance(mechanism, Sampler):
+        mass = float(np.sum(mechanism.floor)) * (1 - UPWARDS)
+        epsilon = mechanism.epsilon
+        ratio = math.exp(epsilon) * (1 + UPWARDS)
+    else:
+        raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
+    return Blanket(epsilon, ratio, min(mass, 1.0))
+
+
+def certified_floor(mechanism: Mechanism) -> Fraction:
+    """The smallest weights of all that can be released, added up, as a share of all units.
+
+    Of several samples it is the floor of the tuples, (Σlow)^k/N^k: a tuple is what is shuffled.
+    """
+    total = 1 << mechanism.bits * mechanism.samples
+    return Fraction(_floor_units(mechanism), total)
+
+
+def _floor_units(mechanism: Mechanism) -> int:
+    engine = mechanism.engine
+    if isinstance(engine, JointEngine):
+        floors: int = sum(engine.box.low) ** engine.samples
+        return floors
+    if isinstance(engine, BoxEngine):
+        return sum(engine.box.low)
+    if isinstance(engine, KernelEngine):
+        return check_kernel(engine.kernel, mechanism.ratio)
+    if isinstance(engine, ResponseEngine):
+        k, total = len(engine.kept), 1 << mechanism.bits
+        if k == 1:
+            return total
+        lowest = min(engine.own, engine.other, total // k)  # a record that is not kept draws one of k alike
+        return k * lowest
+    raise ParameterError("this kind of mechanism has no floor")
+
+
 def _reports(reports: int) -> int:
     m = _validate.whole_at_least(2, reports=reports)
     if m > MOST_REPORTS:
@@ -163,7 +221,7 @@ def _smallest(fits: Callable[[float], bool], low: float, high: float, within: fl
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """The law of one V on a grid: whole numbers of steps, their probabilities, and the step."""
+    """The law of one V on a grid: integer multiples of a step, and their probabilities."""
 
     steps: FloatArray
     chances: FloatArray
@@ -191,9 +249,9 @@ def _bound(blanket: Blanket, m: int, epsilon: float, fineness: int = 16) -> floa
         grid = _split(values, chances, spread / steps)
         tilt = _tilt(grid)
         log_moment, tilted = _tilted(grid, tilt)
-        found = _expectation(grid, tilted, tilt, log_moment, m)
-        if found is not None:
-            return min(1.0, found / m)
+        expectation = _expectation(grid, tilted, tilt, log_moment, m)
+        if expectation is not None:
+            return min(1.0, expectation / m)
         steps //= 2  # a coarser grid gives a bound too
     return 1.0
 
@@ -247,8 +305,8 @@ def _expectation(grid: _Grid, tilted: FloatArray, tilt: float, log_moment: float
     centre = round(m * mean)
     frequency = np.fft.rfftfreq(size)
     law = np.zeros(len(frequency), dtype=np.complex128)
-    for place, chance in zip(grid.steps - mean, tilted, strict=True):
-        law += chance * np.exp(-2j * np.pi * frequency * place)
+    for steps, chance in zip(grid.steps - mean, tilted, strict=True):
+        law += chance * np.exp(-2j * np.pi * frequency * steps)
     with np.errstate(under="ignore"):
         power = np.exp(m * np.log(np.where(law == 0, 1e-300, law)))
         power *= np.exp(2j * np.pi * frequency * (centre - m * mean))

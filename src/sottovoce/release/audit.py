@@ -1,13 +1,24 @@
 """Does it hold? The certificate, checked again in exact arithmetic, and the shipping paths from outside.
 
 The black-box test draws for several users, chooses two of them and a set of categories that the one releases
-more often than the other (`audit_events`), and computes from *fresh* draws of these two a Clopper–Pearson
-lower bound on ε (`audit_looks`). A bound above ε proves a violation; a bound below proves nothing, it fails
+more often than the other, and computes from *fresh* draws of these two a Clopper–Pearson
+lower bound on ε. A bound above ε proves a violation; a bound below proves nothing, it fails
 to disprove: it looks at users with one category (all of them up to 64, else a dozen) and two with several.
 The proof is the certificate.
 
 Both ways of releasing are tested: `release_many`, on rows of all users mixed, and `release`, which is slower
 and gets a tenth of the draws.
+
+The event. The set of categories that distinguishes two users best is a likelihood-ratio set {i : P_i >
+t·R_i}. Single categories may each differ by less than their noise; the set adds them up. Draws are kept in
+two tallies: one orders the categories, the other chooses how many of them to take, because an order that was
+chosen to look extreme always looks extreme to the draws that chose it. What is chosen here is bounded by
+other draws still.
+
+The looks. The error probability is divided over the looks before anything is drawn: half of it to the last
+look, the other half in equal parts to the earlier ones. Each look uses fresh draws for its limits. So, by
+adding up the parts, *all* limits of an audit are right together with the stated confidence, and an audit may
+stop after any look for any reason, and may report the best of its limits.
 """
 
 from __future__ import annotations
@@ -18,13 +29,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _html
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
-from .audit_events import Event, IntegerArray, Seen, choose_event
-from .audit_looks import log_ratio_limits, schedule
 from .mechanism import Mechanism, recheck
+
+IntegerArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 ROWS = 1 << 19
 """Users of one batch."""
@@ -76,7 +89,7 @@ class AuditReport:
     @property
     def worst(self) -> Finding:
         """The finding with the largest bound."""
-        return max(self.findings, key=lambda one: one.lower_bound)
+        return max(self.findings, key=lambda finding: finding.lower_bound)
 
     @property
     def lower_bound(self) -> float:
@@ -86,7 +99,7 @@ class AuditReport:
     @property
     def draws(self) -> int:
         """The draws of all paths."""
-        return sum(one.draws for one in self.findings)
+        return sum(finding.draws for finding in self.findings)
 
     @property
     def passed(self) -> bool:
@@ -96,8 +109,8 @@ class AuditReport:
     def _repr_html_(self) -> str:
         bound = f"at least {self.lower_bound:.4f} in {self.draws:,} draws, of {self.epsilon:g} stated"
         passed = "yes" if self.passed else "no"
-        said = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
-        return _html.facts(f"Audit of {self.sampler}", said)
+        rows = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
+        return _html.facts(f"Audit of {self.sampler}", rows)
 
 
 def audit(
@@ -139,7 +152,7 @@ def audit(
     draws = usual_draws(mechanism) if draws is None else draws
     users = _users(_extremes(mechanism), names)
     error = _check(draws, confidence, len(users)) / 2
-    records = [[names[place] for place in held for _ in range(held[place])] for held in users.values()]
+    records = [[names[index] for index in held for _ in range(held[index])] for held in users.values()]
 
     def one_by_one(who: IntegerArray) -> list[Any]:
         return [mechanism.release(records[user]) for user in who.tolist()]
@@ -149,9 +162,9 @@ def audit(
     several = mechanism.samples > 1
     answers = None if several else names
     many = _search("release_many", batches, users, answers, epsilon, draws - draws // SINGLE, error, progress)
-    told = None if progress is None else lambda done: progress(many.draws + done)
-    one = _search("release", one_by_one, users, answers, epsilon, draws // SINGLE, error, told)
-    return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, one))
+    later = None if progress is None else lambda done: progress(many.draws + done)
+    single = _search("release", one_by_one, users, answers, epsilon, draws // SINGLE, error, later)
+    return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, single))
 
 
 def usual_draws(mechanism: Mechanism) -> int:
@@ -162,7 +175,7 @@ def usual_draws(mechanism: Mechanism) -> int:
 def black_box(
     draw: Draw,
     categories: Sequence[Category],
-    places: list[int],
+    indices: list[int],
     *,
     epsilon: float,
     draws: int,
@@ -170,11 +183,11 @@ def black_box(
     progress: Callable[[int], None] | None = None,
 ) -> AuditReport:
     """A lower bound on the ε of any function from counts to categories, from its draws alone."""
-    users = _users(places, categories)
+    users = _users(indices, categories)
     error = _check(draws, confidence, len(users))
     by_rows = _by_rows(draw, users, len(categories))
-    found = _search("function", by_rows, users, categories, epsilon, draws, error, progress)
-    return AuditReport("function", epsilon, "not checked", confidence, (found,))
+    finding = _search("function", by_rows, users, categories, epsilon, draws, error, progress)
+    return AuditReport("function", epsilon, "not checked", confidence, (finding,))
 
 
 def _check(draws: int, confidence: float, users: int) -> float:
@@ -196,11 +209,11 @@ def _search(
     error: float,
     progress: Callable[[int], None] | None,
 ) -> Finding:
-    """Look for the event with the largest bound; see `audit_looks` for what may be concluded."""
+    """Look for the event with the largest bound."""
     names = list(users)
     positions = _Positions(draw, answers, progress)
     seen = [Seen() for _ in names]
-    best, found, made = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64)), 0
+    best, chosen, made = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64)), 0
     ended = ALL_DRAWN
     for look in schedule(draws, len(names), error):
         for user, drawn in positions.of(range(len(names)), look.explore).items():
@@ -211,7 +224,7 @@ def _search(
         low, high = log_ratio_limits(hits[0], hits[1], look.confirm, look.error)
         made += 1
         if low > best:
-            best, found = low, event
+            best, chosen = low, event
         if low > epsilon:
             ended = VIOLATION
             break
@@ -224,8 +237,8 @@ def _search(
         path=path,
         draws=positions.done,
         lower_bound=max(best, 0.0),
-        users=(names[found.first], names[found.second]),
-        event=tuple(positions.names[place] for place in found.places.tolist()),
+        users=(names[chosen.first], names[chosen.second]),
+        event=tuple(positions.names[i] for i in chosen.indices.tolist()),
         looks=made,
         ended=ended,
     )
@@ -242,7 +255,7 @@ class _Positions:
     ) -> None:
         self._draw, self._progress, self.done, self._grows = draw, progress, 0, answers is None
         self.names: list[Any] = [] if answers is None else list(answers)
-        self._index = {name: place for place, name in enumerate(self.names)}
+        self._index = {name: index for index, name in enumerate(self.names)}
 
     def _number(self, answer: Any) -> int:
         if not self._grows:
@@ -265,16 +278,16 @@ class _Positions:
             self.done += len(who)
             if self._progress is not None:
                 self._progress(self.done)
-        places = np.concatenate(parts)
-        return {user: places[turn :: len(turns)] for turn, user in enumerate(users)}
+        indices = np.concatenate(parts)
+        return {user: indices[turn :: len(turns)] for turn, user in enumerate(users)}
 
 
 def _by_rows(draw: Draw, users: dict[str, dict[int, int]], n: int) -> DrawFor:
     """A function of rows of counts, asked by the numbers of users."""
     from scipy import sparse
 
-    columns = [place for held in users.values() for place in held]
-    counts = np.array([held[place] for held in users.values() for place in held], dtype=np.int64)
+    columns = [index for held in users.values() for index in held]
+    counts = np.array([held[index] for held in users.values() for index in held], dtype=np.int64)
     starts = np.cumsum([0, *map(len, users.values())])
     rows = sparse.csr_array((counts, columns, starts), shape=(len(users), n))
     return lambda who: draw(rows[who])
@@ -290,10 +303,204 @@ def _extremes(mechanism: Mechanism) -> list[int]:
     return list(dict.fromkeys([*(order[i] for i in (0, 1, n // 2, n - 2, n - 1)), *others]))
 
 
-def _users(places: list[int], categories: Sequence[Category]) -> dict[str, dict[int, int]]:
+def _users(indices: list[int], categories: Sequence[Category]) -> dict[str, dict[int, int]]:
     """How many records of which category: users with one category, one with several alike, one with more."""
-    out = {f"only {categories[place]!r}": {place: 1} for place in places}
-    out[f"{min(len(places), 16)} categories alike"] = dict.fromkeys(sorted(places[:16]), 1)
-    uneven = sorted(places[-8:])
-    out[f"{len(uneven)} categories, unevenly"] = {place: i + 1 for i, place in enumerate(uneven)}
+    out = {f"only {categories[index]!r}": {index: 1} for index in indices}
+    out[f"{min(len(indices), 16)} categories alike"] = dict.fromkeys(sorted(indices[:16]), 1)
+    uneven = sorted(indices[-8:])
+    out[f"{len(uneven)} categories, unevenly"] = {index: i + 1 for i, index in enumerate(uneven)}
     return out
+
+
+# --- which event -----------------------------------------------------------------------------------
+
+
+STRENGTH = 1.0
+"""How many draws the average of all users counts for in each category when ratios are smoothed."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often each category was drawn; only those that were, so that memory follows the draws."""
+
+    indices: IntegerArray
+    times: IntegerArray
+    draws: int = 0
+
+    def plus(self, drawn: IntegerArray) -> Tally:
+        """The same with more draws."""
+        return together([self, Tally(*np.unique(drawn, return_counts=True), len(drawn))])
+
+    def at(self, indices: IntegerArray) -> FloatArray:
+        """The counts at some indices, which ascend."""
+        times = np.zeros(len(indices))
+        if len(self.indices):
+            where = np.searchsorted(self.indices, indices)
+            where[where == len(self.indices)] = 0
+            same = self.indices[where] == indices
+            times[same] = self.times[where[same]]
+        return times
+
+
+def together(tallies: Sequence[Tally]) -> Tally:
+    """All draws of several tallies."""
+    indices, where = np.unique(np.concatenate([tally.indices for tally in tallies]), return_inverse=True)
+    times = np.zeros(len(indices), dtype=np.int64)
+    np.add.at(times, where, np.concatenate([tally.times for tally in tallies]))
+    return Tally(indices, times, sum(tally.draws for tally in tallies))
+
+
+NOTHING = Tally(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The draws of one user so far: those that order the categories, and those that choose among them."""
+
+    ordering: Tally = NOTHING
+    choosing: Tally = NOTHING
+
+    def plus(self, drawn: IntegerArray) -> Seen:
+        """The same with more draws, half to each."""
+        return Seen(self.ordering.plus(drawn[0::2]), self.choosing.plus(drawn[1::2]))
+
+
+@dataclass(frozen=True)
+class Event:
+    """Two users, by number, and the indices of the categories that the first should release more often."""
+
+    first: int
+    second: int
+    indices: IntegerArray
+
+    def count(self, drawn: IntegerArray) -> int:
+        """How many draws fell into it."""
+        return int(np.isin(drawn, self.indices).sum())
+
+
+def choose_event(seen: Sequence[Seen]) -> Event:
+    """The two users and the set of categories whose ratio, taken pessimistically, is largest."""
+    average = together([user.ordering for user in seen])
+    # Of so many candidates the luckiest is about this many standard deviations off: each is moved back by it.
+    # The sets of a pair contain each other, so that they count for the number of their doublings.
+    caution = math.sqrt(2 * math.log(len(seen) ** 2 * (1 + math.log2(max(len(average.indices), 1)))))
+    best, chosen = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64))
+    for first in range(len(seen)):
+        for second in range(first + 1, len(seen)):
+            for event, score in _best_sets(seen, first, second, average, caution):
+                if score > best:
+                    best, chosen = score, event
+    return chosen
+
+
+def _best_sets(
+    seen: Sequence[Seen], first: int, second: int, average: Tally, caution: float
+) -> list[tuple[Event, float]]:
+    """The best set for one pair of users, and for the same pair the other way round."""
+    x, y = seen[first], seen[second]
+    indices = np.union1d(x.ordering.indices, y.ordering.indices)
+    usual = average.at(indices) / average.draws
+    # Draws a of N become (a + s)/(N + s/usual): few draws say little, and no draw rules nothing out.
+    own = (x.ordering.at(indices) + STRENGTH) / (x.ordering.draws * usual + STRENGTH)
+    other = (y.ordering.at(indices) + STRENGTH) / (y.ordering.draws * usual + STRENGTH)
+    order = np.argsort(other / own)
+    indices = indices[order]
+    ascending = np.sort(indices)
+    back = np.searchsorted(ascending, indices)
+    a, b = x.choosing.at(ascending)[back], y.choosing.at(ascending)[back]
+    sizes = x.choosing.draws, y.choosing.draws
+    events = []
+    for pair, these, those, trials, step in (
+        ((first, second), a, b, sizes, 1),
+        ((second, first), b, a, sizes[::-1], -1),
+    ):
+        along = indices[::step]
+        score = _pessimistic(np.cumsum(these[::step]), np.cumsum(those[::step]), *trials, caution)
+        k = int(score.argmax())
+        events.append((Event(*pair, np.sort(along[: k + 1])), float(score[k])))
+    return events
+
+
+def _pessimistic(a: FloatArray, b: FloatArray, own: int, other: int, caution: float) -> Any:
+    """log of a/own over b/other, each count moved against it."""
+    low = np.maximum(a - caution * np.sqrt(a), 0.5)
+    high = b + caution * np.sqrt(b) + caution**2 / 2
+    return np.log(low / own) - np.log(high / other)
+
+
+# --- which looks, and how sure ---------------------------------------------------------------------
+
+
+GROWTH = 4
+"""Each look sees this many times the draws of the one before it."""
+
+EARLY_LOOKS = 3
+"""Looks before the last one, at most."""
+
+LEAST_LOOK = 100
+"""Draws per user, at least, for a look to be worth its part of the error probability."""
+
+EXPLORED = 3
+"""One draw in so many looks for the event; the others go to the two users that it is about."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is drawn before one look, and the probability with which its limits may be wrong."""
+
+    explore: int
+    """Draws of every user, to choose the event."""
+    confirm: int
+    """Draws of each of the event's two users, to bound it."""
+    error: float
+
+
+def schedule(draws: int, users: int, error: float) -> list[Look]:
+    """The looks: after a 64th, a 16th and a quarter of the draws, if that is enough of them, and after all.
+
+    It depends on the number of draws and of users alone.
+    """
+    early = [
+        draws // GROWTH**step
+        for step in range(EARLY_LOOKS, 0, -1)
+        if draws // GROWTH**step >= LEAST_LOOK * users * EXPLORED
+    ]
+    totals = [*early, draws]
+    looks, before = [], 0
+    for total in totals:
+        size = total - before
+        explore = size // EXPLORED // users
+        part = error if not early else error / 2 if total == draws else error / 2 / len(early)
+        looks.append(Look(explore, (size - explore * users) // 2, part))
+        before = total
+    return looks
+
+
+def log_ratio_limits(first: int, second: int, trials: int, error: float) -> tuple[float, float]:
+    """Limits of log(P/R) from `first` and `second` successes in as many trials each, by Clopper and Pearson.
+
+    The lower limit exceeds log(P/R) with probability at most `error`, and the upper one falls short of it
+    with probability at most `error`: each is made of two exact binomial limits, wrong with half of it each.
+    """
+    half = error / 2
+    low = _log(_least(first, trials, half)) - _log(_most(second, trials, half))
+    high = _log(_most(first, trials, half)) - _log(_least(second, trials, half))
+    return low, high
+
+
+def _log(share: float) -> float:
+    return math.log(share) if share > 0 else -math.inf
+
+
+def _least(successes: int, trials: int, error: float) -> float:
+    """The lower limit of a probability."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(successes, trials - successes + 1, error)) if successes else 0.0
+
+
+def _most(successes: int, trials: int, error: float) -> float:
+    """The upper limit of a probability."""
+    from scipy.special import betainccinv
+
+    return float(betainccinv(successes + 1, trials - successes, error)) if successes < trials else 1.0

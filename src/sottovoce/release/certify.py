@@ -1,6 +1,6 @@
 """From a sampler in floats to a mechanism in integers, certified.
 
-Floats only *propose* here. Whatever they propose is turned into whole numbers and then has to pass the
+Floats only *propose* here. Whatever they propose is turned into integers and then has to pass the
 certificate of the mechanism, which looks at integers alone.
 """
 
@@ -17,13 +17,11 @@ from ..errors import CertificateError, ParameterError, PriorError
 from ..prior import FROM_USERS, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler
 from ..samplers.joint import JointSampler
-from ..samplers.minimax import MinimaxKernel
-from ..samplers.response import ResponseKernel
-from .box_engine import BoxEngine, Engine
+from ..samplers.kernels import MinimaxKernel, ResponseKernel
+from .box import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
-from .joint_box import JointBox, whole_root
-from .joint_engine import JointEngine
-from .linear_engines import KernelEngine, ResponseEngine
+from .joint import JointBox, JointEngine, whole_root
+from .linear import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
 
 
@@ -100,7 +98,7 @@ def _mechanism(sampler: Sampler | JointSampler, engine: Engine, ratio: Fraction,
 
 
 def prior_weights(prior: Prior, total: int) -> list[int]:
-    """The prior as whole numbers ≥ 1 that add up to N: ⌊q·N⌋, the rest one each to the likeliest."""
+    """The prior as integers ≥ 1 that add up to N: ⌊q·N⌋, the rest one each to the likeliest."""
     units = _units(prior.probabilities, total)
     for i, unit in enumerate(units):
         if unit < 1:

@@ -6,44 +6,179 @@ Every release is charged ⌈ε·10⁶⌉ micro-ε before anything is drawn. What
 The order is fixed: everything is checked, and what is refused has cost nobody anything; then the charge is
 committed to disk, the witness written, the category drawn, the answer committed, the answer returned. If
 power fails in between, ε was charged and nothing came out; the next request draws on that charge.
+
+Costs are integer micro-ε, rounded up; budgets are rounded down. Names of users and epochs have one form
+(Unicode NFC) and nothing in them that cannot be seen, so that one person has one budget however the name was
+typed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import sqlite3
+import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import _validate
+from .. import _naming, _validate
 from .._atomic import real_path
 from ..errors import BudgetError, LedgerError, ParameterError
 from ..prior import Category
 from ..users import UsersLike
-from . import ledger_entries
-from .charges import (
-    MICRO,
-    Amount,
-    EpochTotal,
-    Receipt,
-    Request,
-    budget_of,
-    charge_of,
-    epoch_name,
-    epsilon_text,
-    request,
-    user_name,
-)
-from .ledger_entries import NOBODY
+from . import weights
 from .ledger_store import Store, create_store
 from .mechanism import Mechanism
 
-__all__ = ["Ledger", "budget_of", "charge_of"]
+MICRO = 1_000_000
+LARGEST = 10**9
+"""The largest budget or grant, in ε: far above any use, far below what 64-bit sums of micro-ε can hold."""
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What counts as printable and leaves no ink: fillers, joiners and variation selectors."""
+
+Amount = Fraction | float | int | str
+
+
+def charge_of(epsilon: Fraction) -> int:
+    """⌈ε·10⁶⌉: what a release costs."""
+    return -(-epsilon.numerator * MICRO // epsilon.denominator)
+
+
+def budget_of(amount: Amount) -> int:
+    """⌊amount·10⁶⌋, the amount taken as it is written: 0.3 is three tenths."""
+    text = str(amount)
+    try:
+        # A long or exponential text could take minutes to turn into a fraction.
+        value = Fraction(text) if len(text) <= 60 and "e" not in text.lower() else None
+    except (ValueError, ZeroDivisionError):
+        value = None
+    if value is None:
+        raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
+    if not 0 < value <= LARGEST:
+        raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
+    micro = value.numerator * MICRO // value.denominator
+    if micro < 1:
+        raise ParameterError(f"budget must be at least 0.000001, got {text}")
+    return micro
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Request:
+    """Releases with one mechanism for the users of one group, checked: nothing in it can fail later.
+
+    Make one with `request`.
+    """
+
+    mechanism: Mechanism
+    users: tuple[str, ...]
+    rows: Any
+    group: str
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What an answer is remembered under, besides user and epoch."""
+        return self.mechanism.digest, self.group
+
+    def __repr__(self) -> str:
+        return f"<Request of {len(self.users)} releases>"
+
+
+def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, group: str = "") -> Request:
+    """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError("mechanism must be a Mechanism, made by certify or load")
+    if not _naming.is_text(group):
+        raise ParameterError("group must be text")
+    if len(mechanism.categories) ** mechanism.samples >= 1 << 63:
+        raise ParameterError(
+            f"a ledger remembers a release as one number below 2^63: {mechanism.samples} samples of "
+            f"{len(mechanism.categories)} categories do not fit; take fewer samples or merge categories"
+        )
+    rows = mechanism.prepare(p)
+    names = one_form(users)
+    if len(names) != rows.shape[0]:
+        raise ParameterError(f"there must be one row per user: {len(names)} users, {rows.shape[0]} rows")
+    return Request(mechanism, names, rows, group)
+
+
+@dataclass(frozen=True, repr=False)
+class Receipt:
+    """What charging came to: how many releases were paid for now, and how many had been paid before."""
+
+    epoch: str
+    charged: int
+    repeated: int
+    left_out: int  # releases left out because their user has too little left
+    kept: tuple[_validate.IntArray, ...]  # for each request, which of its users may be released
+
+    def __repr__(self) -> str:
+        return f"<Receipt: {self.charged} charged, {self.repeated} repeated, {self.left_out} left out>"
+
+
+@dataclass(frozen=True)
+class EpochTotal:
+    """What was charged in one epoch, all users together."""
+
+    epoch: str
+    users: int
+    epsilon: Fraction
+
+
+def one_form(users: Sequence[Category]) -> tuple[str, ...]:
+    """The users' names in the form that budgets are kept under; a refused name is never shown."""
+    if isinstance(users, str | bytes):
+        raise ParameterError("users must be a sequence of names, got a single one")
+    names = tuple(map(user_name, users))
+    if len(set(names)) != len(names):
+        raise ParameterError(
+            "users must be distinct within one request (letters are compared in Unicode's NFC)"
+        )
+    return names
+
+
+def user_name(user: Category) -> str:
+    """One user's name in one form: 7, "7" and numpy's own strings are the same user."""
+    if not isinstance(user, str | int | np.integer) or isinstance(user, bool):
+        raise ParameterError("user must be a string or an integer")
+    if not isinstance(user, str) and abs(int(user)) >= 1 << 128:
+        raise ParameterError("user must be an integer below 2^128; use a string")
+    text = unicodedata.normalize("NFC", str.__str__(user) if isinstance(user, str) else str(int(user)))
+    if not text or not _is_seen(text):
+        raise ParameterError(
+            "user must be printable text without surrounding white space or characters that cannot be seen: "
+            "it would look like another person's name"
+        )
+    return text
+
+
+def epoch_name(epoch: object) -> str:
+    """An epoch's name in one form."""
+    if type(epoch) is not str or len(epoch) > 100 or not _is_seen(epoch):
+        raise ParameterError(
+            "epoch must be printable text of at most 100 characters without surrounding white space or "
+            "characters that cannot be seen, such as 2026-11"
+        )
+    return unicodedata.normalize("NFC", epoch)
+
+
+def _is_seen(text: str) -> bool:
+    """Whether a name shows all that it is; the one white space that is printable to Python is U+0020."""
+    return text.isprintable() and text == text.strip() and (text.isascii() or not _UNSEEN.search(text))
+
+
+def epsilon_text(micro: int) -> str:
+    """Micro-ε as a decimal number, exactly."""
+    whole, rest = divmod(micro, MICRO)
+    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
 
 
 class Ledger:
@@ -126,30 +261,30 @@ class Ledger:
     def epochs(self) -> tuple[EpochTotal, ...]:
         """The epochs in which something was charged or granted, by name."""
         with self._store.reading() as database:
-            found = ledger_entries.epoch_totals(database)
-        return tuple(EpochTotal(name, users, Fraction(micro, MICRO)) for name, users, micro in found)
+            totals = _epoch_totals(database)
+        return tuple(EpochTotal(name, users, Fraction(micro, MICRO)) for name, users, micro in totals)
 
     def knows(self, epoch: str) -> bool:
         """Whether anything was ever charged or granted in an epoch."""
         with self._store.reading() as database:
-            return ledger_entries.epoch_number(database, epoch_name(epoch)) != NOBODY
+            return _epoch_number(database, epoch_name(epoch)) != NOBODY
 
     def users(self) -> int:
         """How many users were ever charged."""
         with self._store.reading() as database:
-            return ledger_entries.users_in_all(database)
+            return _users_in_all(database)
 
     def left(self, user: Category, epoch: str | None = None) -> Fraction:
         """How much ε a user may still spend in an epoch, within the lifetime if there is one."""
         key, name = self._hash(user_name(user)), self.epoch_meant(epoch)
         with self._store.reading() as database:
-            money = self._money(ledger_entries.epoch_number(database, name))
-            return Fraction(ledger_entries.left(database, key, money), MICRO)
+            money = self._money(_epoch_number(database, name))
+            return Fraction(_left_of(database, key, money), MICRO)
 
     def total(self, user: Category) -> Fraction:
         """How much ε a user has spent in all epochs together."""
         with self._store.reading() as database:
-            return Fraction(ledger_entries.spent_in_all(database, self._hash(user_name(user))), MICRO)
+            return Fraction(_spent_in_all(database, self._hash(user_name(user))), MICRO)
 
     def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
         """Allow one user more ε in one epoch, and set their answers there aside: the next release is new.
@@ -161,9 +296,9 @@ class Ledger:
         """
         key, micro, name = self._hash(user_name(user)), budget_of(more), self.epoch_meant(epoch)
         with self._store.exclusively() as database:
-            number = ledger_entries.new_epoch(database, name)
-            ledger_entries.add_grant(database, key, number, micro)
-            if not ledger_entries.left(database, key, self._money(number)):
+            number = _new_epoch(database, name)
+            _add_grant(database, key, number, micro)
+            if not _left_of(database, key, self._money(number)):
                 raise BudgetError("the grant would leave this user nothing to spend; nothing was changed")
 
     def release(
@@ -184,7 +319,7 @@ class Ledger:
         """
         if not isinstance(mechanism, Mechanism):
             raise ParameterError("mechanism must be a Mechanism, made by certify or load")
-        counts = mechanism.prepare_records(records)
+        counts = weights.row_of(weights.from_records(records, mechanism.index), len(mechanism.categories))
         (answer,) = self.release_batch(mechanism, [user], counts, epoch=epoch, group=group)
         return answer
 
@@ -215,28 +350,28 @@ class Ledger:
         they were answered before is theirs still.
         """
         _validate.one_of(("error", "skip"), exhausted=exhausted)
-        if len({one.kind for one in requests}) < len(requests):
+        if len({asked.kind for asked in requests}) < len(requests):
             raise ParameterError("each mechanism and group must be asked for once")
         name = self.epoch_meant(epoch)
-        keys = [[self._hash(user) for user in one.users] for one in requests]
-        costs = [charge_of(one.mechanism.epsilon) for one in requests]
+        keys = [[self._hash(user) for user in asked.users] for asked in requests]
+        costs = [charge_of(asked.mechanism.epsilon) for asked in requests]
         with self._store.exclusively() as database:
-            number = ledger_entries.epoch_number(database, name)
-            found = [ledger_entries.kind_number(database, *one.kind) for one in requests]
-            kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(found)]
-            ledger_entries.clear(database)
+            number = _epoch_number(database, name)
+            known = [_kind_number(database, *asked.kind) for asked in requests]
+            kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(known)]
+            _clear(database)
             for users, kind, cost in zip(keys, kinds, costs, strict=True):
-                ledger_entries.ask(database, users, kind, cost)
-            lacking = ledger_entries.find_lacking(database, self._money(number))
+                _ask(database, users, kind, cost)
+            lacking = _find_lacking(database, self._money(number))
             if lacking and exhausted == "error":
                 self._refuse(lacking, keys, costs, number)
-            charged, left_out = ledger_entries.count_new(database, number)
-            kept = [np.array(ledger_entries.places_kept(database, kind, number), np.intp) for kind in kinds]
+            charged, left_out = _count_new(database, number)
+            kept = [np.array(_users_kept(database, kind, number), np.intp) for kind in kinds]
             if charged:  # up to here nothing was written
-                for kind, one in zip(kinds, requests, strict=True):
-                    entered = ledger_entries.new_kind(database, *one.kind)
+                for kind, asked in zip(kinds, requests, strict=True):
+                    entered = _new_kind(database, *asked.kind)
                     database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
-                ledger_entries.pay(database, ledger_entries.new_epoch(database, name))
+                _pay(database, _new_epoch(database, name))
                 self._store.count_commit()
         return Receipt(name, charged, sum(map(len, keys)) - charged - left_out, left_out, tuple(kept))
 
@@ -244,29 +379,29 @@ class Ledger:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
-            ledger_entries.ask_about(database, users, *asked.kind)
-            number = ledger_entries.epoch_number(database, epoch)
-            found = ledger_entries.positions(database, len(users), number)
-        if missing := [i for i, position in enumerate(found) if position is None]:
+            _ask_about(database, users, *asked.kind)
+            number = _epoch_number(database, epoch)
+            positions = _positions(database, len(users), number)
+        if missing := [i for i, position in enumerate(positions) if position is None]:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
-            rows = [(users[i], asked.mechanism.number_of(one)) for i, one in zip(missing, drawn, strict=True)]
+            rows = [(users[i], asked.mechanism.number_of(new)) for i, new in zip(missing, drawn, strict=True)]
             with self._store.exclusively() as database:
-                kind = ledger_entries.kind_number(database, *asked.kind)
-                ledger_entries.enter_answers(database, rows, kind, number)
-                now = ledger_entries.positions(database, len(users), number)  # a grant may have come between
-                found = [now[i] if position is None else position for i, position in enumerate(found)]
+                kind = _kind_number(database, *asked.kind)
+                _enter_answers(database, rows, kind, number)
+                now = _positions(database, len(users), number)  # a grant may have come between
+                positions = [now[i] if old is None else old for i, old in enumerate(positions)]
                 self._store.count_commit()
         self._store.testify()  # a store from before these answers must not be able to draw again
-        if any(position not in asked.mechanism.numbers for position in found):
+        if any(position not in asked.mechanism.numbers for position in positions):
             raise LedgerError(f"an answer vanished from {self.path} or was changed; nothing is released")
-        return [asked.mechanism.answer_of(position) for position in found if position is not None]
+        return [asked.mechanism.answer_of(position) for position in positions if position is not None]
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""
         if epoch is not None:
             return epoch_name(epoch)
-        others = [one.epoch for one in self.epochs() if one.epoch]
+        others = [total.epoch for total in self.epochs() if total.epoch]
         if others:
             shown = ", ".join(map(repr, others[-6:]))
             raise ParameterError(
@@ -279,7 +414,7 @@ class Ledger:
         self._store.close()
 
     def _money(self, epoch: int) -> dict[str, int]:
-        return ledger_entries.bounds(self._budget, self._lifetime, epoch)
+        return _bounds(self._budget, self._lifetime, epoch)
 
     def _hash(self, name: str) -> bytes:
         return hashlib.blake2b(name.encode(), key=self._key, digest_size=16).digest()
@@ -288,11 +423,188 @@ class Ledger:
         """Say how many users lack budget; for a single user, how much there is."""
         people = {key for users in keys for key in users}
         if len(people) == 1:
-            need = ledger_entries.cost_of_new(self._store.database, epoch)
-            left = ledger_entries.left(self._store.database, next(iter(people)), self._money(epoch))
+            need = _cost_of_new(self._store.database, epoch)
+            left = _left_of(self._store.database, next(iter(people)), self._money(epoch))
             raise BudgetError(
                 f"this release needs ε = {epsilon_text(need)}, ε = {epsilon_text(left)} is left; "
                 f"nobody was charged"
             )
         much = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
         raise BudgetError(f"{lacking} of {len(people)} users have less than {much}; nobody was charged")
+
+
+# --- the entries -----------------------------------------------------------------------------------
+
+# Each function is a question or a change inside a transaction of the store. What is asked stands in the
+# temporary table `asked`, a row per user and kind of release (a mechanism and a group). The position of an
+# answer that a grant has set aside is stored as -2 - position: a new charge takes its place, and until then
+# whoever has charged before the grant finds it.
+
+NOBODY = -1
+"""The number of an epoch or kind that the ledger has not seen."""
+
+_BOUNDLESS = 1 << 62
+
+_NEW = """SELECT asked.user, asked.kind, asked.cost FROM asked
+LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = :epoch AND answers.kind = asked.kind
+AND COALESCE(answers.position, 0) >= 0 WHERE answers.user IS NULL"""
+
+_LEFT = """MIN(
+  :budget + COALESCE((SELECT micro FROM granted WHERE user = {user} AND epoch = :epoch), 0)
+          - COALESCE((SELECT micro FROM spent WHERE user = {user} AND epoch = :epoch), 0),
+  :lifetime - COALESCE((SELECT SUM(micro) FROM spent WHERE user = {user}), 0))"""
+
+
+def _bounds(budget: int, lifetime: int | None, epoch: int) -> dict[str, int]:
+    """What the questions about money need to know."""
+    return {"budget": budget, "lifetime": _BOUNDLESS if lifetime is None else lifetime, "epoch": epoch}
+
+
+def _epoch_number(database: sqlite3.Connection, name: str) -> int:
+    """The number of an epoch, or NOBODY."""
+    row = database.execute("SELECT id FROM epochs WHERE name = ?", (name,)).fetchone()
+    return NOBODY if row is None else int(row[0])
+
+
+def _new_epoch(database: sqlite3.Connection, name: str) -> int:
+    """The number of an epoch, entered if it is new."""
+    database.execute("INSERT OR IGNORE INTO epochs (name) VALUES (?)", (name,))
+    return _epoch_number(database, name)
+
+
+def _kind_number(database: sqlite3.Connection, mechanism: str, group: str) -> int:
+    """The number of a mechanism in a group, or NOBODY."""
+    sql = 'SELECT id FROM kinds WHERE mechanism = ? AND "group" = ?'
+    row = database.execute(sql, (mechanism, group)).fetchone()
+    return NOBODY if row is None else int(row[0])
+
+
+def _new_kind(database: sqlite3.Connection, mechanism: str, group: str) -> int:
+    """The number of a mechanism in a group, entered if it is new."""
+    database.execute('INSERT OR IGNORE INTO kinds (mechanism, "group") VALUES (?, ?)', (mechanism, group))
+    return _kind_number(database, mechanism, group)
+
+
+def _ask(database: sqlite3.Connection, users: Sequence[bytes], kind: int, cost: int) -> None:
+    """Put users beside what is there to be asked about already."""
+    order = sorted(range(len(users)), key=users.__getitem__)  # a table is filled fastest in its own order
+    rows = ((users[i], kind, cost, i) for i in order)
+    database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?)", rows)
+
+
+def _ask_about(database: sqlite3.Connection, users: Sequence[bytes], mechanism: str, group: str) -> None:
+    """Ask about these users and nobody else; nothing is to be paid."""
+    _clear(database)
+    _ask(database, users, _kind_number(database, mechanism, group), 0)
+
+
+def _clear(database: sqlite3.Connection) -> None:
+    """Forget what was asked before."""
+    for table in ("asked", "lacking", "drawn"):
+        database.execute(f"DELETE FROM {table}")
+
+
+def _left_of(database: sqlite3.Connection, user: bytes, money: dict[str, int]) -> int:
+    """How many micro-ε a user may still spend."""
+    row = database.execute(f"SELECT {_LEFT.format(user=':user')}", {**money, "user": user}).fetchone()
+    return max(int(row[0]), 0)
+
+
+def _find_lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
+    """Enter the users who cannot pay for all that is new for them; return how many there are."""
+    left_of_user = _LEFT.format(user="wants.user")
+    database.execute(
+        f"INSERT INTO lacking SELECT user FROM (SELECT user, SUM(cost) AS need FROM ({_NEW}) GROUP BY user) "
+        f"AS wants WHERE need > {left_of_user}",
+        money,
+    )
+    return int(database.execute("SELECT COUNT(*) FROM lacking").fetchone()[0])
+
+
+def _cost_of_new(database: sqlite3.Connection, epoch: int) -> int:
+    """What everything that is new would cost."""
+    sql = f"SELECT COALESCE(SUM(cost), 0) FROM ({_NEW})"
+    return int(database.execute(sql, {"epoch": epoch}).fetchone()[0])
+
+
+def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int]:
+    """How many releases are new and paid for, and how many are new and lack budget."""
+    sql = f"SELECT COUNT(*), COUNT(lacking.user) FROM ({_NEW}) AS new LEFT JOIN lacking USING (user)"
+    new, lacking = database.execute(sql, {"epoch": epoch}).fetchone()
+    return new - lacking, lacking
+
+
+def _users_kept(database: sqlite3.Connection, kind: int, epoch: int) -> list[int]:
+    """Which of the users asked about for a kind may be released: those who have an answer, or can pay."""
+    sql = """SELECT place FROM asked WHERE kind = :kind AND (
+        user NOT IN (SELECT user FROM lacking)
+        OR EXISTS (SELECT 1 FROM answers WHERE answers.user = asked.user AND answers.epoch = :epoch
+                   AND answers.kind = asked.kind AND COALESCE(answers.position, 0) >= 0)
+    ) ORDER BY place"""
+    return [row[0] for row in database.execute(sql, {"kind": kind, "epoch": epoch})]
+
+
+def _pay(database: sqlite3.Connection, epoch: int) -> None:
+    """Charge what is new for everybody who does not lack budget, and open an answer for each."""
+    paying = f"SELECT * FROM ({_NEW}) WHERE user NOT IN (SELECT user FROM lacking)"
+    database.execute(
+        f"INSERT INTO spent SELECT user, :epoch, SUM(cost) FROM ({paying}) WHERE true GROUP BY user "
+        f"ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
+        {"epoch": epoch},
+    )
+    database.execute(
+        f"INSERT INTO answers SELECT user, :epoch, kind, NULL FROM ({paying}) WHERE true "
+        f"ON CONFLICT DO UPDATE SET position = NULL",
+        {"epoch": epoch},
+    )
+
+
+def _positions(database: sqlite3.Connection, users: int, epoch: int) -> list[int | None]:
+    """The answer of every user asked about; None where it is paid and not drawn yet, NOBODY if not paid."""
+    sql = """SELECT asked.place, MAX(answers.position, -2 - answers.position), answers.user IS NULL FROM asked
+        LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = ? AND answers.kind = asked.kind"""
+    positions: list[int | None] = [NOBODY] * users
+    for i, position, unpaid in database.execute(sql, (epoch,)):
+        positions[i] = NOBODY if unpaid else position
+    return positions
+
+
+def _enter_answers(
+    database: sqlite3.Connection, drawn: Sequence[tuple[bytes, int]], kind: int, epoch: int
+) -> None:
+    """Enter what was drawn; where another process was faster on the same charge, its answer stays."""
+    database.execute("DELETE FROM drawn")
+    database.executemany("INSERT INTO drawn VALUES (?, ?)", sorted(drawn))
+    database.execute(
+        "UPDATE answers SET position = drawn.position FROM drawn WHERE answers.user = drawn.user "
+        "AND answers.epoch = ? AND answers.kind = ? AND answers.position IS NULL",
+        (epoch, kind),
+    )
+
+
+def _add_grant(database: sqlite3.Connection, user: bytes, epoch: int, micro: int) -> None:
+    """Allow a user more in an epoch, and set the answers there aside; what is not drawn yet stays paid."""
+    database.execute(
+        "INSERT INTO granted VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
+        (user, epoch, micro),
+    )
+    sql = "UPDATE answers SET position = -2 - position WHERE user = ? AND epoch = ? AND position >= 0"
+    database.execute(sql, (user, epoch))
+
+
+def _epoch_totals(database: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    """Name, users and micro-ε of every epoch."""
+    sql = """SELECT name, COUNT(user), COALESCE(SUM(micro), 0) FROM epochs LEFT JOIN spent ON epoch = id
+        GROUP BY id ORDER BY name"""
+    return [(str(name), int(users), int(micro)) for name, users, micro in database.execute(sql)]
+
+
+def _spent_in_all(database: sqlite3.Connection, user: bytes) -> int:
+    """What a user has spent in all epochs together."""
+    sql = "SELECT COALESCE(SUM(micro), 0) FROM spent WHERE user = ?"
+    return int(database.execute(sql, (user,)).fetchone()[0])
+
+
+def _users_in_all(database: sqlite3.Connection) -> int:
+    """How many users were ever charged."""
+    return int(database.execute("SELECT COUNT(DISTINCT user) FROM spent").fetchone()[0])

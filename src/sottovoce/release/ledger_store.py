@@ -160,10 +160,10 @@ class Store:
     def _last_commit(self) -> tuple[int, str]:
         """Number and word of the last commit, of one moment."""
         sql = "SELECT value FROM facts WHERE name IN ('commits', 'word') ORDER BY name"
-        found = [str(row[0]) for row in self.database.execute(sql).fetchall()]
-        if len(found) != 2:
+        values = [str(row[0]) for row in self.database.execute(sql).fetchall()]
+        if len(values) != 2:
             raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
-        return self._whole(found[0]), found[1]
+        return self._whole(values[0]), values[1]
 
     def _witnessed(self) -> tuple[int, str, str]:
         """What the witness says: commits, whose witness it is, and the word of the last commit."""
@@ -176,7 +176,7 @@ class Store:
             ) from None
 
     def number(self, name: str) -> int:
-        """A fact that is a whole number of at most 18 digits."""
+        """A fact that is an integer of at most 18 digits."""
         return self._whole(self.fact(name))
 
     def _whole(self, text: str) -> int:

@@ -1,12 +1,15 @@
-"""A mechanism: certified integers that release for one user, and the file that carries them.
+"""A mechanism: certified integers that release for a user, and the document that states them.
 
 There is no float in this file. A mechanism exists only after its certificate has been checked, whether it was
-made from a sampler or read from a file.
+made from a sampler or read from a file. The digest of a document is the SHA-256 of its canonical form: JSON
+without the digest, with sorted keys, no spaces, in ASCII.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,18 +27,26 @@ from ..errors import CertificateError, ParameterError
 from ..prior import Category
 from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
-from .box_engine import BoxEngine, Engine, only_fields
-from .document import FORMAT, MARK, digest_of, fraction_text
+from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
-from .joint_engine import JointEngine
-from .linear_engines import KernelEngine, ResponseEngine
-from .side_by_side import processors, side_by_side
+from .joint import JointEngine
+from .linear import KernelEngine, ResponseEngine
+from .threads import processors, side_by_side
 
 ENGINES = (BoxEngine, KernelEngine, ResponseEngine, JointEngine)
 """Everything that may draw; each checks its own certificate."""
 
 BATCH = 1 << 17
 """Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
+
+FORMAT = "sottovoce-mechanism"
+MARK = "prior_from_users"
+"""The field that a document has if its prior was made from the users it serves; then it is true."""
+
+SEAM = '","'
+"""Between two texts of a list in the canonical form."""
+
+_WHOLES = re.compile(r"(?:0|[1-9][0-9]{0,19}+)(?:,(?:0|[1-9][0-9]{0,19}+))*+", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,9 +135,14 @@ class Mechanism:
             held = weights.from_law(p, len(self.categories))
         else:
             raise ParameterError("release takes either records or p=, one of them")
-        words = randomness.words(self.engine.words, self.bits)
-        found = self.engine.position(held, words)
-        return self.categories[found] if isinstance(found, int) else tuple(self.categories[i] for i in found)
+        position = self._position(held)
+        if isinstance(position, int):
+            return self.categories[position]
+        return tuple(self.categories[i] for i in position)
+
+    def _position(self, held: weights.Weights) -> Any:
+        """Draw for one user: the released category's position, or a tuple of them."""
+        return self.engine.position(held, randomness.words(self.engine.words, self.bits))
 
     def release_many(self, p: UsersLike | Users) -> Any:
         """Release one category per row of p, dense or sparse; with several samples, a row of them each.
@@ -139,20 +155,18 @@ class Mechanism:
         return self.draw(self.prepare(p))
 
     def prepare(self, p: UsersLike | Users) -> Any:
-        """Check one row of p per user and turn it into whole numbers; nothing is drawn."""
+        """Check one row of p per user and turn it into integers; nothing is drawn."""
         return weights.from_rows(rows_for(p, self), len(self.categories))
 
-    def prepare_records(self, records: Iterable[Category]) -> Any:
-        """Count one user's records into a row of whole numbers; nothing is drawn."""
-        return weights.row_of(weights.from_records(records, self.index), len(self.categories))
-
     def draw(self, rows: Any) -> Any:
-        """Release one category per prepared row.
+        """Release one category per prepared row. A single row takes the path of `release`, without tables.
 
         Batches run side by side. Their words are drawn one batch after another, in the order of the rows, so
         that the same words give the same answer however many threads there are.
         """
         users = rows.shape[0]
+        if users == 1:
+            return self._names[np.array([self._position(row_weights(rows, 0))])]
         positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
         begins, turn = iter(range(0, users, BATCH)), Lock()
         self.engine.prepare_many()
@@ -188,10 +202,10 @@ class Mechanism:
         return range(len(self.categories) ** self.samples)
 
     def number_of(self, answer: Any) -> int:
-        """A release as one whole number below categories^samples: what a ledger remembers."""
+        """A release as one integer below categories^samples: what a ledger remembers."""
         number = 0
-        for one in answer if self.samples > 1 else (answer,):
-            number = number * len(self.categories) + self.index[one]
+        for category in answer if self.samples > 1 else (answer,):
+            number = number * len(self.categories) + self.index[category]
         return number
 
     def answer_of(self, number: int) -> Any:
@@ -199,8 +213,7 @@ class Mechanism:
         if self.samples == 1:
             return self.categories[number]
         n = len(self.categories)
-        places = [number // n**power % n for power in range(self.samples - 1, -1, -1)]
-        return tuple(self.categories[place] for place in places)
+        return tuple(self.categories[number // n**power % n] for power in range(self.samples - 1, -1, -1))
 
     @cached_property
     def digest(self) -> str:
@@ -263,11 +276,11 @@ class Mechanism:
 
 def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
     """Refuse mechanisms with several samples where a release must be one category."""
-    for one in mechanisms:
-        if one.samples > 1:
+    for mechanism in mechanisms:
+        if mechanism.samples > 1:
             raise ParameterError(
-                f"{what} takes one sample per user, and this mechanism releases {one.samples}; design it "
-                f"without samples, or release with `sottovoce release`"
+                f"{what} takes one sample per user, and this mechanism releases {mechanism.samples}; design "
+                f"it without samples, or release with `sottovoce release`"
             )
 
 
@@ -287,3 +300,47 @@ def recheck(mechanism: Mechanism) -> None:
     engine.check(mechanism.ratio, size, mechanism.bits)
     if mechanism.keeps_prior != engine.keeps_prior():
         raise CertificateError("the claim about keeping the prior is wrong")
+
+
+def digest_of(plain: dict[str, Any], wholes: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of the canonical form of a document without its digest.
+
+    `wholes` are its lists of integers if they have been joined already (`joined_wholes`).
+    """
+    known = joined_wholes(plain) if wholes is None else wholes
+    state = hashlib.sha256(b"{")
+    for i, name in enumerate(sorted(plain)):
+        state.update(f"{',' if i else ''}{_canonical(name)}:".encode("ascii"))
+        wholes_text = known.get(name)
+        text = _canonical(plain[name]) if wholes_text is None else f'["{wholes_text.replace(",", SEAM)}"]'
+        state.update(text.encode("ascii"))
+    state.update(b"}")
+    return state.hexdigest()
+
+
+def joined_wholes(plain: Mapping[str, Any]) -> dict[str, str]:
+    """The fields that are lists of integers as text, each joined by commas: to be read and to be hashed.
+
+    A million of them are written out several times faster this way than by a JSON writer.
+    """
+    lists = {name: joined(value) for name, value in plain.items() if isinstance(value, list)}
+    return {name: text for name, text in lists.items() if text is not None}
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def fraction_text(value: Fraction) -> str:
+    """A fraction as "numerator/denominator"."""
+    return f"{value.numerator}/{value.denominator}"
+
+
+def joined(values: list[Any]) -> str | None:
+    """All as one text, which is fast to look at; None unless each has 1 to 20 digits, no leading zeros."""
+    try:
+        text = ",".join(values)
+    except TypeError:  # one of them is no text
+        return None
+    fits = text.count(",") == len(values) - 1 and _WHOLES.fullmatch(text) is not None
+    return text if fits else None

@@ -1,4 +1,4 @@
-"""Ask the proved checker: the whole numbers of a mechanism file as one line of text, and its answer.
+"""Ask the proved checker: the integers of a mechanism file as one line of text, and its answer.
 
 The checker is a program that is extracted from the proofs in `proofs/`; `make proofs` builds it. What its
 "yes" means is a theorem; that these lines say what the file says is not, and is tested. Nothing here uses the
@@ -29,32 +29,32 @@ _LISTS = {"box": ("prior", "low"), "kernel": ("order", "prior", "low", "own")}
 def find_checker() -> Path:
     """Where the checker is, or a refusal that says how to get it."""
     named = os.environ.get(VARIABLE)
-    found = shutil.which(named) if named else shutil.which(PROGRAM)
-    if found is None:
+    program = shutil.which(named) if named else shutil.which(PROGRAM)
+    if program is None:
         where = f"{named} ({VARIABLE}) is not a program" if named else f"no {PROGRAM} is on the PATH"
         raise ParameterError(
             f"the proved checker is not here: {where}; build it with `make proofs`, and name the program in "
             f"{VARIABLE}"
         )
-    return Path(found)
+    return Path(program)
 
 
 def agrees(path: Path, digests: Mapping[str, str]) -> dict[str, bool]:
     """Whether the checker says yes to each mechanism of a file, by group; the digests are those expected."""
-    found = documents(path.read_text(encoding="utf-8"))
-    if {group: plain.get("digest") for group, plain in found.items()} != dict(digests):
+    plains = documents(path.read_text(encoding="utf-8"))
+    if {group: plain.get("digest") for group, plain in plains.items()} != dict(digests):
         raise MechanismFileError(f"{path} was changed while it was audited; audit it again")
-    answers = ask(find_checker(), map(question, found.values()))
-    return {group: _is_yes(answer) for group, answer in zip(found, answers, strict=True)}
+    answers = ask(find_checker(), map(question, plains.values()))
+    return {group: _is_yes(answer) for group, answer in zip(plains, answers, strict=True)}
 
 
 def documents(text: str) -> dict[str, dict[str, Any]]:
     """The one document of a file, under "all", or those of its groups."""
     try:
         plain = json.loads(text)
-        found = plain.get("groups", {"all": plain})
-        if all(isinstance(one, dict) for one in found.values()):
-            return dict(found)
+        plains = plain.get("groups", {"all": plain})
+        if all(isinstance(each, dict) for each in plains.values()):
+            return dict(plains)
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise MechanismFileError("the checker cannot be asked: this is not a mechanism file")
@@ -98,7 +98,7 @@ def ask(checker: Path, questions: Iterable[str]) -> list[str]:
 
 
 def hexadecimal(value: int) -> str:
-    """A whole number as the checker reads it."""
+    """An integer as the checker reads it."""
     return format(value, "x")
 
 

@@ -1,7 +1,7 @@
-"""A user's data as whole numbers, the form in which the release path takes them.
+"""A user's data as integers, the form in which the release path takes them.
 
 Records become counts. A distribution given in floats becomes ⌊p·2^61⌋: this is the last place where a float
-is seen, and privacy does not rest on it, because the release path is ε-private for *any* whole numbers.
+is seen, and privacy does not rest on it, because the release path is ε-private for *any* integers.
 A user without records has no weights; every engine releases that user as one whose weights are the prior's.
 """
 
@@ -17,7 +17,7 @@ from .. import _naming, _validate
 from ..errors import UserDataError
 from ..prior import Category
 from ..users import UsersLike
-from .side_by_side import side_by_side
+from .threads import side_by_side
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -47,7 +47,7 @@ def from_records(
 
 
 def from_law(p: UsersLike, categories: int) -> Weights:
-    """One user's distribution in floats as whole numbers."""
+    """One user's distribution in floats as integers."""
     rows = from_rows(p, categories)
     if rows.shape[0] != 1:
         raise UserDataError(f"p must be one user's distribution, got {rows.shape[0]} rows; use release_many")
@@ -55,7 +55,7 @@ def from_law(p: UsersLike, categories: int) -> Weights:
 
 
 def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
-    """Many users: counts stay counts, distributions in floats become whole numbers."""
+    """Many users: counts stay counts, distributions in floats become integers."""
     if _is_counts(p):
         return _validate.count_rows(p, categories)
     rows = _from_laws(p, categories)
@@ -110,7 +110,7 @@ def _law_rows(laws: sparse.csr_array[np.float64]) -> sparse.csr_array[Any]:
 
 
 def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
-    """One user's whole numbers as a sparse row."""
+    """One user's integers as a sparse row."""
     from scipy import sparse
 
     places = np.array([place for place, _ in weights], dtype=np.intp)

@@ -1,36 +1,34 @@
 """What a sampler is: a floor and a rule. The rule is the clip, or a kernel.
 
-Both kinds answer the same questions: the law they release for a user, how far that law is from the
-user's own, and how far it can be at worst. Laws here are double-precision, for comparing and
-planning; releasing is the certified mechanism's business.
+Both kinds compute the law that is released for a user, its distance from the user's own, and the largest
+such distance. Laws here are double-precision, for comparing and planning; `sottovoce.release` draws from
+certified integers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .. import _validate
+from .. import _html, _validate
 from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import NotLinearError, ParameterError
 from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
-from .blocks import BLOCK_ENTRIES, Block
-from .measure import divergence_on_support
-from .notebook import sampler_html
+from .blocks import BLOCK_ENTRIES, Block, blocks
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 KEPT = 1e-12
-"""The prior counts as kept when Q(q) is within this relative distance of q: rounding, no more."""
+"""The prior counts as kept when Q(q) is within this relative distance of q, plus one unit per category."""
 
 
 @runtime_checkable
@@ -63,7 +61,7 @@ class Sampler(Protocol):
 
     @property
     def keeps_prior(self) -> bool:
-        """Whether Q(q) = q: a user whose data equal the public data is released undistorted."""
+        """Whether Q(q) = q: for data equal to the public data the release follows them exactly."""
 
     def distribution(self, p: UsersLike | Users) -> FloatArray:
         """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
@@ -127,11 +125,9 @@ class ClipSampler:
     def __post_init__(self) -> None:
         floor = np.array(self.floor, dtype=np.float64)
         epsilon, n = _validate.privacy(self.epsilon), len(self.prior)
-        rounding = KEPT + n * np.finfo(np.float64).eps
-        room = floor.shape == (n,) and bool(np.all(floor > 0))
-        if not room or not floor.sum() * (1 - rounding) <= 1 <= math.exp(epsilon) * floor.sum() * (
-            1 + rounding
-        ):
+        slack, total = _rounding(n), floor.sum()
+        positive = floor.shape == (n,) and bool(np.all(floor > 0))
+        if not positive or not total * (1 - slack) <= 1 <= math.exp(epsilon) * total * (1 + slack):
             raise ParameterError(
                 "floor must hold one positive number per category with Σc ≤ 1 ≤ e^ε·Σc: no law fits above it"
             )
@@ -155,8 +151,8 @@ class ClipSampler:
     def keeps_prior(self) -> bool:
         """Whether q lies in the box, where the clip leaves it alone."""
         q = self.prior.probabilities
-        rounding = KEPT + len(q) * np.finfo(np.float64).eps
-        low, high = self.floor * (1 - rounding), self._a * self.floor * (1 + rounding)
+        slack = _rounding(len(q))
+        low, high = self.floor * (1 - slack), self._a * self.floor * (1 + slack)
         return bool(np.all((low <= q) & (q <= high)))
 
     def distribution(self, p: UsersLike | Users) -> FloatArray:
@@ -232,9 +228,7 @@ class KernelSampler:
     def keeps_prior(self) -> bool:
         """Whether qK = q."""
         q = self.prior.probabilities
-        # Sums of n roundings: a kernel that keeps q in exact arithmetic may miss it by about n units.
-        slack = KEPT + len(q) * np.finfo(np.float64).eps
-        return bool(np.all(np.abs(self.kernel.apply(q) - q) <= slack * q))
+        return bool(np.all(np.abs(self.kernel.apply(q) - q) <= _rounding(len(q)) * q))
 
     def distribution(self, p: UsersLike | Users) -> FloatArray:
         """pK."""
@@ -268,6 +262,41 @@ class KernelSampler:
         return sampler_html(self)
 
 
+def _rounding(n: int) -> float:
+    """Relative slack for sums of n roundings: what keeps q in exact arithmetic may miss it by n units."""
+    return KEPT + n * float(np.finfo(np.float64).eps)
+
+
+def divergence_on_support(
+    rows: sparse.csr_array[np.float64],
+    divergence: FDivergence,
+    law: Callable[[Block[np.float64]], FloatArray],
+    released: int,
+) -> FloatArray:
+    """D_f(p‖x) of every user, from the released law x on the user's own categories.
+
+    D_f(p‖x) = Σ_{p_i>0} x_i f(p_i/x_i) + f(0)·(1 − Σ_{p_i>0} x_i): the categories a user does not
+    have enter only through their total probability. That total is zero only for a user who has all
+    the categories that are ever `released`; counting decides it, since 1 − Σx is blurred by rounding.
+    """
+    values = np.empty(rows.shape[0])
+    for block in blocks(rows):
+        x = law(block)
+        nothing_else = np.count_nonzero(x, axis=1) == released
+        rest = np.where(nothing_else, 0.0, np.maximum(1 - x.sum(axis=1), np.finfo(np.float64).tiny))
+        values[block.rows] = divergence.on_support(block.p, x, rest)
+    return values
+
+
+def checked_prior(prior: Prior) -> Prior:
+    """Refuse an array where a Prior is meant: bare numbers carry no categories."""
+    if not isinstance(prior, Prior):
+        raise ParameterError(
+            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
+        )
+    return prior
+
+
 def checked_rows(p: UsersLike | Users, prior: Prior) -> sparse.csr_array[np.float64]:
     """One checked row per user; `Users` must have been read with the prior's categories."""
     return _validate.users(rows_for(p, prior), len(prior))
@@ -286,6 +315,24 @@ def label(sampler: Sampler) -> str:
 
 def _describe(sampler: Sampler) -> str:
     return f"<{label(sampler)} on {len(sampler.prior)} categories, epsilon={sampler.epsilon:g}>"
+
+
+def sampler_html(sampler: Sampler) -> str:
+    """What a notebook shows of a sampler, from its prior and ε alone."""
+    rows: list[tuple[str, object]] = [
+        ("epsilon", f"{sampler.epsilon:g}"),
+        *((name, f"{value:.4g}") for name, value in sampler.options.items()),
+        ("categories", f"{len(sampler.prior):,}"),
+        ("keeps the prior", "yes" if sampler.keeps_prior else "no"),
+        ("one record is enough", "yes" if sampler.linear else "no"),
+        ("distance from anybody, at most", f"{sampler.worst_case(TV):.4f} (total variation)"),
+    ]
+    return _html.facts(f"Sampler {sampler.name}", [*rows, *prior_warning(sampler.prior)])
+
+
+def prior_warning(prior: Prior) -> list[tuple[str, object]]:
+    """The row for a prior that is not public; none for one that is."""
+    return [("prior", "made from the users it serves: not public")] if prior.made_from_users else []
 
 
 def _like(p: UsersLike | Users, per_user: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 Everything the library computes about a user needs only the categories the user has. Rows of similar
 length are packed together into a rectangle (entries beyond a row's length are padding, with p = 0),
 and all formulas become plain array operations over that rectangle. The numbers keep their type: doubles for a
-sampler, whole numbers on the release path. There is no float in this file.
+sampler, integers on the release path. There is no float in this file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def blocks(rows: sparse.csr_array[Number]) -> Iterator[Block[Number]]:
     """Cut sparse users into blocks at most half of which is padding."""
     lengths = np.diff(rows.indptr)
     order = np.argsort(lengths, kind="stable")
-    sizes = np.searchsorted(1 << np.arange(62), lengths[order])  # ⌈log2⌉, in whole numbers
+    sizes = np.searchsorted(1 << np.arange(62), lengths[order])  # ⌈log2⌉, in integers
     starts = np.flatnonzero(np.diff(sizes, prepend=-1))
     for first, last in zip(starts, [*starts[1:], len(order)], strict=True):
         step = max(1, BLOCK_ENTRIES >> int(sizes[first]))

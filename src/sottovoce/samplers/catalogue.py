@@ -12,23 +12,24 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import _validate
-from ..divergences import FDivergence, checked
 from ..errors import ParameterError
 from ..prior import Prior
 from . import floors
-from .base import ClipSampler, KernelSampler, Sampler
-from .minimax import MinimaxKernel
-from .response import ResponseKernel, most_likely
+from .base import ClipSampler, KernelSampler, Sampler, checked_prior
+from .kernels import MinimaxKernel, ResponseKernel, most_likely
+
+MARK = "trimmed"
+"""The option that a trimmed sampler carries."""
 
 
 def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
     """The paper's sampler: the best *linear* one that keeps the prior.
 
-    Q(p) = pK, with K the kernel of `sottovoce.samplers.minimax` in closed form.
+    Q(p) = pK, with K the kernel of `sottovoce.samplers.kernels` in closed form.
 
     Guarantees
-        ε-locally private; keeps the prior; its worst case equals `optimal_utility` for every
-        f-divergence at once; TV(p, pK) ≤ TV(p, q)/(1 + (e^ε − 1)·q_min), see `distance_factor`.
+        ε-locally private; keeps the prior; its worst case equals `bounds.optimal_utility` for
+        every f-divergence at once; TV(p, pK) ≤ TV(p, q)/(1 + (e^ε − 1)·q_min), see `bounds.distance_factor`.
 
     Raises
         ParameterError: epsilon is not in (0, 100].
@@ -41,7 +42,7 @@ def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
     (0.931, True)
     """
     epsilon = _validate.privacy(epsilon)
-    kernel = MinimaxKernel(_checked(prior).probabilities, epsilon)
+    kernel = MinimaxKernel(checked_prior(prior).probabilities, epsilon)
     return KernelSampler("minimax_kernel", prior, epsilon, kernel)
 
 
@@ -61,7 +62,9 @@ def kernel_clip(prior: Prior, epsilon: float) -> ClipSampler:
     True
     """
     epsilon = _validate.privacy(epsilon)
-    return ClipSampler("kernel_clip", prior, epsilon, floors.kernel(_checked(prior).probabilities, epsilon))
+    return ClipSampler(
+        "kernel_clip", prior, epsilon, floors.kernel(checked_prior(prior).probabilities, epsilon)
+    )
 
 
 def prior_minimax(prior: Prior, epsilon: float) -> ClipSampler:
@@ -79,7 +82,7 @@ def prior_minimax(prior: Prior, epsilon: float) -> ClipSampler:
     True
     """
     epsilon = _validate.privacy(epsilon)
-    floor = floors.prior_minimax(_checked(prior).probabilities, epsilon)
+    floor = floors.prior_minimax(checked_prior(prior).probabilities, epsilon)
     return ClipSampler("prior_minimax", prior, epsilon, floor)
 
 
@@ -95,7 +98,7 @@ def relative_mollifier(prior: Prior, epsilon: float) -> ClipSampler:
     [0.1839, 0.1839]
     """
     epsilon = _validate.privacy(epsilon)
-    floor = floors.relative(_checked(prior).probabilities, epsilon)
+    floor = floors.relative(checked_prior(prior).probabilities, epsilon)
     return ClipSampler("relative_mollifier", prior, epsilon, floor)
 
 
@@ -109,8 +112,8 @@ def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -
         ε-locally private for *every* user; keeps the prior. With γ² > e^ε, the users within the factor have
         TV(p, Q(p)) ≤ (γ² − e^ε)/((γ+1)(γ+e^ε)). If some categories have a total prior of exactly 1/(γ+1),
         the bound is attained and no other floor κ·q has a smaller worst case over these users.
-        If such sets of categories cover every category equally often (a uniform prior with n/(γ+1) whole,
-        for instance), no ε-private sampler at all has. In general one that keeps q has: for
+        If such sets of categories cover every category equally often (for instance a uniform prior with an
+        integer n/(γ+1)), no ε-private sampler at all has. In general one that keeps q has: for
         q = (.1, .2, .3, .4), ε = 1, γ = 4 the worst case is 0.395 here, 0.331 for `prior_minimax` and 0.283
         for the best floor (docs/paper.md).
 
@@ -124,7 +127,7 @@ def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -
     """
     epsilon = _validate.privacy(epsilon)
     g = 2 * math.exp(epsilon / 2) if gamma is None else _validate.at_least(1, gamma=gamma)
-    floor = floors.local(_checked(prior).probabilities, epsilon, g)
+    floor = floors.local(checked_prior(prior).probabilities, epsilon, g)
     return ClipSampler("local_minimax", prior, epsilon, floor, {} if gamma is None else {"gamma": g})
 
 
@@ -143,7 +146,7 @@ def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
     """
     epsilon = _validate.privacy(epsilon)
     w = _validate.fraction(weight=weight)
-    floor = floors.blend(_checked(prior).probabilities, epsilon, w)
+    floor = floors.blend(checked_prior(prior).probabilities, epsilon, w)
     return ClipSampler("blend", prior, epsilon, floor, {"weight": w})
 
 
@@ -161,7 +164,7 @@ def power_caps(
         looking at private users: `fitted` chooses them for you.
 
     Parameters
-        scale: s, between min q^(1−β) and a·max q^(1−β); below and above everybody gets the prior, which is
+        scale: s, between min q^(1−β) and a·max q^(1−β); below and above every user gets the prior, which is
             refused. By default √a·exp(−(1−β)·H), H the prior's entropy: as in the relative mollifier, a
             record of the prior is boosted by √a, in the geometric mean.
         exponent: β, between 0 and 1.
@@ -174,7 +177,7 @@ def power_caps(
     [0.1481, 0.2961]
     """
     epsilon = _validate.privacy(epsilon)
-    q, b = _checked(prior).probabilities, _validate.fraction(exponent=exponent)
+    q, b = checked_prior(prior).probabilities, _validate.fraction(exponent=exponent)
     least, most = floors.power_range(q, epsilon, b)
     if scale is None:
         s = math.exp(epsilon / 2 + (1 - b) * float(q @ np.log(q)))
@@ -204,7 +207,7 @@ def global_minimax(prior: Prior, epsilon: float) -> ClipSampler:
     False
     """
     epsilon = _validate.privacy(epsilon)
-    return ClipSampler("global_minimax", prior, epsilon, floors.uniform(len(_checked(prior)), epsilon))
+    return ClipSampler("global_minimax", prior, epsilon, floors.uniform(len(checked_prior(prior)), epsilon))
 
 
 def randomized_response(prior: Prior, epsilon: float) -> KernelSampler:
@@ -219,7 +222,7 @@ def randomized_response(prior: Prior, epsilon: float) -> KernelSampler:
     [[0.75, 0.25], [0.25, 0.75]]
     """
     epsilon = _validate.privacy(epsilon)
-    kernel = ResponseKernel(np.ones(len(_checked(prior)), dtype=bool), epsilon)
+    kernel = ResponseKernel(np.ones(len(checked_prior(prior)), dtype=bool), epsilon)
     return KernelSampler("randomized_response", prior, epsilon, kernel)
 
 
@@ -238,25 +241,36 @@ def rr_with_prior(prior: Prior, epsilon: float) -> KernelSampler:
     [0.269, 0.269, 0.0]
     """
     epsilon = _validate.privacy(epsilon)
-    kernel = ResponseKernel(most_likely(_checked(prior).probabilities, epsilon), epsilon)
+    kernel = ResponseKernel(most_likely(checked_prior(prior).probabilities, epsilon), epsilon)
     return KernelSampler("rr_with_prior", prior, epsilon, kernel)
 
 
-def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
-    """The paper's Γ_f(q, ε): the best worst case of any ε-private *linear* sampler that keeps q.
+def trimmed(sampler: ClipSampler) -> ClipSampler:
+    """The clip sampler with its floor trimmed: never further from any user, and the same ε.
 
-    Γ_f = g(t) with t = a·q_min/(a·q_min + 1 − q_min), a = e^ε and g(t) = t·f(1/t) + (1−t)·f(0). It
-    depends on the prior only through its smallest probability.
+    `kernel_clip` and `prior_minimax` have nothing to trim. `local_minimax`, `relative_mollifier`, `blend` and
+    `power_caps` have at large ε, where a cap of theirs would be above what the floors leave.
 
-    Reference: Zamanlooy, Diaz, Asoodeh (2025), Theorem 1.
+    Guarantees
+        ε-locally private; keeps the prior if the sampler did; D_f(p‖Q'(p)) ≤ D_f(p‖Q(p)) for every user and
+        every f-divergence, up to rounding.
 
-    >>> from sottovoce import TV
-    >>> round(optimal_utility(Prior(["A", "B"], [0.5, 0.5]), 2.0, TV), 3)
-    0.119
+    Raises
+        ParameterError: the sampler is no clip sampler.
+
+    >>> from sottovoce import Prior, TV, relative_mollifier
+    >>> sampler = relative_mollifier(Prior(["a", "b"], [0.1, 0.9]), 4.0)
+    >>> round(sampler.worst_case(TV), 3), round(trimmed(sampler).worst_case(TV), 3)
+    (0.261, 0.261)
+    >>> sampler.floor.round(3).tolist(), trimmed(sampler).floor.round(3).tolist()
+    ([0.014, 0.122], [0.014, 0.018])
     """
-    smallest, others = _checked(prior).smallest_and_rest
-    boosted = math.exp(_validate.privacy(epsilon)) * smallest
-    return checked(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
+    if not isinstance(sampler, ClipSampler):
+        raise ParameterError(
+            f"only a clip sampler has a floor to trim, got {getattr(sampler, 'name', type(sampler).__name__)}"
+        )
+    floor = floors.trimmed_floor(sampler.floor, sampler.epsilon)
+    return ClipSampler(sampler.name, sampler.prior, sampler.epsilon, floor, {**sampler.options, MARK: 1.0})
 
 
 SAMPLERS: dict[str, Callable[..., Sampler]] = {
@@ -272,12 +286,3 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "rr_with_prior": rr_with_prior,
 }
 """Every sampler by name; hyphens stand for underscores on the command line."""
-
-
-def _checked(prior: Prior) -> Prior:
-    """Refuse an array where a Prior is meant: bare numbers carry no categories."""
-    if not isinstance(prior, Prior):
-        raise ParameterError(
-            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
-        )
-    return prior

@@ -44,13 +44,13 @@ def multipliers(p: FloatArray, low: FloatArray, a: float, target: FloatArray) ->
     left = np.arange(len(p))
     size = max(1, CACHED // p.shape[1])
     for steps in NEWTON_STEPS:
-        found = np.zeros(len(left), dtype=np.bool_)
+        solved = np.zeros(len(left), dtype=np.bool_)
         for begin in range(0, len(left), size):
             part = slice(begin, begin + size) if len(left) == len(p) else left[begin : begin + size]
-            u[part], found[begin : begin + size] = _by_newton(
+            u[part], solved[begin : begin + size] = _by_newton(
                 p[part], low[part], a, target[part], reached[part], steps
             )
-        left = left[~found]
+        left = left[~solved]
     for begin in range(0, len(left), size):
         part = left[begin : begin + size]
         u[part] = _by_search(p[part], low[part], a, target[part], reached[part])

@@ -2,7 +2,7 @@
 
 k releases at ε/k each have a law on k-tuples that lies in the joint box [c^⊗k, e^ε·c^⊗k], c the floor at ε/k.
 Answering with the best point of that box instead costs the same ε and is never further from p^⊗k, for any
-user and any f-divergence. The law itself is built in whole numbers: see `sottovoce.release.joint_engine`.
+user and any f-divergence. The law itself is built in integers: see `sottovoce.release.joint`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .. import _validate
+from .. import _html, _validate
 from ..errors import ParameterError
 from ..prior import Prior
-from .base import ClipSampler, Sampler
+from .base import ClipSampler, Sampler, prior_warning
 from .catalogue import kernel_clip
-from .notebook import joint_html
 
 MOST_SAMPLES = 16
 """The most samples of one release: with more, hardly any category of a user could be told from another."""
@@ -56,7 +55,13 @@ class JointSampler:
         )
 
     def _repr_html_(self) -> str:
-        return joint_html(self)
+        rows: list[tuple[str, object]] = [
+            ("samples", self.samples),
+            ("epsilon", f"{self.epsilon:g} for all samples together"),
+            ("categories", f"{len(self.prior):,}"),
+            ("keeps the prior", "yes" if self.keeps_prior else "no"),
+        ]
+        return _html.facts(f"Several samples of {self.name}", [*rows, *prior_warning(self.prior)])
 
 
 def several(

@@ -1,8 +1,15 @@
-"""The collector's application: the mechanism file, the client, reports, and the estimate as it is now."""
+"""The collector's application: the mechanism file, the client, reports, and the estimate as it is now.
+
+A port of 127.0.0.1 can be reached by every web page that a browser on this machine has open, under a name of
+the page's own that leads here (DNS rebinding). So a collector that listens on this machine alone answers to
+this machine's names and to those that were named with --name. No cookie is ever set, and none is read.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import json
 import math
 import mimetypes
@@ -20,17 +27,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .batches import MOST_BYTES, Refusal, read_batch
-from .guard import Guard
+from .batches import MOST_BYTES, Bucket, Refusal, cost_of_refused, read_batch
 from .live import Live
-from .page import read_page
-from .rate import Bucket, cost_of_refused
-from .served import Served
-from .settings import Settings
+from .settings import Served, Settings
 from .writer import Writer
 
+PAGE = Path(__file__).with_name("page.html")
 SECONDS_FOR_A_BODY = 20.0
 _JSON = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _SERVED_FILE = re.compile(
@@ -40,6 +44,17 @@ _REASONS = {
     404: "there is nothing here: see /v1/mechanism, /v1/reports and /client/",
     405: "this is asked with another method",
 }
+MISDIRECTED = b'{"error":"this collector has another name: see --name"}'
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -47,7 +62,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> ASGIApp:
     """The application of one process; the store is opened when it starts and closed when it ends."""
     writer = Writer(settings.store, served.digests, say)
-    _ = served.places  # made now, not while the first sender waits
+    _ = served.indices  # made now, not while the first sender waits
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -91,9 +106,8 @@ def _mechanism(served: Served) -> Answer:
     async def answer(request: Request) -> Response:
         """The mechanism file, byte for byte."""
         headers = {"etag": served.etag, "cache-control": "no-cache"}
-        known = [
-            one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")
-        ]
+        tags = request.headers.get("if-none-match", "").split(",")
+        known = [tag.strip().removeprefix("W/") for tag in tags]
         if served.etag in known or known == ["*"]:
             return Response(status_code=304, headers=headers)
         return Response(served.content, media_type="application/json", headers=headers)
@@ -158,14 +172,24 @@ def _estimate(live: Live) -> Answer:
 
 
 def _page() -> Answer:
-    page = read_page()
+    content = PAGE.read_bytes()
+    script, style = (_hash(content, tag) for tag in (b"script", b"style"))
+    policy = (
+        f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
 
     async def answer(_: Request) -> Response:
-        """The live page."""
-        headers = {"content-security-policy": page.policy}
-        return Response(page.content, media_type="text/html", headers=headers)
+        """The live page: only its own script and style may run, and only this host is asked."""
+        return Response(content, media_type="text/html", headers={"content-security-policy": policy})
 
     return answer
+
+
+def _hash(content: bytes, tag: bytes) -> str:
+    """The hash of the one inline script or style, as a policy writes it."""
+    (inside,) = re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), content, re.DOTALL)
+    return f"'sha256-{base64.b64encode(hashlib.sha256(inside).digest()).decode('ascii')}'"
 
 
 class _Client(StaticFiles):
@@ -183,11 +207,10 @@ def _client(folder: Path | None) -> ASGIApp:
     if folder is not None:
         return _Client(directory=folder)
 
-    async def missing(scope: Scope, receive: Any, send: Any) -> None:
-        error = {
-            "error": "this collector has no JavaScript client: start it with --client and the client's folder"
-        }
-        await _json(404, error)(scope, receive, send)
+    reason = "this collector has no JavaScript client: start it with --client and the client's folder"
+
+    async def missing(scope: Scope, receive: Receive, send: Send) -> None:
+        await _json(404, {"error": reason})(scope, receive, send)
 
     return missing
 
@@ -217,3 +240,51 @@ async def _no_route(_: Request, problem: Exception) -> Response:
 
 async def _failed(_request: Request, _problem: Exception) -> Response:
     return _json(500, {"error": "the collector failed; nothing of this request was accepted"})
+
+
+class Guard:
+    """An ASGI application that passes on requests to one of its names, all requests if it has none."""
+
+    def __init__(self, app: ASGIApp, names: frozenset[str], *, shared: bool) -> None:
+        self._app = app
+        self._names = names
+        headers = _HEADERS | ({} if shared else {"cross-origin-resource-policy": "same-origin"})
+        self._headers = {name.encode(): value.encode() for name, value in headers.items()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on, or answer that it went astray."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":  # there are no WebSockets here
+            await send({"type": "websocket.close", "code": 1008})
+        elif self._names and _name_of(scope) not in self._names:
+            headers = [
+                *self._headers.items(),
+                (b"content-type", b"application/json"),
+                (b"connection", b"close"),
+            ]
+            await send({"type": "http.response.start", "status": 421, "headers": headers})
+            await send({"type": "http.response.body", "body": MISDIRECTED})
+        else:
+            await self._app(scope, receive, self._with_headers(send))
+
+    def _with_headers(self, send: Send) -> Send:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = list(message.get("headers", []))
+                there = {name.lower() for name, _ in given}
+                own = [(name, value) for name, value in self._headers.items() if name not in there]
+                message = {**message, "headers": [*given, *own]}
+            await send(message)
+
+        return guarded
+
+
+def _name_of(scope: Scope) -> str | None:
+    """The host that a request names, without its port; None where it names none or several."""
+    hosts: list[bytes] = [value for header, value in scope["headers"] if header == b"host"]
+    if len(hosts) != 1:
+        return None
+    text = hosts[0].decode("latin-1").lower()
+    head, colon, port = text.rpartition(":")
+    return head if colon and port.isascii() and port.isdigit() else text

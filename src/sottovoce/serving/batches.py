@@ -3,43 +3,50 @@
     {"reports": [{"mechanism": digest, "id": 32 hexadecimal digits, "category": name}, …]}
 
 A file of groups adds "group" where groups share a mechanism. A batch is taken as a whole or not at all. A
-refusal names the place of the first report that does not fit: its sender has the batch and can look.
+refusal names the index of the first report that does not fit: its sender has the batch and can look.
+Batches come at one rate for everybody, because no address is kept to distinguish senders by.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable
 from typing import Any
 
 from .._naming import is_text
 from ..prior import Category
-from .served import Served
+from .settings import Served
 
 MOST_BYTES = 1 << 20
 MOST_REPORTS = 1000
+REPORT_BYTES = 150
+"""Bytes of a short report. A body that is refused costs as much as reports of its size would."""
+SECONDS = 2.0
+"""How much of the rate a quiet time saves up."""
 _FIELDS = frozenset({"mechanism", "id", "category"})
 _WITH_GROUP = _FIELDS | {"group"}
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
 
-NOT_JSON = "the body must be JSON in UTF-8, with every name once and whole numbers only"
+NOT_JSON = "the body must be JSON in UTF-8, with every name once and integers only"
 NOT_A_BATCH = 'the body must be {"reports": [...]} and nothing else'
 NOT_SOME = f"a batch holds 1 to {MOST_REPORTS} reports"
 NOT_A_REPORT = 'a report must be {"mechanism", "id", "category"} and, where groups are served, "group"'
 NOT_AN_ID = "id must be 32 lower-case hexadecimal digits"
-NOT_NAMED = "mechanism and group must be text, category text or a whole number"
+NOT_NAMED = "mechanism and group must be text, category text or an integer"
 FOREIGN = "the report was made with another mechanism than the one that is served here"
 UNKNOWN = "the category is not one of the mechanism's"
 WHICH_GROUP = "several groups share this mechanism: the report must name its group"
 NOT_ITS_GROUP = "the mechanism is not that of the group"
 
 Row = tuple[bytes, str, int]
-"""A report that fits: its id, its group, and the place of its category."""
+"""A report that fits: its id, its group, and the index of its category."""
 
 
 class Refusal(Exception):
-    """Why a request is refused: a status, a reason in plain words, and the place of the report in a batch."""
+    """Why a request is refused: a status, a reason in plain words, and the index of the report in a batch."""
 
     def __init__(self, status: int, reason: str, report: int | None = None) -> None:
         super().__init__(reason)
@@ -58,7 +65,7 @@ def read_batch(body: bytes, served: Served) -> list[Row]:
         plain = json.loads(
             body.decode("utf-8"),
             object_pairs_hook=_once,
-            parse_int=_whole,
+            parse_int=_integer,
             parse_float=_never,
             parse_constant=_never,
         )
@@ -69,16 +76,16 @@ def read_batch(body: bytes, served: Served) -> list[Row]:
     reports = plain["reports"]
     if not 0 < len(reports) <= MOST_REPORTS:
         raise Refusal(413 if reports else 400, NOT_SOME)
-    rows = []
-    for place, report in enumerate(reports):
+    for i, report in enumerate(reports):
         problem = _malformed(report)
         if problem:
-            raise Refusal(400, problem, place)
-    for place, report in enumerate(reports):
+            raise Refusal(400, problem, i)
+    rows = []
+    for i, report in enumerate(reports):
         try:
             rows.append(_row(report, served))
         except Refusal as refusal:
-            raise Refusal(refusal.status, refusal.reason, place) from None
+            raise Refusal(refusal.status, refusal.reason, i) from None
     return rows
 
 
@@ -88,18 +95,13 @@ def _malformed(report: Any) -> str | None:
         return NOT_A_REPORT
     category = report["category"]
     texts = [report["mechanism"], report.get("group", "")]
-    if type(category) is not int:  # true is no whole number
+    if type(category) is not int:  # true is no integer
         texts.append(category)
-    if not all(map(is_text_or_empty, texts)):
+    if not all(map(is_text, texts)):
         return NOT_NAMED
     if type(report["id"]) is not str or not _ID.fullmatch(report["id"]):
         return NOT_AN_ID
     return None
-
-
-def is_text_or_empty(value: object) -> bool:
-    """Whether a value is text without half a surrogate pair; a category may be the empty text."""
-    return value == "" or is_text(value)
 
 
 def _row(report: dict[str, Any], served: Served) -> Row:
@@ -115,10 +117,10 @@ def _row(report: dict[str, Any], served: Served) -> Row:
     elif served.by is None or group not in groups:
         raise Refusal(422, NOT_ITS_GROUP)
     category: Category = report["category"]
-    place = served.places[digest].get(category)
-    if place is None:
+    index = served.indices[digest].get(category)
+    if index is None:
         raise Refusal(422, UNKNOWN)
-    return bytes.fromhex(report["id"]), group, place
+    return bytes.fromhex(report["id"]), group, index
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -128,7 +130,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if not _INTEGER.fullmatch(text):
         raise ValueError
     return int(text)
@@ -136,3 +138,29 @@ def _whole(text: str) -> int:
 
 def _never(_: str) -> Any:
     raise ValueError
+
+
+class Bucket:
+    """Reports per second of this process. A batch may overdraw it, and whoever comes next waits for that."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._level = rate * SECONDS
+        self._seen = clock()
+
+    def wait(self) -> float:
+        """Seconds until a batch is taken again; zero if one is taken now."""
+        now = self._clock()
+        self._level = min(self._rate * SECONDS, self._level + (now - self._seen) * self._rate)
+        self._seen = now
+        return 0.0 if self._level > 0 else -self._level / self._rate + 1 / self._rate
+
+    def take(self, reports: int) -> None:
+        """Pay for a batch."""
+        self._level -= reports
+
+
+def cost_of_refused(size: int) -> int:
+    """What a body that held no batch costs, in reports."""
+    return 1 + size // REPORT_BYTES

@@ -14,12 +14,11 @@ from typing import Any
 
 from .._atomic import inf_to_null
 from .._validate import FloatArray
-from ..collecting.estimation import Estimate, estimate
-from ..collecting.population import EVERYBODY, whole_population
+from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
 from ..collecting.store import counts_in, reading
 from ..collecting.verdict import Verdict, verdict
 from ..errors import SottovoceError
-from .served import Served
+from .settings import Served
 
 MOST_ROWS = 25
 MOST_GROUPS = 12
@@ -52,51 +51,50 @@ class Live:
     def _now(self) -> dict[str, Any]:
         with reading(self._path) as database:
             counts = {
-                group: counts_in(database, self._numbers[group], len(one.categories))
-                for group, one in self._served.mechanisms.items()
+                group: counts_in(database, self._numbers[group], len(mechanism.categories))
+                for group, mechanism in self._served.mechanisms.items()
             }
-        total = int(sum(one.sum() for one in counts.values()))
-        some = next(iter(self._served.mechanisms.values()))
-        facts = {"reports": total, "sampler": some.sampler, "epsilon": float(some.epsilon)}
-        if total == 0:
-            return {**facts, "groups": []}
-        return {**facts, "groups": self._groups(counts)}
+        total = int(sum(reports.sum() for reports in counts.values()))
+        first = next(iter(self._served.mechanisms.values()))
+        facts = {"reports": total, "sampler": first.sampler, "epsilon": float(first.epsilon)}
+        return {**facts, "groups": self._groups(counts) if total else []}
 
     def _groups(self, counts: dict[str, FloatArray]) -> list[dict[str, Any]]:
         """The whole population first, if there are groups, then the groups with the most reports."""
         ordered = sorted(counts, key=lambda group: -float(counts[group].sum()))
-        found: dict[str, Estimate] = {}
+        estimates: dict[str, Estimate] = {}
         silent: list[dict[str, Any]] = []
         for group in ordered:
             reports = int(counts[group].sum())
             try:
-                found[group] = estimate(self._served.mechanisms[group], counts[group])
+                estimates[group] = estimate(self._served.mechanisms[group], counts[group])
             except SottovoceError as problem:  # one report, or a mechanism that cannot be undone
                 silent.append({"group": group, "reports": reports, "verdict": f"{problem}.", "rows": []})
-        shown = [_shown(group, one, verdict(one)) for group, one in list(found.items())[:MOST_GROUPS]]
-        if len(found) > 1:
-            everybody = whole_population(found)
-            shown.insert(0, _shown(EVERYBODY, everybody, verdict(everybody, list(found.values()))))
+        largest = list(estimates.items())[:MOST_GROUPS]
+        shown = [_shown(group, shares, verdict(shares)) for group, shares in largest]
+        if len(estimates) > 1:
+            everybody = whole_population(estimates)
+            shown.insert(0, _shown(EVERYBODY, everybody, verdict(everybody, list(estimates.values()))))
         return [*shown, *silent[: max(0, MOST_GROUPS - len(shown))]]
 
 
-def _shown(group: str, found: Estimate, told: Verdict) -> dict[str, Any]:
+def _shown(group: str, shares: Estimate, judged: Verdict) -> dict[str, Any]:
     """What the page shows of one estimate: the verdict, what the numbers are, and the largest of them."""
-    low, high = found.interval()
-    largest = (-found.values).argsort(kind="stable")[:MOST_ROWS]
+    low, high = shares.interval()
+    largest = (-shares.values).argsort(kind="stable")[:MOST_ROWS]
     return {
         "group": group,
-        "reports": int(found.reports),
-        "verdict": told.words(),
-        "note": found.words(),
-        "level": found.level,
-        "left_out": len(found.values) - len(largest),
+        "reports": int(shares.reports),
+        "verdict": judged.summary(),
+        "note": shares.summary(),
+        "level": shares.level,
+        "left_out": len(shares.values) - len(largest),
         "rows": [
             {
-                "category": found.categories[i],
-                "reports": int(found.counts[i]),
-                "prior": float(found.model.prior[i]),
-                "share": float(found.shares[i]),
+                "category": shares.categories[i],
+                "reports": int(shares.counts[i]),
+                "prior": float(shares.model.prior[i]),
+                "share": float(shares.shares[i]),
                 "low": float(low[i]),
                 "high": float(high[i]),
             }

@@ -1,11 +1,14 @@
 """The processes of a collector: one, or several that share one socket and one store, and a clean end.
 
 uvicorn serves; this file starts it, starts it again where a worker process was killed, and ends it. Nothing
-is logged per request: a log would hold addresses and times, which the store was made not to hold.
+is logged per request: a log would hold addresses and times, which the store was made not to hold. uvicorn
+bounds neither how long a request head takes nor how slowly an answer is read, so that a thousand silent
+connections would keep everybody else out: `Connection` does. A body has a limit of its own, in `app`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -21,22 +24,73 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SottovoceError
 from .app import make_app
-from .connections import Connection
-from .served import Served, parse_served
-from .settings import Settings
+from .settings import Served, Settings, parse_served
 
 PATIENCE = 3.0
 """Seconds that running requests are given at the end."""
 MOST_CONNECTIONS = 1000
 """Of one process; more are answered 503."""
+SECONDS_FOR_A_HEAD = 20.0
+LEAST_TAKEN = 10_000
+"""Bytes per second at which an answer that waits must be taken."""
 LEAST_LIFE = 2.0
 """Seconds; a worker process that lives shorter is not started again."""
 
 _TERMINAL = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 """What a terminal sends to all of its processes at once."""
+
+
+class Connection(H11Protocol):
+    """A connection that is ended if it is the other side's turn for too long, however many bytes trickle."""
+
+    _end: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A head is awaited."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """A head may be whole."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """The next head is awaited, unless it is there already."""
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        """An answer is not taken."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """It was taken."""
+        super().resume_writing()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is awaited."""
+        super().connection_lost(exc)
+        self._stop()
+
+    def _watch(self) -> None:
+        """Let the time run while a head is awaited or an answer is not taken, and only then."""
+        if self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused:
+            self._stop()
+        elif self._end is None:
+            seconds = SECONDS_FOR_A_HEAD + self.transport.get_write_buffer_size() / LEAST_TAKEN
+            self._end = self.loop.call_later(seconds, self.transport.abort)
+
+    def _stop(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
 
 
 class _Server(uvicorn.Server):
@@ -95,12 +149,12 @@ def _several(listener: socket.socket, settings: Settings, text: str, workers: in
     failed = False
     while not stopped and not failed:
         ended = wait([process.sentinel for process, _ in running], timeout=0.2)
-        for place, (process, begun) in enumerate(running):
+        for i, (process, begun) in enumerate(running):
             if process.sentinel in ended and not stopped:
                 process.join()
                 # One that cannot even start would not start the next time; one that was killed is replaced.
                 failed |= process.exitcode == 1 and time.monotonic() - begun < LEAST_LIFE
-                running[place] = (process, begun) if failed else start()
+                running[i] = (process, begun) if failed else start()
     for process, _ in running:
         process.terminate()
     end = time.monotonic() + 2 * PATIENCE

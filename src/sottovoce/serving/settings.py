@@ -1,13 +1,19 @@
-"""How a collector is run: a plain value that every worker process is given."""
+"""How a collector is run, and what it serves: plain values that every worker process is given or makes."""
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from ..errors import ParameterError
+from ..prior import Category
+from ..release.file import ANY, parse_mechanisms, read_text
+from ..release.mechanism import Mechanism, one_sample_each
 
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "[::1]"})
 CLIENT = Path(__file__).with_name("client")
@@ -69,3 +75,55 @@ def find_client(folder: Path | None) -> Path | None:
     if CLIENT.is_dir():
         return CLIENT
     return IN_CHECKOUT if (IN_CHECKOUT / "package.json").is_file() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A mechanism file byte for byte, and the mechanisms in it: one under "all", or one per group."""
+
+    text: str
+    mechanisms: Mapping[str, Mechanism]
+    by: str | None
+
+    @cached_property
+    def content(self) -> bytes:
+        """The file as it is sent."""
+        return self.text.encode("utf-8")
+
+    @cached_property
+    def etag(self) -> str:
+        """What a client that has the same bytes already names them by."""
+        return f'"{hashlib.sha256(self.content).hexdigest()}"'
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The digest of each group's mechanism."""
+        return {group: mechanism.digest for group, mechanism in self.mechanisms.items()}
+
+    @cached_property
+    def groups_of(self) -> dict[str, list[str]]:
+        """The groups of each digest: groups with equal priors have equal mechanisms."""
+        groups: dict[str, list[str]] = {}
+        for group, digest in self.digests.items():
+            groups.setdefault(digest, []).append(group)
+        return groups
+
+    @cached_property
+    def indices(self) -> dict[str, dict[Category, int]]:
+        """The index of every category in its mechanism, by digest."""
+        return {
+            digest: {name: i for i, name in enumerate(self.mechanisms[groups[0]].categories)}
+            for digest, groups in self.groups_of.items()
+        }
+
+
+def read_served(path: Path) -> Served:
+    """Read a mechanism file once, check it in full, and keep the very bytes that were checked."""
+    return parse_served(read_text(path, ANY.max_categories), str(path))
+
+
+def parse_served(text: str, source: str) -> Served:
+    """What a text describes; a worker process makes its own from the text that the first process read."""
+    parsed = parse_mechanisms(text, source, ANY)
+    one_sample_each(parsed.mechanisms.values(), "the collector")
+    return Served(text, parsed.mechanisms, parsed.by)

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import LedgerError, SottovoceError
-from ..release.charges import Receipt, Request, one_form, request
-from ..release.ledger import Ledger
+from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism
 from ..tables.spark_engine import at_least
 from ..tables.spark_session import translate_errors

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
-from ..planning.comparing import make_row
-from ..planning.comparison import Comparison
+from ..planning.compare import Comparison, make_row
+from ..planning.limit import summarise
 from ..planning.prior_check import doubt, moments
-from ..planning.summary import summarise
 from ..samplers.base import Sampler
 from ..tables.options import ReadingKeywords, ReadingOptions
 from ..tables.spark_cells import cells_by_person, in_batches

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..collecting.estimation import Estimate
-from ..collecting.estimation import estimate as estimate_counts
+from ..collecting.estimate import Estimate
+from ..collecting.estimate import estimate as estimate_counts
 from ..collecting.model import model_of
 from ..collecting.reports import ReportCounts, checked_counts, weight_of
 from ..errors import ParameterError, TableError

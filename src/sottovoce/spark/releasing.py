@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ..errors import ParameterError, PriorError
-from ..planning.summary import summarise
+from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism, one_sample_each

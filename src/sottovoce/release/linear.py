@@ -1,6 +1,7 @@
 """How a linear mechanism draws: choose one of the user's records, then draw the row of that record.
 
-Privacy rests on the row alone; the record only decides what is released. There is no float in this file.
+Each record is as likely as any other. Privacy rests on the row alone; the record only decides what is
+released. There is no float in this file.
 """
 
 from __future__ import annotations
@@ -15,32 +16,120 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..errors import CertificateError
-from .box_engine import IntegerArray, only_fields, running_sums
-from .document import Fields, whole_texts
+from ..samplers.blocks import blocks
+from .box import only_fields, running_sums
+from .box_fast import IntegerArray
 from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, whole_numbers
-from .records import choose_record, choose_records, record_law, shifted_product
 from .weights import Weights
 
 if TYPE_CHECKING:
     from scipy import sparse
 
+    from .file import Fields
+
+
+def choose_record(weights: Weights, word: int, bits: int, public: IntegerArray) -> int:
+    """The position of one of the user's records: record number ⌊word·K/2^bits⌋ of K.
+
+    A user without records has those of the prior, whose running sums are `public`: K = 2^bits, number `word`.
+    """
+    if not weights:
+        return int(np.searchsorted(public, word, side="right"))
+    number = word * sum([weight for _, weight in weights]) >> bits
+    for index, weight in weights:
+        number -= weight
+        if number < 0:
+            return index
+    raise AssertionError("unreachable: a record number is below the number of records")
+
+
+def choose_records(
+    rows: sparse.csr_array[Any], word: IntegerArray, bits: int, public: IntegerArray
+) -> IntegerArray:
+    """The same for every row."""
+    lengths = np.diff(rows.indptr)
+    if lengths.min() == lengths.max() == 1:  # nothing to choose
+        return rows.indices.astype(np.int64)
+    out = np.empty(rows.shape[0], dtype=np.int64)
+    if lengths.min() == 0:
+        filled = np.flatnonzero(lengths)
+        out[:] = np.searchsorted(public, word, side="right")
+        if len(filled):
+            out[filled] = choose_records(rows[filled], word[filled], bits, public)
+        return out
+    for block in blocks(rows):
+        reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
+        number = shifted_product(word[block.rows], reached[:, -1], bits)
+        at = np.count_nonzero(reached <= number[:, None], axis=1)
+        out[block.rows] = block.columns[np.arange(len(at)), at]
+    return out
+
+
+def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
+    """The exact probability with which each of the user's categories is chosen."""
+    size, out, reached, known = sum(weight for _, weight in weights), [], 0, 0
+    for index, weight in weights:
+        reached += weight
+        upto = -(-(reached << bits) // size)
+        out.append((index, Fraction(upto - known, 1 << bits)))
+        known = upto
+    return out
+
+
+def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray:
+    """⌊x·y/2^bits⌋ for 0 ≤ x < 2^bits ≤ 2^62 and 0 ≤ y < 2^62, in 31-bit halves so that nothing overflows."""
+    half = np.int64((1 << 31) - 1)
+    x = x << np.int64(62 - bits)  # now ⌊x·y/2^62⌋
+    x1, x0, y1, y0 = x >> 31, x & half, y >> 31, y & half
+    middle = x1 * y0 + ((x0 * y0) >> 31)
+    product: IntegerArray = x1 * y1 + ((middle + x0 * y1) >> 31)
+    return product
+
+
+class _LinearEngine:
+    """What the two linear engines have in common."""
+
+    version: ClassVar[int] = 1
+    samples: ClassVar[int] = 1
+    linear: ClassVar[bool] = True
+    bits: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
+
+    def prepare_many(self) -> None:
+        """Nothing more than for one release."""
+
+    @cached_property
+    def _public(self) -> IntegerArray:
+        """The running sums of the prior, in the order of the categories."""
+        return running_sums(self.prior_weights())
+
+    def law(self, weights: Weights) -> list[Fraction]:
+        """The mixture of the rows of the user's records."""
+        held = record_law(weights or list(enumerate(self.prior_weights())), self.bits)
+        rows = [(share, self.row(index)) for index, share in held]
+        return [sum((share * row[i] for share, row in rows), Fraction(0)) for i in range(len(rows[0][1]))]
+
+    def row(self, index: int) -> list[Fraction]:
+        """The exact law of one record."""
+        raise NotImplementedError
+
+    def prior_weights(self) -> Sequence[int]:
+        """The prior in units, in the order of the categories."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
-class KernelEngine:
+class KernelEngine(_LinearEngine):
     """The paper's kernel: choose a record, then draw its row with two more words, in O(log n)."""
 
     kind: ClassVar[str] = "kernel"
-    version: ClassVar[int] = 1
-    samples: ClassVar[int] = 1
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low", "own", "order"})
-    linear: ClassVar[bool] = True
     kernel: IntegerKernel
     order: tuple[int, ...]
     bits: int
     words: int = 3
-
-    def __getstate__(self) -> dict[str, Any]:
-        return only_fields(self)
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """Every column of the kernel, and an order that is one."""
@@ -61,22 +150,15 @@ class KernelEngine:
         """The running sums."""
         _ = self._views, self._public
 
-    def prepare_many(self) -> None:
-        """Nothing more than for one release."""
-
-    @cached_property
-    def _public(self) -> IntegerArray:
-        """The running sums of the prior, in the order of the categories."""
-        return running_sums(self.prior_weights())
-
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
         """order, rank, floors before a rank, own, prior before a rank."""
         order = np.array(self.order, dtype=np.int64)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        before = _sums_before(self.kernel.low)
-        passed = _sums_before(self.kernel.prior)
+        before, passed = (
+            np.append(0, running_sums(values)) for values in (self.kernel.low, self.kernel.prior)
+        )
         return order, rank, before, np.array(self.kernel.own, dtype=np.int64), passed
 
     @cached_property
@@ -88,13 +170,13 @@ class KernelEngine:
         """Floors of the lower ranks, then the category itself, then the tail in proportion to the prior."""
         order, rank, before, own, passed = self._views
         chosen, u, v = words
-        place = choose_record(weights, chosen, self.bits, self._public)
-        r = rank[place]
+        index = choose_record(weights, chosen, self.bits, self._public)
+        r = rank[index]
         start = before[r]
         if u < start:
             return int(order[bisect_right(before, u) - 1])
         if u < start + own[r]:
-            return place
+            return index
         behind = passed[r + 1]
         return int(order[bisect_right(passed, behind + (v * (self.kernel.total - behind) >> self.bits)) - 1])
 
@@ -102,25 +184,25 @@ class KernelEngine:
         """The same, for all rows at once."""
         order, rank, before, own, passed = self._arrays
         chosen, u, v = words
-        place = choose_records(rows, chosen, self.bits, self._public)
-        r = rank[place]
+        index = choose_records(rows, chosen, self.bits, self._public)
+        r = rank[index]
         start = before[r]
         lower = u < start
         beyond = u >= start + own[r]
-        place[lower] = order[np.searchsorted(before, u[lower], side="right") - 1]
+        index[lower] = order[np.searchsorted(before, u[lower], side="right") - 1]
         behind = passed[r[beyond] + 1]
         at = behind + shifted_product(v[beyond], self.kernel.total - behind, self.bits)
-        place[beyond] = order[np.searchsorted(passed, at, side="right") - 1]
-        return place
+        index[beyond] = order[np.searchsorted(passed, at, side="right") - 1]
+        return index
 
-    def row(self, place: int) -> list[Fraction]:
+    def row(self, index: int) -> list[Fraction]:
         """The exact law of one record."""
         kernel, total = self.kernel, self.kernel.total
-        r = self.order.index(place)
+        r = self.order.index(index)
         out = [Fraction(0)] * len(self.order)
         for j in range(r):
             out[self.order[j]] = Fraction(kernel.low[j], total)
-        out[place] = Fraction(kernel.own[r], total)
+        out[index] = Fraction(kernel.own[r], total)
         tail = Fraction(total - sum(kernel.low[:r]) - kernel.own[r], total)
         size = sum(kernel.prior[r + 1 :])
         reached, known = 0, 0
@@ -131,38 +213,31 @@ class KernelEngine:
             known = upto
         return out
 
-    def law(self, weights: Weights) -> list[Fraction]:
-        """The mixture of the rows of the user's records."""
-        return _mixture(self, weights, self.bits)
-
     def prior_weights(self) -> Sequence[int]:
         """Put back from ascending order."""
         weights = [0] * len(self.order)
-        for place, weight in zip(self.order, self.kernel.prior, strict=True):
-            weights[place] = weight
+        for index, weight in zip(self.order, self.kernel.prior, strict=True):
+            weights[index] = weight
         return weights
 
     def fields(self) -> dict[str, Any]:
         """The vectors in ascending order of the prior, and that order."""
         units = {"prior": self.kernel.prior, "low": self.kernel.low, "own": self.kernel.own}
-        return {"order": list(self.order)} | {key: whole_texts(v) for key, v in units.items()}
+        return {"order": list(self.order)} | {key: list(map(str, v)) for key, v in units.items()}
 
     @classmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
         """The three vectors and their order."""
         prior, low, own = (fields.wholes(name) for name in ("prior", "low", "own"))
-        return cls(IntegerKernel(prior, low, own, 1 << fields.bits), fields.places("order"), fields.bits)
+        return cls(IntegerKernel(prior, low, own, 1 << fields.bits), fields.positions("order"), fields.bits)
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseEngine:
+class ResponseEngine(_LinearEngine):
     """Randomized response on the kept positions: choose a record, then one word, in O(1)."""
 
     kind: ClassVar[str] = "response"
-    version: ClassVar[int] = 1
-    samples: ClassVar[int] = 1
     own_fields: ClassVar[frozenset[str]] = frozenset({"kept", "own", "other", "prior"})
-    linear: ClassVar[bool] = True
     kept: tuple[int, ...]
     own: int
     other: int
@@ -171,15 +246,12 @@ class ResponseEngine:
     bits: int
     words: int = 2
 
-    def __getstate__(self) -> dict[str, Any]:
-        return only_fields(self)
-
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The two weights of a row, kept categories that are some, and weights of the prior."""
         whole_numbers(self.kept, self.prior, [self.own, self.other])
         if self.bits != bits or self.categories != size or not self.kept:
             raise CertificateError("the response does not fit the categories")
-        if len(set(self.kept)) != len(self.kept) or not all(0 <= place < size for place in self.kept):
+        if len(set(self.kept)) != len(self.kept) or not all(0 <= index < size for index in self.kept):
             raise CertificateError("the kept categories are not distinct categories")
         check_response(self.own, self.other, len(self.kept), ratio, 1 << bits)
         check_prior_weights(self.prior, size, 1 << bits)
@@ -192,17 +264,9 @@ class ResponseEngine:
         """The kept categories as arrays, and the running sums."""
         _ = self._arrays, self._slot, self._public
 
-    def prepare_many(self) -> None:
-        """Nothing more than for one release."""
-
-    @cached_property
-    def _public(self) -> IntegerArray:
-        """The running sums of the prior, in the order of the categories."""
-        return running_sums(self.prior_weights())
-
     @cached_property
     def _slot(self) -> dict[int, int]:
-        return {place: slot for slot, place in enumerate(self.kept)}
+        return {index: slot for slot, index in enumerate(self.kept)}
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, IntegerArray]:
@@ -214,12 +278,12 @@ class ResponseEngine:
     def position(self, weights: Weights, words: list[int]) -> int:
         """The record itself with `own` units, each other kept category with `other`."""
         chosen, u = words
-        place = choose_record(weights, chosen, self.bits, self._public)
-        slot = self._slot.get(place)
+        index = choose_record(weights, chosen, self.bits, self._public)
+        slot = self._slot.get(index)
         if slot is None:
             return self.kept[u * len(self.kept) >> self.bits]
         if u < self.own:
-            return place
+            return index
         step = (u - self.own) // self.other
         return self.kept[step + (step >= slot)]
 
@@ -227,32 +291,28 @@ class ResponseEngine:
         """The same, for all rows at once."""
         kept, slots = self._arrays
         chosen, u = words
-        place = choose_records(rows, chosen, self.bits, self._public)
-        slot = slots[place]
+        index = choose_records(rows, chosen, self.bits, self._public)
+        slot = slots[index]
         outside = slot < 0
         changed = ~outside & (u >= self.own)
         step = (u[changed] - self.own) // max(self.other, 1)
-        place[changed] = kept[step + (step >= slot[changed])]
+        index[changed] = kept[step + (step >= slot[changed])]
         size = np.full(int(outside.sum()), len(kept), dtype=np.int64)
-        place[outside] = kept[shifted_product(u[outside], size, self.bits)]
-        return place
+        index[outside] = kept[shifted_product(u[outside], size, self.bits)]
+        return index
 
-    def row(self, place: int) -> list[Fraction]:
+    def row(self, index: int) -> list[Fraction]:
         """The exact law of one record."""
         total = 1 << self.bits
         out = [Fraction(0)] * self.categories
-        if place in self._slot:
+        if index in self._slot:
             for other in self.kept:
                 out[other] = Fraction(self.other, total)
-            out[place] = Fraction(self.own, total)
+            out[index] = Fraction(self.own, total)
             return out
-        for member, share in record_law([(place, 1) for place in self.kept], self.bits):
+        for member, share in record_law([(index, 1) for index in self.kept], self.bits):
             out[member] = share
         return out
-
-    def law(self, weights: Weights) -> list[Fraction]:
-        """The mixture of the rows of the user's records."""
-        return _mixture(self, weights, self.bits)
 
     def prior_weights(self) -> Sequence[int]:
         """As they are stored."""
@@ -260,24 +320,11 @@ class ResponseEngine:
 
     def fields(self) -> dict[str, Any]:
         """The kept positions and the two weights."""
-        own, other = whole_texts([self.own, self.other])
-        return {"kept": list(self.kept), "own": own, "other": other, "prior": whole_texts(self.prior)}
+        units = {"own": str(self.own), "other": str(self.other), "prior": list(map(str, self.prior))}
+        return {"kept": list(self.kept), **units}
 
     @classmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
         """The kept positions, the two weights and the prior."""
         own, other, prior = fields.whole("own"), fields.whole("other"), fields.wholes("prior")
-        return cls(fields.places("kept"), own, other, fields.size, prior, fields.bits)
-
-
-def _mixture(engine: KernelEngine | ResponseEngine, weights: Weights, bits: int) -> list[Fraction]:
-    held = weights or list(enumerate(engine.prior_weights()))
-    parts = [(share, engine.row(place)) for place, share in record_law(held, bits)]
-    return [sum((share * row[i] for share, row in parts), Fraction(0)) for i in range(len(parts[0][1]))]
-
-
-def _sums_before(values: tuple[int, ...]) -> IntegerArray:
-    """Σ_{j<i}, one longer than the values; all below 2^63."""
-    out = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(np.array(values, dtype=np.int64), out=out[1:])
-    return out
+        return cls(fields.positions("kept"), own, other, fields.size, prior, fields.bits)

@@ -15,28 +15,23 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import CertificateError
-from .batch import decided
-from .descent import MOST, Descent
-from .document import Fields, whole_texts
+from .box_fast import MOST, Descent, Filter, IntegerArray, Spread, decided
 from .exact import Box, certified_box, check_prior_weights, exact_clip, whole_numbers
-from .filter import Filter
-from .spread import Spread
 from .weights import Weights
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-IntegerArray = npt.NDArray[np.int64]
+    from .file import Fields
 
 WALKED = 256
 """With so many categories or fewer, what a capped user leaves over is spread by a walk over all of them."""
 
 
 class Engine(Protocol):
-    """Something that turns a user's whole numbers and some uniform words into a position."""
+    """Something that turns a user's integers and some uniform words into a position."""
 
     kind: ClassVar[str]
     """What a mechanism file calls it."""
@@ -59,7 +54,7 @@ class Engine(Protocol):
         """Check its whole certificate in exact arithmetic; raise CertificateError if anything is off."""
 
     def keeps_prior(self) -> bool:
-        """Whether a user equal to the prior is released undistorted, decided on the integers."""
+        """Whether a user equal to the prior releases exactly the prior, decided on the integers."""
 
     def prepare(self) -> None:
         """Build every table now, so that no user has to wait for it."""
@@ -77,7 +72,7 @@ class Engine(Protocol):
         """The exact probability of every category; with several samples, of every tuple in order."""
 
     def prior_weights(self) -> Sequence[int]:
-        """The prior in whole units, in the order of the categories."""
+        """The prior in units, in the order of the categories."""
 
     def fields(self) -> dict[str, Any]:
         """Its integers as plain values for a mechanism file."""
@@ -89,7 +84,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BoxEngine:
-    """Clip samplers: the exact clip of the user's whole numbers into the box, drawn with one word."""
+    """Clip samplers: the exact clip of the user's integers into the box, drawn with one word."""
 
     kind: ClassVar[str] = "box"
     version: ClassVar[int] = 1
@@ -114,10 +109,6 @@ class BoxEngine:
 
     def keeps_prior(self) -> bool:
         """The prior lies in the box."""
-        return self._kept
-
-    @cached_property
-    def _kept(self) -> bool:
         box = self.box
         return all(a <= w <= b for a, w, b in zip(box.low, self.prior, box.high, strict=True))
 
@@ -129,7 +120,7 @@ class BoxEngine:
     @cached_property
     def _public(self) -> IntegerArray:
         """The running sums of what a user without records releases: the clip of the prior's own weights."""
-        if self._kept:  # then the clip is the prior
+        if self.keeps_prior():  # then the clip is the prior
             return running_sums(self.prior)
         return running_sums(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
@@ -159,36 +150,32 @@ class BoxEngine:
     def _capped(self, weights: Weights) -> bool:
         """Whether everything the user has sits at its cap and units are still left."""
         low, high = self.box.low, self.box.high
-        return sum([high[place] - low[place] for place, _ in weights]) < self.box.total - self._before[-1]
+        return sum([high[i] - low[i] for i, _ in weights]) < self.box.total - self._before[-1]
 
-    def _filled(self, weights: Weights) -> Weights:
-        """The weights that differ from the floor: those the user has, or all when these are capped.
+    def clipped(self, weights: Weights) -> Weights:
+        """The units that differ from the floor: those of the user's categories, or all when these are capped.
 
-        Whatever was asked, the answer is looked at once more: outside the box nothing is released.
+        They are checked once more: outside the box nothing is released.
         """
         low, high = self.box.low, self.box.high
         units = self._clipped(weights or list(enumerate(self.prior)))
-        over = sum([unit - low[place] for place, unit in units])
-        inside = all(low[place] <= unit <= high[place] for place, unit in units)
+        over = sum([unit - low[i] for i, unit in units])
+        inside = all(low[i] <= unit <= high[i] for i, unit in units)
         if not inside or self._before[-1] + over != self.box.total:
             raise CertificateError("a law left its box; nothing is released")
         return units
 
-    def clipped(self, weights: Weights) -> Weights:
-        """The units of the categories that differ from the floor, looked at once more."""
-        return self._filled(weights)
-
     def _clipped(self, weights: Weights) -> Weights:
-        """The exact clip of the user's whole numbers."""
+        """The exact clip of the user's integers."""
         low, high, total = self.box.low, self.box.high, self.box.total
-        places = [place for place, _ in weights]
-        own_low = [low[i] for i in places]
-        own_high = [high[i] for i in places]
+        own = [i for i, _ in weights]
+        own_low = [low[i] for i in own]
+        own_high = [high[i] for i in own]
         if not self._capped(weights):
             target = total - self._before[-1] + sum(own_low)
             clipped = exact_clip([k for _, k in weights], own_low, own_high, target)
-            return list(zip(places, clipped, strict=True))
-        owned = set(places)
+            return list(zip(own, clipped, strict=True))
+        owned = set(own)
         others = [i for i in range(len(low)) if i not in owned]
         rest = exact_clip(
             [self.prior[i] for i in others],
@@ -196,7 +183,7 @@ class BoxEngine:
             [high[i] for i in others],
             total - sum(own_high),
         )
-        return sorted([*zip(places, own_high, strict=True), *zip(others, rest, strict=True)])
+        return sorted([*zip(own, own_high, strict=True), *zip(others, rest, strict=True)])
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """Walk over the categories that differ from their floor; between them, search the floors.
@@ -208,17 +195,17 @@ class BoxEngine:
         if not weights:
             return int(np.searchsorted(self._public, u, side="right"))
         if self._spread is not None and self._capped(weights):
-            found = self._spread.place([place for place, _ in weights], u)
-            if found is not None:
-                return found
+            category = self._spread.locate([i for i, _ in weights], u)
+            if category is not None:
+                return category
         shift = 0
-        for place, weight in self._filled(weights):
-            start = before[place] + shift
+        for i, weight in self.clipped(weights):
+            start = before[i] + shift
             if u < start:
                 break
             if u < start + weight:
-                return place
-            shift += weight - low[place]
+                return i
+            shift += weight - low[i]
         return bisect_right(before, u - shift) - 1
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
@@ -228,16 +215,14 @@ class BoxEngine:
         empty = np.diff(rows.indptr) == 0
         out[empty], sure[empty] = np.searchsorted(self._public, drawn[empty], side="right"), True
         for i in np.flatnonzero(~sure).tolist():
-            part = slice(rows.indptr[i], rows.indptr[i + 1])
-            weights = list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
-            out[i] = self.position(weights, [int(drawn[i])])
+            out[i] = self.position(row_weights(rows, i), [int(drawn[i])])
         return out
 
     def law(self, weights: Weights) -> list[Fraction]:
         """Floors, except where the clip put more."""
         units = list(self.box.low)
-        for place, weight in self._filled(weights):
-            units[place] = weight
+        for i, weight in self.clipped(weights):
+            units[i] = weight
         return [Fraction(unit, self.box.total) for unit in units]
 
     def prior_weights(self) -> Sequence[int]:
@@ -246,7 +231,7 @@ class BoxEngine:
 
     def fields(self) -> dict[str, Any]:
         """Prior and floor, in the order of the categories."""
-        return {"prior": whole_texts(self.prior), "low": whole_texts(self.box.low)}
+        return {"prior": list(map(str, self.prior)), "low": list(map(str, self.box.low))}
 
     @classmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
@@ -260,6 +245,12 @@ class BoxEngine:
 def running_sums(weights: Sequence[int]) -> IntegerArray:
     """The running sums of weights that add up to 2^bits."""
     return np.cumsum(np.array(weights, dtype=np.int64))
+
+
+def row_weights(rows: sparse.csr_array[Any], i: int) -> Weights:
+    """One user's integers from a row of many."""
+    part = slice(rows.indptr[i], rows.indptr[i + 1])
+    return list(zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True))
 
 
 def only_fields(value: Any) -> dict[str, Any]:

@@ -1,6 +1,9 @@
-"""What can be promised about one category, and about a user at a known distance from the prior.
+"""The theory in numbers: bounds on every user, one category, and a user at a known distance from the prior.
 
-The proofs are in docs/paper.md. `optimal_utility`, the paper's bound over all users, is in `catalogue`.
+    import sottovoce as sv
+    sv.bounds.optimal_utility(prior, 2.0, sv.TV)
+
+The proofs are in docs/paper.md.
 """
 
 from __future__ import annotations
@@ -9,11 +12,31 @@ import math
 
 import numpy as np
 
-from .. import _validate
-from .._validate import FloatArray
-from ..errors import ParameterError
-from ..prior import Prior
-from .base import ClipSampler, KernelSampler, Sampler
+from . import _validate
+from ._validate import FloatArray
+from .divergences import FDivergence, checked
+from .errors import ParameterError
+from .prior import Prior
+from .samplers.base import ClipSampler, KernelSampler, Sampler, checked_prior
+
+__all__ = ["diagonal_bound", "distance_factor", "optimal_utility", "released_as_itself"]
+
+
+def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
+    """The paper's Γ_f(q, ε): the best worst case of any ε-private *linear* sampler that keeps q.
+
+    Γ_f = g(t) with t = a·q_min/(a·q_min + 1 − q_min), a = e^ε and g(t) = t·f(1/t) + (1−t)·f(0). It
+    depends on the prior only through its smallest probability.
+
+    Reference: Zamanlooy, Diaz, Asoodeh (2025), Theorem 1.
+
+    >>> from sottovoce import TV
+    >>> round(optimal_utility(Prior(["A", "B"], [0.5, 0.5]), 2.0, TV), 3)
+    0.119
+    """
+    smallest, others = checked_prior(prior).smallest_and_rest
+    boosted = math.exp(_validate.privacy(epsilon)) * smallest
+    return checked(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
 
 
 def released_as_itself(sampler: Sampler) -> FloatArray:
@@ -55,7 +78,7 @@ def diagonal_bound(prior: Prior, epsilon: float) -> FloatArray:
     >>> diagonal_bound(Prior(["War", "Drama"], [0.25, 0.75]), math.log(3)).round(4).tolist()
     [0.5, 0.8333]
     """
-    q, a = _checked(prior).probabilities, math.exp(_validate.privacy(epsilon))
+    q, a = checked_prior(prior).probabilities, math.exp(_validate.privacy(epsilon))
     rest = 1 - q
     return np.where(q <= 0.5, a * q / (a * q + rest), 1 - rest / (a * rest + q))
 
@@ -72,12 +95,4 @@ def distance_factor(prior: Prior, epsilon: float) -> float:
     >>> round(distance_factor(Prior(["A", "B"], [0.01, 0.99]), 2.0), 3)
     0.94
     """
-    return 1 / (1 + math.expm1(_validate.privacy(epsilon)) * _checked(prior).smallest)
-
-
-def _checked(prior: Prior) -> Prior:
-    if not isinstance(prior, Prior):
-        raise ParameterError(
-            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
-        )
-    return prior
+    return 1 / (1 + math.expm1(_validate.privacy(epsilon)) * checked_prior(prior).smallest)

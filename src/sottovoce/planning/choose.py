@@ -1,31 +1,29 @@
-"""Choosing a sampler and, if asked, ε: every sampler is measured on public or invented users.
+"""Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
 
 Nothing here looks at a private user, so the choice costs no privacy.
 """
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _validate
-from ..collecting.needed import how_many
+from ..collecting.estimate import how_many
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError, TargetError
-from ..prior import Prior
-from ..samplers.base import Sampler, label
+from ..prior import FROM_USERS, Prior
+from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS
-from .choice import Choice
-from .comparing import compare
-from .comparison import Comparison, ComparisonRow
-from .fitted import fitted
-from .invented import UNITS, invented
-from .limit import TAIL
+from .compare import Comparison, ComparisonRow, compare
+from .fitted import UNITS, PublicUsers, fitted, invented
+from .limit import TAIL, Limit, weighed
 from .limit import limit as best_possible
-from .public_users import PublicUsers
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -33,14 +31,105 @@ if TYPE_CHECKING:
 GRID = (*(quarter / 4 for quarter in range(1, 9)), *(half / 2 for half in range(5, 21)))
 """Epsilons tried for a target: 0.25 to 2 in quarters, then to 10 in halves."""
 GAP = 0.02
-"""The limit is told to two hundredths of itself, which is enough for choosing and saves most of the work."""
+"""Relative gap of the limit: two hundredths are enough for choosing and save most of the work."""
 FREE = ("global_minimax", "randomized_response", "rr_with_prior")
 """Samplers that do not keep the prior."""
+MEASURES = {"mean": "mean", "p99": "99th percentile", "maximum": "maximum", "worst_case": "worst case"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice:
+    """What `choose` recommends, and why.
+
+    `sampler` is ready to be certified. `row` holds its numbers and `runner_up` those of the second best;
+    `table` those of every sampler that was considered at this ε. They are about the users named in
+    `measured_on`, which are public or invented. `cheaper` says why the next smaller ε that was tried does not
+    do. `limit` is the best that any ε-private sampler could do for these users, `above_limit` how far this
+    one is above it in mean + tail·maximum.
+    """
+
+    sampler: Sampler
+    row: ComparisonRow
+    runner_up: ComparisonRow | None
+    table: Comparison
+    limit: Limit | None
+    measured_on: str
+    from_public_users: bool
+    targets: tuple[str, ...]
+    reason: str
+    cheaper: str | None
+    tail: float
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy parameter of the choice."""
+        return self.sampler.epsilon
+
+    @property
+    def above_limit(self) -> float | None:
+        """mean + tail·maximum of the choice minus the proven lower bound of the limit."""
+        if self.limit is None:
+            return None
+        return weighed(self.row.mean, self.row.maximum, self.tail) - self.limit.lower_bound
+
+    @property
+    def as_typed(self) -> str:
+        """The sampler as the command line takes it, bit for bit: fitted, or power-caps:scale=…,exponent=…"""
+        name, options = self.sampler.name, dict(self.sampler.options)
+        if name == "fitted":
+            if not self.from_public_users:
+                return name
+            name = "power_caps"  # which takes the parameters that were found on them
+        given = ",".join(f"{key}={value!r}" for key, value in options.items())
+        return name.replace("_", "-") + (f":{given}" if given else "")
+
+    def command(self, prior: str = "PRIOR", output: str = "mechanism.json") -> str:
+        """The command that designs and certifies this choice."""
+        short = f"{self.epsilon:g}"
+        epsilon = short if float(short) == self.epsilon else repr(self.epsilon)
+        return f"sottovoce design {quote(prior)} -e {epsilon} -s {self.as_typed} -o {quote(output)}"
+
+    def words(self) -> str:
+        """The recommendation, its reason, the runner-up, the limit: a sentence a line."""
+        lines = [f"Take {label(self.sampler)} at epsilon {self.epsilon:g}.", self.reason]
+        lines += [f"It meets: {target}." for target in self.targets]
+        if self.cheaper is not None:
+            lines.append(self.cheaper)
+        row = self.row
+        lines.append(
+            f"Distance to the user's own data (total variation): mean {row.mean:.4f}, 99th percentile "
+            f"{row.p99:.4f}, maximum {row.maximum:.4f}; for any possible user at most {row.worst_case:.4f}."
+        )
+        if self.runner_up is not None:
+            lines.append(f"Second is {self.runner_up.sampler}: {_wins(self.runner_up, row)}.")
+        if self.limit is not None:
+            kept = " that keeps the prior" if self.limit.keep_prior else ""
+            own = self.limit.lower_bound + (self.above_limit or 0.0)
+            lines.append(
+                f"The limit: the best private sampler{kept} has a mean + {self.tail:g}·maximum between "
+                f"{self.limit.lower_bound:.4f} and {self.limit.objective:.4f} for these users; "
+                f"this one has {own:.4f}."
+            )
+        lines.append(f"Measured on {self.measured_on}. Your users may differ.")
+        if self.sampler.prior.made_from_users:
+            lines.append(FROM_USERS)
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.words()
+
+    def __repr__(self) -> str:
+        return f"<choice: {label(self.sampler)} at epsilon={self.epsilon:g}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the words, and the table below them."""
+        words = "<br>".join(map(html.escape, self.words().splitlines()))
+        return f"<p>{words}</p><pre>{html.escape(self.command())}</pre>{self.table._repr_html_()}"
 
 
 @dataclass(frozen=True)
 class _Target:
-    """Something asked for: in words, as a number of each candidate, and the most that number may be."""
+    """A target: in words, as a number of each candidate, and the upper bound on that number."""
 
     words: str
     number: Callable[[_Candidate], float]
@@ -95,7 +184,7 @@ def choose(
             ± this (95 %), if users are like the prior. Only linear samplers can.
         one_record: the device may look at one random record only, so the sampler must be linear.
         same_for_everybody: take the smallest worst case over all possible users, not the best average.
-        keep_prior: only samplers that release data equal to the prior undistorted.
+        keep_prior: only samplers with Q(q) = q.
         tail: the weight of the worst-served user against the mean.
         epsilons: what is tried for a target.
         limit: also compute how much better any sampler could be.
@@ -108,55 +197,55 @@ def choose(
 
     >>> from sottovoce import Prior
     >>> prior = Prior.from_counts({"comedy": 500, "drama": 300, "horror": 150, "western": 50})
-    >>> found = choose(prior, mean_at_most=0.05)
-    >>> found.row.mean <= 0.05, found.sampler.keeps_prior
+    >>> choice = choose(prior, mean_at_most=0.05)
+    >>> choice.row.mean <= 0.05, choice.sampler.keeps_prior
     (True, True)
     """
     targets = _targets(mean_at_most, nobody_above, share_within, reports)
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     people, measured_on = _people(prior, users)
-    told = progress or (lambda part: None)
+    report = progress or (lambda part: None)
     half = 0.5 if limit else 1.0
     before: list[_Candidate] = []
-    for k, one in enumerate(tried):
+    for k, settled in enumerate(tried):
 
         def measured(part: float, k: int = k) -> None:
-            told(half * (k + part) / len(tried))
+            report(half * (k + part) / len(tried))
 
-        everybody = _candidates(prior, one, users, people, keep_prior, weight, measured)
-        allowed = [each for each in everybody if each.sampler.linear or not (one_record or reports)]
+        considered = _candidates(prior, settled, users, people, keep_prior, weight, measured)
+        allowed = [each for each in considered if each.sampler.linear or not (one_record or reports)]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
             break
         before = allowed
     else:
         raise TargetError(_unmet(targets, before, tried))
-    ordered = sorted(meeting, key=lambda each: _rank(each, same_for_everybody))
-    best, second = ordered[0], ordered[1] if len(ordered) > 1 else None
-    table = Comparison(tuple(each.row for each in everybody))
+    best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody))
     bound = None
     if limit:
         bound = best_possible(
             prior,
-            one,
+            settled,
             people,
             tail=weight,
             keep_prior=keep_prior,
             relative_gap=GAP,
-            progress=lambda part: told(half + (1 - half) * part),
+            progress=lambda part: report(half + (1 - half) * part),
         )
     return Choice(
         sampler=best.sampler,
         row=best.row,
-        runner_up=None if second is None else second.row,
-        table=table,
+        runner_up=others[0].row if others else None,
+        table=Comparison(tuple(each.row for each in considered)),
         limit=bound,
         measured_on=measured_on,
         from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
-        reason=_reason(len(meeting), len(everybody), one_record or bool(reports), same_for_everybody, weight),
-        cheaper=_cheaper(targets, before, tried, one),
+        reason=_reason(
+            len(meeting), len(considered), one_record or bool(reports), same_for_everybody, weight
+        ),
+        cheaper=_cheaper(targets, before, tried, settled),
         tail=weight,
     )
 
@@ -164,21 +253,21 @@ def choose(
 def _targets(
     mean_at_most: float | None, nobody_above: float | None, share_within: float | None, reports: int | None
 ) -> list[_Target]:
-    found = []
+    targets = []
     if mean_at_most is not None:
         most = _validate.at_least(0, mean_at_most=mean_at_most)
-        found.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
+        targets.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
     if nobody_above is not None:
         most = _validate.at_least(0, nobody_above=nobody_above)
-        found.append(_Target(f"no possible user above {most:g}", lambda each: each.worst_case, most))
+        targets.append(_Target(f"no possible user above {most:g}", lambda each: each.worst_case, most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
         error = _validate.positive(share_within=share_within)
         count = _validate.whole_at_least(2, reports=reports)
         words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
-        found.append(_Target(words, lambda each: _needed(each.sampler, error), count))
-    return found
+        targets.append(_Target(words, lambda each: _needed(each.sampler, error), count))
+    return targets
 
 
 def _needed(sampler: Sampler, error: float) -> float:
@@ -202,15 +291,12 @@ def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -
 
 
 def _people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np.float64], str]:
-    """Who the samplers are measured on, and how to say so."""
-    if not isinstance(prior, Prior):
-        raise ParameterError(
-            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
-        )
+    """The users that the samplers are measured on, and a description of them."""
+    q = checked_prior(prior).probabilities
     if users is None:
-        order = np.argsort(-prior.probabilities, kind="stable")
+        order = np.argsort(-q, kind="stable")
         back = np.argsort(order, kind="stable")
-        made = invented(prior.probabilities[order], crowd=1).astype(np.float64)
+        made = invented(q[order], crowd=1).astype(np.float64)
         made.data *= 2.0**-UNITS
         people = _validate.users(made[:, back], len(prior))
         return people, f"invented users, {people.shape[0]:,} of them around the prior"
@@ -230,18 +316,18 @@ def _candidates(
     people: sparse.csr_array[np.float64],
     keep_prior: bool,
     tail: float,
-    told: Callable[[float], object],
+    report: Callable[[float], object],
 ) -> list[_Candidate]:
-    """Every sampler that may be considered, measured; `told` hears the part of it that is done."""
+    """Every sampler that may be considered, measured; `report` is called with the part that is done."""
     names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
     made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
-    made = [one for one in made if one.keeps_prior or not keep_prior]
+    made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
     parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
-    told(next(parts))
-    rows = compare(people, made, TV, progress=lambda: told(next(parts))).rows
+    report(next(parts))
+    rows = compare(people, made, TV, progress=lambda: report(next(parts))).rows
     return [
-        _Candidate(one, row, row.mean + (tail * row.maximum if tail else 0.0), one.worst_case(TV))
-        for one, row in zip(made, rows, strict=True)
+        _Candidate(sampler, row, weighed(row.mean, row.maximum, tail), sampler.worst_case(TV))
+        for sampler, row in zip(made, rows, strict=True)
     ]
 
 
@@ -251,16 +337,14 @@ def _rank(each: _Candidate, same_for_everybody: bool) -> tuple[float, ...]:
     return *first, round(each.objective, 9), not each.sampler.keeps_prior
 
 
-def _reason(meeting: int, everybody: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
-    what = (
-        "smallest worst case over all possible users"
-        if same_for_everybody
-        else (f"smallest mean + {tail:g}·maximum")
-    )
+def _reason(meeting: int, considered: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
+    what = f"smallest mean + {tail:g}·maximum"
+    if same_for_everybody:
+        what = "smallest worst case over all possible users"
     which = "linear samplers, which need one record of the user only" if linear else "samplers"
     if meeting == 1:
-        return f"It is the only one of {everybody} samplers that will do."
-    return f"It has the {what} of the {meeting} {which} (of {everybody}) that will do."
+        return f"It is the only one of {considered} samplers that will do."
+    return f"It has the {what} of the {meeting} {which} (of {considered}) that will do."
 
 
 def _cheaper(
@@ -290,10 +374,20 @@ def _nearest(targets: Sequence[_Target], candidates: Sequence[_Candidate]) -> st
         best = min(candidates, key=target.number)
         value = target.number(best)
         if value > target.most:
-            found = f"{value:,.0f} reports" if target.most >= 2 else f"{value:.4g}"
-            missed.append((target.words, f"{found} with {label(best.sampler)}"))
+            number = f"{value:,.0f} reports" if target.most >= 2 else f"{value:.4g}"
+            missed.append((target.words, f"{number} with {label(best.sampler)}"))
     if not missed:
         return "each target can be met, but not all of them by one sampler"
     if len(targets) == 1:
         return f"the best is {missed[0][1]}"
-    return " and ".join(f"for {words!r} the best is {found}" for words, found in missed)
+    return " and ".join(f"for {words!r} the best is {number}" for words, number in missed)
+
+
+def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
+    """In which numbers the second is better than the first."""
+    better = [
+        f"a lower {words}, {theirs:.4f} against {ours:.4f}"
+        for name, words in MEASURES.items()
+        if (theirs := getattr(second, name)) < (ours := getattr(first, name)) - 5e-5
+    ]
+    return "it has " + ", and ".join(better) if better else "it is better in nothing"

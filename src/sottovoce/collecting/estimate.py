@@ -1,0 +1,528 @@
+"""The collector's side: what the population looks like, from one private category per user.
+
+Reports z_1..z_m of a linear mechanism have the mean law p̄K, p̄ the average private law. With ŷ the share of
+each category among the reports and W = K⁻¹,
+
+    p̂ = ŷW,  p̂_j = (1/m) Σ_i W_{z_i j},  s_j² = (v_j + (2/m)·r_j²)/(m − 1),  v_j = Σ_z ŷ_z W_zj² − p̂_j²
+
+is unbiased for p̄, a mean of m numbers per category, and costs O(n): the inverse is closed-form. The term
+with r_j = max_z W_zj − min_z W_zj adds two reports that were not seen (after Agresti and Coull 1998; in an
+interval half the square of its quantile): without it a category that nobody reported would look certain, and
+so would those that it moves. A clip mechanism is not linear; its reports tell the average law that was
+*released*, which is another thing, and is called so here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _html, _validate
+from .._validate import FloatArray
+from ..errors import EstimateError, ParameterError
+from ..prior import Category
+from ..release.mechanism import Mechanism
+from ..samplers.base import Sampler
+from .joint_reports import JointCounts, of_tuples
+from .model import Invertible, Model, ReportColumns, model_of
+
+EVERYBODY = "all groups together"
+"""How the whole population is named beside its groups."""
+LARGEST_STEPS = 5000
+"""Steps of expectation maximisation at most; it gains slowly when ε is small."""
+RARE = 2.0
+"""Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
+ROUNDING = 1e-12
+"""Added to every range for the integers of a mechanism, which differ from a law by 2^-62 a category."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """Values with their standard errors, one per category, in the mechanism's order."""
+
+    model: Model
+    counts: FloatArray
+    reports: float
+    values: FloatArray
+    variances: FloatArray  # of one report's contribution to each value
+    reach: FloatArray  # per category, m times how far one report, changed at will, moves its value
+    level: float
+
+    @property
+    def categories(self) -> Sequence[Category]:
+        """The names."""
+        return self.model.categories
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the values are unbiased for the population, or only the law that was released."""
+        return self.model.linear
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a range for the population: the reports are those of one clip mechanism."""
+        return self.model.floor is not None
+
+    @property
+    def bias_bound(self) -> float:
+        """The largest distance (TV) of the expected values from the population: zero where unbiased."""
+        return 0.0 if self.unbiased else self.model.worst_distance
+
+    @cached_property
+    def standard_errors(self) -> FloatArray:
+        """One per category, with two unseen reports reckoned with."""
+        return _errors(self.variances, self.reach, self.reports, RARE)
+
+    def interval(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Normal intervals, nominally at the level: for each category alone, or for all (Bonferroni).
+
+        The half widths around the shares, cut to what a share can be, from 0 to 1.
+        """
+        half = self.half_widths(simultaneous=simultaneous)
+        return np.maximum(self.shares - half, 0), np.minimum(self.shares + half, 1)
+
+    def half_widths(self, *, simultaneous: bool = False) -> FloatArray:
+        """The ± of every value at the level: for each category alone, or for all (Bonferroni)."""
+        z = _quantile(self.level, len(self.values) if simultaneous else 1)
+        return z * _errors(self.variances, self.reach, self.reports, z * z / 2)
+
+    def possible(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
+        """For a clip mechanism: where the population's average must lie, at the level of `interval`."""
+        low, high = self.interval(simultaneous=simultaneous)
+        return possible_shares(self.model, low, high)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The values cut to what a share can be, from 0 to 1."""
+        return np.clip(self.values, 0, 1)
+
+    def marks(self) -> list[str]:
+        """What each value tells: "more" or "fewer" than the prior (as a band), or "noise" if it may be 0."""
+        low, high = self.interval(simultaneous=True)
+        noise = self.interval()[0] <= 0
+        more, fewer = low > self.model.prior, high < self.model.prior
+        marks: list[str] = np.select([more, fewer, noise], ["more", "fewer", "noise"], "").tolist()
+        return marks
+
+    @cached_property
+    def projected(self) -> FloatArray:
+        """The nearest distribution to the values (Euclidean): never negative, no longer unbiased."""
+        return project(self.values)
+
+    @cached_property
+    def shrunk(self) -> FloatArray:
+        """The values pulled towards the public prior by as much as their errors explain; never negative.
+
+        Biased towards the prior, and much closer than the unbiased values when the population is near it.
+        """
+        return shrink(self.values, self.model.prior, self.standard_errors)
+
+    @cached_property
+    def likeliest(self) -> FloatArray:
+        """Towards the maximum-likelihood distribution, by EM from the prior: biased, often the smaller error.
+
+        At most `LARGEST_STEPS` steps: at a small ε EM is slow and stops short of the maximum, nearer the
+        prior.
+        """
+        if self.model.linear and self.model.kernel is None:
+            raise EstimateError("several groups together have no likelihood of their own: ask each of them")
+        if self.model.kernel is None:
+            raise EstimateError("a clip mechanism has no likelihood of the population: it is not linear")
+        return maximum_likelihood(self.model.kernel, self.counts / self.reports, self.model.prior)
+
+    def moved_by(self, *, reports: int | None = None, share: float | None = None) -> float:
+        """How far malicious reports, so many or such a share, can move the value of some category.
+
+        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j. A share
+        cannot move by more than 1.
+        """
+        if (reports is None) == (share is None):
+            raise ParameterError("moved_by takes either reports= or share=, one of them")
+        if share is None:
+            count = _validate.whole_at_least(0, reports=reports)
+            if count > self.reports:
+                raise ParameterError(
+                    f"reports must be at most the {self.reports:,.0f} there are, got {count}"
+                )
+            share = count / self.reports
+        return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One plain dict per category."""
+        low, high = self.interval()
+        columns = {
+            "category": list(self.categories),
+            "reports": self.counts.tolist(),
+            "prior": self.model.prior.tolist(),
+            "estimate": self.values.tolist(),
+            "share": self.shares.tolist(),
+            "standard_error": self.standard_errors.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+            "projected": self.projected.tolist(),
+            "shrunk": self.shrunk.tolist(),
+            "mark": self.marks(),
+        }
+        if self.bounded:
+            least, most = self.possible()
+            columns |= {"possible_low": least.tolist(), "possible_high": most.tolist()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def summary(self) -> str:
+        """What the numbers are and how far they can be trusted, in plain words."""
+        what = "Unbiased estimate of the average user's distribution"
+        if not self.unbiased:
+            what = (
+                f"The average law that was released, not the users' own: it may be {self.bias_bound:.2g} "
+                f"away from theirs (total variation), however many reports there are"
+            )
+        samples = f"with {self.model.samples} samples each " if self.model.samples > 1 else ""
+        return (
+            f"{what}. {self.reports:,.0f} reports {samples}of {self.model.name} at "
+            f"ε = {self.model.epsilon:g}. One malicious report can move a value by "
+            f"{self.moved_by(reports=1):.2g}, one per cent of malicious ones by "
+            f"{self.moved_by(share=0.01):.2g}."
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest shares with their intervals."""
+        (low, high), marks = self.interval(), self.marks()
+        order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
+        most = max(float(self.shares[order[0]]), 1e-300)
+        rows = [
+            (self.categories[i], f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
+            for i in order
+        ]
+        head = ["category", "share", f"{100 * self.level:g}% interval", ""]
+        widths = [float(self.shares[i]) / most for i in order]
+        return _html.listed(self.summary(), head, rows, widths, len(self.values) - len(order))
+
+    def __repr__(self) -> str:
+        return f"<Estimate over {len(self.values)} categories. {self.summary()}>"
+
+
+def estimate(
+    mechanism: Mechanism | Sampler, reports: Any, *, level: float = 0.95, **columns: Unpack[ReportColumns]
+) -> Estimate:
+    """Estimate the population behind private reports.
+
+    Guarantees
+        For linear mechanisms (`minimax_kernel`, `randomized_response`, and `rr_with_prior` where it drops
+        nothing) the values are unbiased for the average law of the population that the users are drawn from;
+        for these very users, taken as fixed, the standard errors are on the safe side. For clip mechanisms
+        the values are the released law: within `bias_bound` of the users' own in total variation, no better.
+
+    Parameters
+        mechanism: what the users released with: a mechanism or, in a simulation, a sampler.
+        reports: a list of released categories (with several samples a list of tuples, one per user); how
+            often each was released, as a mapping or as a numpy array in the order of the categories; or a
+            table or path, with `item=` the column of the category and `user=` that of the user, where there
+            is one, so that nobody counts twice.
+        level: of intervals and bands.
+
+    Raises
+        EstimateError: fewer than two reports, unknown categories, counts that do not fit, a mechanism whose
+            reports do not tell the population.
+
+    >>> from sottovoce import Prior, minimax_kernel
+    >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
+    >>> shares = estimate(sampler, {"a": 400, "b": 600})
+    >>> shares.values.round(3).tolist(), shares.standard_errors.round(3).tolist()
+    ([0.749, 0.251], [0.052, 0.052])
+    """
+    _check_level(level)
+    model = model_of(mechanism)
+    counts, squares, total = _counted(model, reports, columns)
+    if total < 2:
+        raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
+    y = counts / (total * model.samples)
+    if model.kernel is None:
+        values, variances = y, squares / total
+        reach = np.full(len(y), 1.0 if len(y) > 1 else 0.0)
+    else:
+        values = model.kernel.inverse(y)
+        variances, reach = model.kernel.inverse_columns(y)
+    variances -= values**2
+    np.maximum(variances, 0.0, out=variances)
+    return Estimate(model, counts, total, values, variances, reach, level)
+
+
+def _errors(variances: FloatArray, reach: FloatArray, reports: float, unseen: float) -> FloatArray:
+    """√((v + (unseen/m)·r²)/(m − 1)), with as few copies as ten million categories need."""
+    out = reach * reach
+    out *= unseen / reports
+    out += variances
+    out /= reports - 1
+    return np.sqrt(out, out=out)
+
+
+def _check_level(level: float) -> None:
+    """Refuse a level that is no probability."""
+    if not 0 < _validate.real(level=level) < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level}")
+
+
+def _quantile(level: float, comparisons: int) -> float:
+    """The normal quantile of a level, for one interval or for several at once."""
+    return -NormalDist().inv_cdf((1 - level) / comparisons / 2)
+
+
+def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
+    """One estimate of all groups together, over all their categories.
+
+    value_j = Σ_g (m_g/m)·value_gj is a mean over all m reports. Its variance for one report is
+    Σ_g (m_g/m)·v_gj, and one report moves it by at most max_g r_gj/m. The sizes of the groups are taken as
+    they are.
+
+    Raises
+        EstimateError: there is no group, or levels differ.
+    """
+    estimates = list(groups.values())
+    if not estimates or len({group.level for group in estimates}) > 1:
+        raise EstimateError("estimates to put together must be some, and at one level")
+    categories = list(dict.fromkeys(name for group in estimates for name in group.categories))
+    index = {name: i for i, name in enumerate(categories)}
+    reports = sum(group.reports for group in estimates)
+    counts, prior, values, variances, reach = (np.zeros(len(categories)) for _ in range(5))
+    for group in estimates:
+        where = np.array([index[name] for name in group.categories], dtype=np.intp)
+        share = group.reports / reports
+        counts[where] += group.counts
+        prior[where] += share * group.model.prior
+        values[where] += share * group.values
+        variances[where] += share * group.variances
+        reach[where] = np.maximum(reach[where], group.reach)
+    model = Model(
+        name=" and ".join(dict.fromkeys(group.model.name for group in estimates)),
+        categories=categories,
+        prior=prior,
+        epsilon=max(group.model.epsilon for group in estimates),
+        kernel=None,
+        worst_distance=sum(group.reports / reports * group.bias_bound for group in estimates),
+        linear_groups=all(group.unbiased for group in estimates),
+    )
+    return Estimate(model, counts, reports, values, variances, reach, estimates[0].level)
+
+
+def how_many(
+    mechanism: Mechanism | Sampler, error: float, level: float = 0.95, *, simultaneous: bool = False
+) -> int:
+    """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
+
+    The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK,
+    is the exact variance of one report's contribution and z the normal quantile of the level (for all
+    categories at once with `simultaneous`).
+
+    >>> from sottovoce import Prior, minimax_kernel
+    >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
+    79781
+    """
+    _validate.positive(error=error)
+    _check_level(level)
+    model = model_of(mechanism)
+    if model.kernel is None:
+        raise EstimateError(
+            f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
+            f"brings that nearer to the population; use minimax_kernel or randomized_response"
+        )
+    needed = reports_needed(*at_prior(model), error, level, len(model.prior) if simultaneous else 1)
+    if needed is None:
+        raise EstimateError("no number of reports will do: the error or epsilon is too small")
+    return needed
+
+
+def at_prior(model: Model) -> tuple[FloatArray, FloatArray]:
+    """Variance of one report's contribution to each value and its reach, if users are like the prior."""
+    with np.errstate(all="ignore"):
+        if model.kernel is None:
+            return model.prior * (1 - model.prior) / model.independent_samples, np.ones(len(model.prior))
+        second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
+        return np.maximum(second - model.prior**2, 0.0), reach
+
+
+def reports_needed(
+    variance: FloatArray, reach: FloatArray, error: float, level: float, comparisons: int = 1
+) -> int | None:
+    """The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j; None if that is beyond all counts."""
+    with np.errstate(all="ignore"):
+        z = _quantile(level, comparisons)
+        step = (error / z) ** 2 if z > 0 else math.inf
+        needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
+    return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
+
+
+def _counted(model: Model, reports: Any, columns: ReportColumns) -> JointCounts:
+    """The counts, Σ over users of the squared share of each category, and the number of users."""
+    counts = _counts(model, reports, columns)
+    return counts if isinstance(counts, JointCounts) else JointCounts(counts, counts, float(counts.sum()))
+
+
+def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | JointCounts:
+    """How often each category was reported, from any form that reports come in."""
+    if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
+        from .reports import count_reports
+
+        return count_reports(reports, model, **columns)["all"]
+    if columns:
+        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
+    if isinstance(reports, JointCounts):
+        return reports
+    if model.samples > 1:
+        if isinstance(reports, Mapping):
+            raise EstimateError(f"several samples are counted by user: give a tuple of {model.samples} each")
+        return of_tuples(reports, model)
+    if isinstance(reports, np.ma.MaskedArray):
+        raise EstimateError("counts must not be a masked array: fill or drop what is masked")
+    if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
+        return _checked(reports, len(model.categories))
+    return _counts_by_name(model.categories, reports)
+
+
+def _counts_by_name(categories: Sequence[Category], reports: Any) -> FloatArray:
+    """From a mapping of categories to counts, or from a category per report."""
+    index = {name: i for i, name in enumerate(categories)}
+    try:
+        names = list(reports)
+    except TypeError:
+        raise EstimateError("reports must be a list of categories, counts, or a table") from None
+    amounts = np.ones(len(names))
+    if isinstance(reports, Mapping):
+        amounts = _checked(np.array(list(reports.values())), len(names))
+    try:
+        indices = np.array([index.get(name, -1) for name in names], dtype=np.intp)
+    except TypeError:
+        raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
+    known = indices >= 0
+    strange = amounts[~known].sum()
+    if strange:
+        raise EstimateError(
+            f"reports must be categories of the mechanism: {strange:g} of {amounts.sum():g} are not; is "
+            f"it the mechanism they were released with?"
+        )
+    return np.bincount(indices[known], amounts[known], minlength=len(index)).astype(np.float64)
+
+
+def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
+    """Counts, one per category; fractions are welcome: an expected count is one."""
+    if counts.shape != (size,):
+        raise EstimateError(
+            f"counts must have one number per category: {size} categories, got {counts.shape}"
+        )
+    fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
+    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
+        raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
+    return counts.astype(np.float64)
+
+
+def shrink(values: FloatArray, prior: FloatArray, errors: FloatArray) -> FloatArray:
+    """The values pulled towards the public prior by as much as their errors explain (James and Stein).
+
+    q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²); for n ≤ 3 w is 1. Where that is
+    negative somewhere, the nearest distribution, which is no farther from any distribution.
+    """
+    off = values - prior
+    spread = float(off @ off)
+    free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
+    kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
+    pulled: FloatArray = prior + kept * off
+    return project(pulled) if pulled.min() < 0 else pulled
+
+
+def project(values: FloatArray) -> FloatArray:
+    """The distribution nearest to the values in Euclidean distance: max(v − t, 0) for the right t."""
+    descending = np.sort(values)[::-1]
+    excess = np.cumsum(descending) - 1
+    rank = np.arange(1, len(values) + 1)
+    last = int(np.flatnonzero(descending * rank > excess)[-1])
+    nearest: FloatArray = np.maximum(values - excess[last] / (last + 1), 0.0)
+    return nearest
+
+
+def maximum_likelihood(
+    kernel: Invertible, y: FloatArray, start: FloatArray, *, tolerance: float = 1e-12
+) -> FloatArray:
+    """The p that makes shares y likeliest, by expectation maximisation: p_i ← p_i·Σ_z K_iz y_z/(pK)_z.
+
+    The log-likelihood per report is within max_i Σ_z K_iz y_z/(pK)_z − 1 of the best; stops when that is
+    below the tolerance, or after `LARGEST_STEPS`.
+    """
+    p = start.copy()
+    for _ in range(LARGEST_STEPS):
+        x = kernel.apply(p)
+        gain = kernel.back(np.divide(y, x, out=np.zeros_like(y), where=y > 0))
+        p *= gain
+        if gain.max() - 1 < tolerance:
+            break
+    p /= p.sum()
+    return p
+
+
+def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The range of each p̄_i, if the average law that was released lies between `low` and `high`.
+
+    A clip mechanism is not linear, so that its reports do not give the population's average p̄ back; but
+    they leave a range for it. Let c be the floor, C its sum, e = 1 − C, a = e^ε, κ = (a − 1)/a, and S a set
+    of categories, c_m its smallest floor. For a user with p(S) = t > 0 and law x,
+
+        x(S) − c(S) ≥ g(t) = min( (a − 1)·c_m , (e + c(S))·t/(t + κ(1 − t)) − c(S) )₊ .
+
+    Proof. If everything the user has is capped, some category of S is at a·c_j: x(S) − c(S) ≥ (a − 1)·c_m.
+    Else x_j = clip(p_j/r; c_j, a·c_j) with one r > 0. Outside S, clip(y; c, a·c) ≤ c + κ·y for every y ≥ 0,
+    so x(S) − c(S) ≥ e − κ(1 − t)/r. Inside S, x(S) − c(S) is at least (a − 1)·c_m if a category is capped,
+    and otherwise at least Σ_S (p_j/r − c_j) = t/r − c(S). The first bound falls and the second rises in
+    1/r; where they meet is g(t).
+
+    On [t₀, 1], t₀ = κ·c(S)/(e + κ·c(S)), g is concave, and before it is 0; so it lies above the line from
+    (t₀, 0) to (1, g(1)). The line, cut at 0, is convex, and averaging over the users (Jensen) gives
+
+        p̄(S) ≤ t₀ + (1 − t₀)·(x̄(S) − c(S))/g(1),   g(1) = min((a − 1)·c_m, e).
+
+    With S = {i} this bounds p̄_i from above, with S = everything but i from below. The two are closed over
+    Σp̄ = 1, which is what a linear program over these inequalities would do.
+    """
+    floor = model.floor
+    if floor is None:
+        raise EstimateError(
+            "a range is for clip mechanisms with one sample; where reports can be undone, take the interval"
+        )
+    n = len(floor)
+    if n == 1:
+        return np.ones(1), np.ones(1)
+    total = float(floor.sum())
+    most = _at_most(high, floor, floor, total, model.epsilon)
+    least = 1 - _at_most(1 - low, total - floor, _smallest_other(floor), total, model.epsilon)
+    far = model.worst_distance  # no user's law is further from their own than this
+    most = np.minimum(most, high + far) + ROUNDING
+    least = np.maximum(least, low - far) - ROUNDING
+    least, most = np.clip(least, 0, 1), np.clip(most, 0, 1)
+    together = np.maximum(least, 1 - (most.sum() - most)), np.minimum(most, 1 - (least.sum() - least))
+    return np.clip(together[0], 0, 1), np.clip(together[1], 0, 1)
+
+
+def _at_most(
+    released: FloatArray, floor: FloatArray, smallest: FloatArray, total: float, epsilon: float
+) -> FloatArray:
+    """t₀ + (1 − t₀)·(x̄(S) − c(S))/g(1) for each set, from x̄(S), c(S) and c_m; 1 where nothing is told."""
+    spare = max(1 - total, 0.0)
+    kept = -math.expm1(-epsilon)
+    top = np.minimum(math.expm1(epsilon) * smallest, spare)
+    start = kept * floor / (spare + kept * floor)
+    above = np.maximum(released - floor, 0) + 16 * np.finfo(np.float64).eps  # sums are rounded, top is small
+    part = np.divide(above, top, out=np.ones_like(top), where=top > 0)
+    return np.minimum(start + (1 - start) * np.minimum(part, 1), 1)
+
+
+def _smallest_other(floor: FloatArray) -> FloatArray:
+    """The smallest floor of all categories but one, for each one."""
+    first, second = np.partition(floor, 1)[:2]
+    smallest = np.full(len(floor), first)
+    smallest[int(floor.argmin())] = second
+    return smallest

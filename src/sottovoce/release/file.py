@@ -1,0 +1,477 @@
+"""A mechanism file, validated in full: its size, schema, digest and certificate, and the client's policy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _naming
+from .._atomic import write_whole
+from ..errors import MechanismFileError, ParameterError
+from ..prior import LARGEST_INTEGER, Category
+from ..samplers.joint import MOST_SAMPLES
+from .box import Engine
+from .exact import BITS
+from .mechanism import ENGINES, FORMAT, MARK, Mechanism, digest_of, joined, joined_wholes
+
+GROUPS = "sottovoce-mechanisms"
+VERSION = 1
+COMMON = frozenset({
+    "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
+    "keeps_prior", "prior_digest", "digest",
+})  # fmt: skip
+"""The fields of every document; each engine names, writes and reads those of its own kind."""
+NEWEST = max(engine.version for engine in ENGINES)
+
+_ENGINES: dict[str, type[Engine]] = {engine.kind: engine for engine in ENGINES}
+_HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_RATIO = re.compile(r"([0-9]{1,80})/([0-9]{1,400})", re.ASCII)
+
+
+# --- what a client accepts -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a client accepts, whatever a file says.
+
+    Parameters
+        max_epsilon: the largest ε, or "any". It may be left out where the digest is stated: one of the two
+            must be, so that nobody's ε comes from a stranger's file by mistake.
+        max_categories: the most categories, in all groups of a file together.
+        digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
+            it is the digest of the whole file: its group column, its group names and every mechanism.
+        max_samples: the most samples that one release gives; 1 refuses mechanisms that release tuples.
+        require_public_prior: refuse a mechanism that says its prior was made from the users it serves.
+        categories: the names that are expected, in any order; a file with others, with fewer or with more is
+            refused. Whoever writes the file cannot choose then what is asked.
+    """
+
+    max_epsilon: Fraction | int | float | str | None = None
+    max_categories: int = 10_000_000
+    digest: str | None = None
+    require_public_prior: bool = False
+    max_samples: int = MOST_SAMPLES
+    categories: Iterable[Category] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_epsilon is None and self.digest is None:
+            raise ParameterError(
+                "a policy needs max_epsilon, the largest ε that may be spent, or the digest of the file; "
+                "Policy(max_epsilon='any') accepts what the file says"
+            )
+        if self.categories is not None:
+            object.__setattr__(self, "categories", _expected(self.categories))
+        if self.max_epsilon not in (None, "any"):
+            try:
+                limit = Fraction(self.max_epsilon)
+            except (ValueError, OverflowError, TypeError, ZeroDivisionError):
+                limit = Fraction(0)
+            if limit <= 0:
+                raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
+        if type(self.max_categories) is not int or self.max_categories < 1:
+            raise ParameterError(f"max_categories must be an integer ≥ 1, got {self.max_categories!r}")
+        if type(self.max_samples) is not int or not 1 <= self.max_samples <= MOST_SAMPLES:
+            raise ParameterError(
+                f"max_samples must be an integer from 1 to {MOST_SAMPLES}, got {self.max_samples!r}"
+            )
+        if self.digest is not None and not (type(self.digest) is str and _HEX.fullmatch(self.digest)):
+            raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
+        if type(self.require_public_prior) is not bool:
+            raise ParameterError("require_public_prior must be True or False")
+
+    @property
+    def limit(self) -> Fraction | None:
+        """The largest ε as a fraction; None for any."""
+        return None if self.max_epsilon in (None, "any") else Fraction(self.max_epsilon)
+
+
+ANY = Policy(max_epsilon="any")
+"""Accepts every file that certifies itself: for programs that release nothing."""
+
+
+def checked_policy(policy: object) -> Policy:
+    """The policy that a file is checked against; there is no default."""
+    if isinstance(policy, Policy):
+        return policy
+    raise ParameterError(
+        "a policy is needed, such as policy=Policy(max_epsilon=2) or Policy(digest=…): it decides how much "
+        "privacy a file may cost; Policy(max_epsilon='any') accepts what the file says"
+    )
+
+
+def _expected(categories: object) -> frozenset[Category]:
+    """The expected names: all text or all integers, each once."""
+    if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
+        raise ParameterError("categories must be a list of names")
+    names = list(categories)
+    if set(map(type, names)) not in ({str}, {int}) or len(set(names)) != len(names):
+        raise ParameterError("categories must be names, all strings or all integers, each once")
+    return frozenset(names)
+
+
+# --- the text, no longer than its categories justify -----------------------------------------------
+
+
+ALLOWANCE = 1 << 16
+"""Bytes that every file may take besides its documents."""
+DOCUMENT_BYTES = 1 << 12
+"""Bytes that a document may take besides its categories: field names, options, digests, its group's name."""
+MOST_GROUPS = 10_000
+LONGEST_NAME = 1 << 12
+"""Bytes of one category's name, as it stands in the file."""
+WEIGHT_BYTES = 128
+"""Bytes that all weights of one category take at most: three numbers of 19 digits, an index, and blanks."""
+
+_NAME = rb'\s{0,9}+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9]{1,20}+)\s{0,9}+'
+_LIST = re.compile(rb'"categories"\s{0,9}:\s{0,9}\[((?:%b,)*+(?:%b\])?+)' % (_NAME, _NAME), re.DOTALL)
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+
+
+def read_text(path: Path, most_categories: int) -> str:
+    """Read a file of mechanisms as UTF-8 text, no further than its categories justify.
+
+    A file states its categories before their weights. So each beginning of it must be justified already:
+    padding around three categories is refused after the first hundred kilobytes. Each step is at least half
+    of what was read, so that all steps together scan the text about three times at most.
+    """
+    try:
+        if not path.is_file() and path.exists():
+            raise MechanismFileError(f"{path} cannot be read: it is not a regular file")
+        data, most = b"", ALLOWANCE
+        with path.open("rb") as file:
+            while step := file.read(max(most + 1 - len(data), len(data) >> 1)):
+                data += step
+                if len(data) <= most:
+                    continue
+                most, categories, more = longest(data, most_categories)
+                if len(data) > most + more:
+                    raise MechanismFileError(
+                        f"{path} is too large for {categories} categories: it was not read further (a "
+                        f"mechanism file names its categories before their weights)"
+                    )
+        return data.decode("utf-8")
+    except OSError as problem:
+        raise MechanismFileError(f"{path} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise MechanismFileError(f"{path} cannot be read: it is not UTF-8") from None
+
+
+def longest(data: bytes, most_categories: int) -> tuple[int, int, int]:
+    """How many bytes the categories in a beginning of a file justify, their number, and how many bytes more.
+
+    65,536 + 4,096·D + C + 128·n for D lists of categories of C bytes and n names in all; a list counts with
+    4,096 bytes a name at most. If the last list does not end here, it may go on with one more name.
+    """
+    most, categories, lists, closed = ALLOWANCE, 0, 0, True
+    for match in _LIST.finditer(data):
+        names = match[1]
+        quotes = (_ESCAPE.sub(b"", names) if b"\\" in names else names).count(b'"')
+        closed = names.endswith(b"]")
+        count = quotes // 2 if quotes else names.count(b",") + closed
+        most += DOCUMENT_BYTES + min(len(names), LONGEST_NAME * count) + WEIGHT_BYTES * count
+        categories, lists = categories + count, lists + 1
+    if categories > most_categories or lists > MOST_GROUPS:
+        return 0, categories, 0
+    return most, categories, 0 if closed else LONGEST_NAME
+
+
+# --- reading and writing ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MechanismFile:
+    """What a file holds: one mechanism (under "all", no group column) or one per group, and its digest."""
+
+    mechanisms: dict[str, Mechanism]
+    by: str | None
+    digest: str
+
+
+def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
+    """Read a mechanism, check its certificate in full, and hold it against the client's policy.
+
+    The policy states the largest ε or the digest that is accepted: `Policy(max_epsilon=2)`. To accept the ε
+    of any file, say so: `Policy(max_epsilon="any")`.
+
+    Raises
+        MechanismFileError: unreadable, not a mechanism, wrong digest, or refused by the policy.
+        CertificateError: the integers do not certify what the file claims.
+    """
+    rules = checked_policy(policy)
+    return parse(read_text(Path(path), rules.max_categories), str(path), rules)
+
+
+def save_mechanisms(
+    mechanisms: Mapping[str, Mechanism], by: str | None, path: Path, *, replace: bool = True
+) -> str:
+    """Write one mechanism as its own file, or several as a file of groups; return the digest to pin it by."""
+    if by is None:
+        (mechanism,) = mechanisms.values()
+        mechanism.save(path, replace=replace)
+        return mechanism.digest
+    if not all(map(_is_label, mechanisms)):
+        raise ParameterError("names of groups must be printable text of at most 100 characters")
+    groups = {name: {**made.document(), "digest": made.digest} for name, made in mechanisms.items()}
+    plain = {"format": GROUPS, "version": VERSION, "by": _naming.group_column(by), "groups": groups}
+    digest = digest_of(plain)
+    text = json.dumps({**plain, "digest": digest}, ensure_ascii=False, indent=0) + "\n"
+    write_whole(text, path, replace=replace)
+    return digest
+
+
+def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, Mechanism]:
+    """Read the mechanisms of a file made with groups (`design --by`), each checked as `load` checks one.
+
+    The file names a group column of its own; that name is the collector's and not returned here. Whoever
+    releases decides which column of the users is published as their group.
+    """
+    return load_mechanisms(path, policy=policy).mechanisms
+
+
+def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
+    """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
+    rules = checked_policy(policy)
+    return parse_mechanisms(read_text(Path(path), rules.max_categories), str(path), rules)
+
+
+def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
+    """Build the one mechanism or the mechanisms of groups that a text describes, or refuse it."""
+    plain = _parsed(text, source)
+    if not isinstance(plain, dict) or plain.get("format") != GROUPS:
+        mechanism = build(plain, source, rules)
+        return MechanismFile({"all": mechanism}, None, mechanism.digest)
+    stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
+    fits = set(plain) == {"format", "version", "by", "groups"}
+    if not fits or type(plain["version"]) is not int or plain["version"] != VERSION:
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    if not isinstance(groups, dict) or not 1 <= len(groups) <= MOST_GROUPS:
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    if not all(map(_is_label, [by, *groups])):
+        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
+    digest = _checked_digest(plain, stated, source, rules, "file")
+    try:
+        by = _naming.group_column(by)
+    except ParameterError as problem:
+        raise MechanismFileError(f"{source} is refused: {problem}") from None
+    _check_total(groups, source, rules)
+    rest = replace(rules, max_epsilon=rules.max_epsilon or "any", digest=None)  # the whole file was expected
+    mechanisms = {name: build(each, f"{source}, group {name!r}", rest) for name, each in groups.items()}
+    return MechanismFile(mechanisms, by, digest)
+
+
+def _check_total(groups: Mapping[str, Any], source: str, rules: Policy) -> None:
+    """Refuse groups that have too many categories together."""
+    lists = [plain.get("categories") for plain in groups.values() if isinstance(plain, dict)]
+    total = sum(len(names) for names in lists if isinstance(names, list))
+    if total > rules.max_categories:
+        raise MechanismFileError(
+            f"{source} has {total} categories in {len(groups)} groups, the policy allows "
+            f"{rules.max_categories}"
+        )
+
+
+def parse(text: str, source: str, rules: Policy) -> Mechanism:
+    """Build the mechanism that a text describes, or refuse it."""
+    return build(_parsed(text, source), source, rules)
+
+
+def _checked_digest(
+    plain: dict[str, Any],
+    stated: object,
+    source: str,
+    rules: Policy,
+    what: str,
+    wholes: Mapping[str, str] | None = None,
+) -> str:
+    """The digest of a document, if it is the stated one and the one that the policy expects."""
+    try:
+        digest = digest_of(plain, wholes)
+    except (RecursionError, ValueError):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file") from None
+    if stated != digest:
+        raise MechanismFileError(f"{source} was changed: its digest is not that of its content")
+    if rules.digest is not None and rules.digest != digest:
+        raise MechanismFileError(f"{source} is not the expected {what}: its digest is {digest[:16]}…")
+    return digest
+
+
+def _parsed(text: str, source: str) -> Any:
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_number,
+            parse_float=_no_number,
+            parse_int=_plain_integer if "-0" in text else None,  # a name may hold it: then it costs time only
+        )
+    except (ValueError, RecursionError):
+        raise MechanismFileError(f"{source} is not a mechanism file: it is not valid JSON") from None
+
+
+def build(plain: Any, source: str, rules: Policy) -> Mechanism:
+    """Build the mechanism that a document describes, or refuse it."""
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        if isinstance(plain, dict) and plain.get("format") == GROUPS:
+            raise MechanismFileError(f"{source} holds a mechanism per group: read it with load_groups")
+        raise MechanismFileError(
+            f"{source} is not a mechanism file: its format is not {FORMAT!r} "
+            f"(make one with: sottovoce design … -o)"
+        )
+    version, kind = plain.get("version"), plain.get("kind")
+    engine = _ENGINES.get(kind) if isinstance(kind, str) else None
+    known = {VERSION, NEWEST} if engine is None else {engine.version}  # each kind has one version
+    if type(version) is not int or version not in known or plain.get("bits") != BITS:
+        raise MechanismFileError(
+            f"{source} has an unknown version: this library reads versions {VERSION} to {NEWEST}, each with "
+            f"its own kinds"
+        )
+    marked = plain.get(MARK) is True  # false is never written: one mechanism, one document
+    if engine is None or set(plain) != COMMON | engine.own_fields | ({MARK} if marked else set()):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    names, epsilon = _names(plain["categories"], source, rules), read_fraction(plain["epsilon"], source)
+    limit = rules.limit
+    if not 0 < epsilon <= 100 or (limit is not None and epsilon > limit):
+        allowed = 100 if limit is None else rules.max_epsilon
+        raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {allowed}")
+    stated, wholes = plain.pop("digest"), joined_wholes(plain)
+    digest = _checked_digest(plain, stated, source, rules, "mechanism", wholes)
+    if not isinstance(plain["keeps_prior"], bool) or not _is_text_map(plain["options"]):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
+        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
+    ratio = read_fraction(plain["ratio"], source)
+    if marked and rules.require_public_prior:
+        raise MechanismFileError(
+            f"{source} says that its prior was made from the users it serves; the policy wants a "
+            f"public one (for an experiment: --accept-prior-from-users)"
+        )
+    drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
+    if drawn.samples > rules.max_samples:
+        raise MechanismFileError(
+            f"{source} releases {drawn.samples} samples at once, the policy allows {rules.max_samples}"
+        )
+    mechanism = Mechanism(
+        sampler=plain["sampler"],
+        options=plain["options"],
+        categories=names,
+        epsilon=epsilon,
+        ratio=ratio,
+        engine=drawn,
+        keeps_prior=plain["keeps_prior"],
+        prior_digest=plain["prior_digest"],
+        prior_from_users=marked,
+    )
+    # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type;
+    # the weights and places of an engine have been read in the one way in which they can be written.
+    exact = type(plain["bits"]) is int
+    read = engine.own_fields | {"categories"}  # the names are the very ones of the document
+    heading = {name: value for name, value in plain.items() if name not in read}
+    if not exact or mechanism.heading(names=False) != heading:
+        raise MechanismFileError(f"{source} is not written in the canonical way")
+    mechanism.__dict__["digest"] = digest  # the same document: it need not be written out again
+    return mechanism
+
+
+def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
+    if not isinstance(values, list) or not values:
+        raise MechanismFileError(f"{source} has no categories")
+    if len(values) > rules.max_categories:
+        raise MechanismFileError(
+            f"{source} has {len(values)} categories, the policy allows {rules.max_categories}"
+        )
+    if set(map(type, values)) not in ({str}, {int}):
+        raise MechanismFileError(f"{source} must name its categories by strings or by integers")
+    if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
+        raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
+    if type(values[0]) is str and not _naming.is_text("".join(values)):
+        raise MechanismFileError(f"{source} names a category by something that is not text")
+    if rules.categories is not None and rules.categories != set(values):
+        raise MechanismFileError(f"{source} does not have the categories that the policy expects")
+    return tuple(values)  # that they are distinct is part of the certificate
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_text_map(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_label(k) and _is_label(v) for k, v in value.items())
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError
+    return out
+
+
+def _no_number(_: str) -> Any:
+    """No field holds a fraction or an exponent: 1.0 and 1e0 are not ways to write 1."""
+    raise ValueError
+
+
+def _plain_integer(text: str) -> int:
+    if text == "-0":
+        raise ValueError
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of a document that nobody has checked yet; each is refused if it is not right."""
+
+    plain: Mapping[str, Any]
+    source: str
+    size: int  # how many categories it has
+    bits: int
+    joined: Mapping[str, str]  # its lists of integers
+
+    def wholes(self, name: str) -> tuple[int, ...]:
+        """One integer up to 2^bits for each category."""
+        values = self.plain[name]
+        if not isinstance(values, list) or len(values) != self.size:
+            raise MechanismFileError(f"{self.source} does not have one weight per category")
+        return self._wholes(self.joined.get(name), self.size)
+
+    def whole(self, name: str) -> int:
+        """A single integer."""
+        return self._wholes(joined([self.plain[name]]), 1)[0]
+
+    def _wholes(self, text: str | None, size: int) -> tuple[int, ...]:
+        if text is None:
+            raise MechanismFileError(
+                f"{self.source} has a weight that is not a whole number of at most 20 digits, without "
+                f"leading zeros"
+            )
+        wholes = np.fromstring(text, dtype=np.int64, sep=",")  # beyond 2^63 it gives the largest there is
+        if len(wholes) != size or int(wholes.max()) > 1 << self.bits:
+            raise MechanismFileError(f"{self.source} has a weight above 2^{self.bits}")
+        return tuple(wholes.tolist())
+
+    def positions(self, name: str) -> tuple[int, ...]:
+        """Positions of categories."""
+        values = self.plain[name]
+        fits = isinstance(values, list) and set(map(type, values)) <= {int}  # true is no position
+        if not fits or (values and not (min(values) >= 0 and max(values) < self.size)):
+            raise MechanismFileError(f"{self.source} names a category that is not there")
+        return tuple(values)
+
+
+def read_fraction(value: object, source: str) -> Fraction:
+    """A fraction of a document, or a refusal."""
+    match = _RATIO.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[2]) == 0:
+        raise MechanismFileError(f"{source} does not state epsilon and the ratio as whole fractions")
+    return Fraction(int(match[1]), int(match[2]))
