@@ -45,10 +45,9 @@ test: $(READY) ## the whole test suite at its everyday size
 test-full: $(READY) ## the same with every promise at its stated size
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n 2 -m "not spark and not browser and not proofs"
 
-# The folder on PYTHONPATH lets the readers of tables save what they ran before they end.
-coverage: $(READY) ## branch coverage of src, the command line and the readers of tables included
+coverage: $(READY) ## branch coverage of src, the command line included
 	@rm -rf build/coverage && mkdir -p build/coverage
-	COVERAGE_FILE=$(CURDIR)/build/coverage/data PYTHONPATH=$(CURDIR)/tests/support/measuring \
+	COVERAGE_FILE=$(CURDIR)/build/coverage/data \
 	  $(BIN)/python -m coverage run -m pytest -n 2 -m "not full and not spark and not browser and not proofs"
 	@COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage combine --quiet build/coverage
 	COVERAGE_FILE=build/coverage/data $(BIN)/python -m coverage report
@@ -85,9 +84,9 @@ proofs: $(READY) ## compile the proofs (apt install coq), build the checker, hol
 	$(BIN)/python -m pytest tests/proofs -m proofs -rs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
-	$(BIN)/python -m pytest tests/tables/test_spark.py tests/spark
+	$(BIN)/python -m pytest tests/spark
 
-# The oldest and the newest Python found, and the oldest with the lowest numpy, scipy and polars; each has its own place.
+# The oldest and the newest Python found, and the oldest with the lowest numpy, scipy and duckdb; each has its own place.
 # MATRIX_TESTS=tests/release runs a part. The lowest versions are not those of locks/dev.txt, which test_supply asks for.
 MATRIX := build/matrix
 PYTHONS := 3.11 3.12 3.13 3.14
@@ -111,7 +110,7 @@ matrix-%: $(MATRIX)/%/.ready
 	$(MATRIX)/$*/bin/python -m pytest -n 2 -m "not full and not spark and not browser and not proofs" \
 	  $(if $(filter lowest,$*),--ignore tests/test_supply.py) $(MATRIX_TESTS)
 
-test-matrix: ## the tests on the oldest and newest Python here, and with the lowest numpy, scipy, polars
+test-matrix: ## the tests on the oldest and newest Python here, and with the lowest numpy, scipy, duckdb
 	@for version in $(filter-out $(FOUND),$(PYTHONS)); do echo "Python $$version is not on this machine: SKIPPED"; done
 	@test -n "$(FOUND)" || { echo "none of Python $(PYTHONS) is on this machine"; exit 1; }
 	$(MAKE) $(addprefix matrix-,$(sort $(firstword $(FOUND)) $(lastword $(FOUND))) lowest)
@@ -177,7 +176,7 @@ lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgr
 	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/docs.txt
 	@$(PYTHON) -c 'import re, tomllib; told = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  named = told["dependencies"] + told["optional-dependencies"]["tables"]; \
-	  print(*(line.replace(">=", "==") for line in named if re.match("numpy|scipy|polars", line)), sep="\n")' > $(LOCKER)/lowest.in
+	  print(*(line.split(",")[0].replace(">=", "==") for line in named if re.match("numpy|scipy|duckdb", line)), sep="\n")' > $(LOCKER)/lowest.in
 	@cp $(LOCKER)/dev.txt $(LOCKER)/lowest.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in $(LOCKER)/lowest.in --extra dev -o $(LOCKER)/lowest.txt >/dev/null
 	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null

@@ -36,9 +36,9 @@ def releases() -> list[Line]:
     if find_spec("pyspark") is None or which("java") is None:
         return [Line("SKIPPED: Spark needs pyspark (make test-spark) and Java 17", "–", "–", "–", "", True)]
     from sottovoce import spark
-    from sottovoce.tables.columns import Columns
-    from sottovoce.tables.spark_cells import cells_by_person
-    from sottovoce.tables.spark_session import session
+    from sottovoce.spark.cells import cells_by_person
+    from sottovoce.spark.session import session
+    from sottovoce.tables.query import Columns
 
     started = session("local[2]")
     prior = sv.Prior([f"item{i:03d}" for i in range(ITEMS)], np.full(ITEMS, 1 / ITEMS))

@@ -24,7 +24,6 @@ from sottovoce.release.file import save_mechanisms
 from sottovoce.serving import server as collector
 
 from .mutate import NUMBERS, WORDS
-from .tables import read_here
 from .target import Finding, Target, folder, holds
 
 FILES = [
@@ -122,7 +121,7 @@ def _run(arguments: list[str]) -> tuple[Any, str]:
     sys.argv = ["sottovoce", *arguments]
     code: Any = 0
     try:
-        with _apart(), redirect_stdout(shown), redirect_stderr(shown), read_here():
+        with _apart(), redirect_stdout(shown), redirect_stderr(shown):
             command_line.run()
     except SystemExit as end:
         code = end.code or 0

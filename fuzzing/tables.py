@@ -1,7 +1,6 @@
 """Tables of every kind, prior files and reports: counted as Python's own reader counts them, or refused.
 
-The first line of an input says its kind and the columns that are asked for; the rest is the file. Text is
-read in this process, where it can be followed; Parquet by the reader's process, which it may break.
+The first line of an input gives its kind and the requested columns; the rest is the file.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,48 +22,17 @@ import pyarrow.parquet as pq
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
 from sottovoce.collecting.reports import count_reports
-from sottovoce.errors import SottovoceError
-from sottovoce.tables import reading
-from sottovoce.tables.files import streams
-from sottovoce.tables.inputs import read_priors
-from sottovoce.tables.prior_file import write_priors
-from sottovoce.tables.reader import call
+from sottovoce.tables.priors import read_priors, write_priors
 
 from .mutate import bytes_mutated, json_mutated
 from .patches import damaged
 from .patches import mutated as patched
-from .target import Finding, Target, folder, holds, refusals, written
+from .target import Target, folder, holds, refusals, written
 
 KINDS = {"csv", "tsv", "json", "jsonl", "ndjson"}
 OPTIONS = {"user", "weight", "by"}
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
 MECHANISM = sv.certify(sv.kernel_clip(PRIOR, 1.0))
-
-
-@contextmanager
-def read_here() -> Iterator[None]:
-    """Let files be read in this process, with the same translation of what fails."""
-
-    def ask(room: str, verb: str, path: Path, *, meanwhile: Any = None, **arguments: Any) -> Any:
-        if meanwhile is not None:
-            meanwhile()
-        try:
-            found = call(room, verb, str(path), json.loads(json.dumps(arguments)))
-            if isinstance(found, list | dict):
-                return json.loads(json.dumps(found))
-            return [bytes(part) for part in (streams(*found) if isinstance(found, tuple) else streams(found))]
-        except (SottovoceError, Finding):
-            raise
-        except BaseException as problem:  # as the reader's process does
-            name = type(problem).__name__
-        raise reading.ReaderError(name)
-
-    before: Callable[..., Any] = reading.ask
-    reading.ask = ask
-    try:
-        yield
-    finally:
-        reading.ask = before
 
 
 def check_table(data: bytes) -> bool:
@@ -79,7 +45,7 @@ def check_table(data: bytes) -> bool:
     path = written(f"t.{plain}.gz" if packed else f"t.{plain}", content)
     columns: dict[str, Any] = {name: name for name in options if name in OPTIONS}
     tally = None
-    with read_here(), refusals():
+    with refusals():
         tally = sv.count_table(path, item="item", **columns)
         expected = _by_hand(rest, plain, columns) if "torn" not in options else None
         if expected is not None:
@@ -128,7 +94,7 @@ def _check_prior(prior: sv.Prior) -> None:
 def check_prior(data: bytes) -> bool:
     """Read a file of public data in JSON; what is accepted is written and read again, the same."""
     public = None
-    with read_here(), refusals():
+    with refusals():
         public = read_priors(written("prior.json", data))
         for prior in public.priors.values():
             _check_prior(prior)
@@ -136,8 +102,7 @@ def check_prior(data: bytes) -> bool:
         return False
     again = folder() / "again.prior.json"
     write_priors(public, again)
-    with read_here():
-        read = read_priors(again)
+    read = read_priors(again)
     holds(set(read.priors) == set(public.priors), "a written prior has other groups")
     for name, prior in public.priors.items():
         same = prior.categories == read.priors[name].categories
@@ -148,7 +113,7 @@ def check_prior(data: bytes) -> bool:
 def check_reports(data: bytes) -> bool:
     """Count a table of reports against the mechanism they claim to come from."""
     counts = None
-    with read_here(), refusals():
+    with refusals():
         counts = count_reports(written("reports.csv", data), model_of(MECHANISM))
     if counts is None:
         return False

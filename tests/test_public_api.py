@@ -41,7 +41,7 @@ def test_every_public_name_is_documented() -> None:
 def test_import_loads_numpy_and_scipy_only() -> None:
     code = "import sys, sottovoce; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"polars", "pyarrow", "matplotlib", "typer", "rich", "pyspark", "pandas", "narwhals", "marimo"}
+    heavy = {"polars", "pyarrow", "matplotlib", "typer", "rich", "pyspark", "pandas", "duckdb", "marimo"}
     assert not heavy & set(done.stdout.split())
 
 
@@ -64,7 +64,7 @@ def test_the_help_of_the_command_needs_no_dataframes_and_no_numbers() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "release" in done.stdout
-    heavy = {"polars", "pyarrow", "pandas", "matplotlib", "pyspark", "fastexcel", "narwhals"}
+    heavy = {"polars", "pyarrow", "pandas", "matplotlib", "pyspark", "fastexcel", "duckdb"}
     assert not (heavy | {"numpy", "scipy", "sqlite3", "sottovoce.samplers"}) & set(done.stderr.split())
 
 

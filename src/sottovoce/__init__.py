@@ -69,10 +69,11 @@ if TYPE_CHECKING:
         trimmed,
     )
     from .samplers.joint import JointSampler, several
-    from .tables.dialect import Dialect
-    from .tables.frames import count_table
-    from .tables.read import build_prior, read_users
+    from .tables.files import Dialect
+    from .tables.priors import build_prior
+    from .tables.query import count_table
     from .tables.tally import Tally
+    from .tables.users import read_users
     from .users import Users
 
 __version__ = "0.2.0"
@@ -193,9 +194,10 @@ _ROOMS = {
         "prior_minimax randomized_response relative_mollifier rr_with_prior trimmed"
     ),
     "samplers.joint": "JointSampler several",
-    "tables.dialect": "Dialect",
-    "tables.frames": "count_table",
-    "tables.read": "build_prior read_users",
+    "tables.files": "Dialect",
+    "tables.query": "count_table",
+    "tables.priors": "build_prior",
+    "tables.users": "read_users",
     "tables.tally": "Tally",
     "users": "Users",
 }

@@ -6,9 +6,10 @@ import errno
 import math
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
 def inf_to_null(value: Any) -> Any:
@@ -35,6 +36,13 @@ def write_whole(
     there already raises FileExistsError and stays as it is.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
+    with written_whole(path, mode, replace=replace) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_whole(path: Path, mode: int = 0o666, *, replace: bool = True) -> Iterator[BinaryIO]:
+    """A file to write to that takes its place when the block ends, and leaves nothing if it fails."""
     path = real_path(path)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     with suppress(FileNotFoundError):
@@ -42,7 +50,7 @@ def write_whole(
     handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if replace:

@@ -9,9 +9,7 @@ from .errors import ParameterError, PriorError
 from .prior import FROM_USERS
 from .release.ledger import Ledger, Request, request
 from .release.mechanism import Mechanism
-from .tables.like import maker_like
-from .tables.options import ReadingKeywords, release_options
-from .tables.read import read_with
+from .tables.users import ReadingKeywords, maker_like, read_with, release_options
 from .users import Users
 
 BATCH = 100_000

@@ -68,23 +68,21 @@ def test_the_rows_of_a_comparison_alone_on_standard_output(tmp_path: Path) -> No
     assert table["users"].to_list() == [60, 60]
 
 
-def test_counts_beside_the_items_are_asked_about(tmp_path: Path) -> None:
+def test_a_public_table_without_amounts_is_asked_about(tmp_path: Path) -> None:
     survey = write(tmp_path, "survey.csv", "item,views\nDrama,30\nWar,10\n")
     members = write(tmp_path, "members.csv", "user,item,plays\nx,Drama,9\nx,War,1\ny,War,2\n")
-    check_refused(run("compare", survey, members, "-e", 1), "say --count views to add it up, or --no-count")
-    asked = run("compare", survey, members, "-e", 1, "--count", "views")
-    check_refused(asked, "members.csv: column 'plays' looks like counts beside the items: say --weight plays")
-    answers = {}
-    for words in (("--weight", "plays"), ("--no-weight",)):
+    refused = run("compare", survey, members, "-e", 1)
+    check_refused(refused, "survey.csv: every item has one row")
+    assert "(--count), or pass --no-count" in refused.stderr
+    assert run("prior", survey, "--no-count").returncode == 0
+    for words, first in {("--weight", "plays"): [0.9, 0.1], (): [0.5, 0.5]}.items():
         done = run(
             "compare", survey, members, "-e", 1, "--count", "views", *words, "-s", "kernel-clip", "--json"
         )
         assert done.returncode == 0, done.stderr
-        answers[words[0]] = json.loads(done.stdout)["rows"][0]["mean"]
-    sampler = sv.kernel_clip(sv.Prior(["Drama", "War"], [0.75, 0.25]), 1.0)
-    for option, first in {"--weight": [0.9, 0.1], "--no-weight": [0.5, 0.5]}.items():
+        sampler = sv.kernel_clip(sv.Prior(["Drama", "War"], [0.75, 0.25]), 1.0)
         own = [float(sv.TV(p, sampler.distribution(p))) for p in (first, [0.0, 1.0])]
-        assert answers[option] == pytest.approx(sum(own) / 2, rel=1e-12)
+        assert json.loads(done.stdout)["rows"][0]["mean"] == pytest.approx(sum(own) / 2, rel=1e-12)
 
 
 def test_missing_separator_and_encoding_reach_every_reader(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_what_contradicts_itself_is_refused(book: Path, options: list[str], mess
 def test_decimal_commas_on_the_command_line(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "item;count\na;3,75\nb;1,25\n")
     users = write(tmp_path, "u.csv", "user;item;weight\nx;a;1,5\nx;b;0,5\ny;b;2\n")
-    check_refused(run("prior", prior), "it has decimal commas: say --decimal comma")
+    check_refused(run("prior", prior), "for decimal commas set decimal=comma (--decimal comma)")
     asked = ["compare", prior, users, "-e", 1, "-s", "kernel-clip", "--decimal", "comma", "--json"]
     done = run(*asked)
     (row,) = json.loads(done.stdout)["rows"]
@@ -146,7 +146,7 @@ def test_reports_in_any_form_are_estimated_alike(tmp_path: Path) -> None:
     with pytest.raises(sv.EstimateError, match="1 reports do not say which mechanism"):
         found(f"{text}v;b;\n", missing="drop")
     counts = "item;count\ná;20,0\nb;20,0\nc;20,0\n"
-    with pytest.raises(sv.TableError, match="say --decimal comma"):
+    with pytest.raises(sv.TableError, match="--decimal comma"):
         found(counts)
     assert found(counts, decimal="comma") == expected
     with pytest.raises(sv.ParameterError, match="dialect is for"):

@@ -15,8 +15,8 @@ from command import check_refused, check_refused_last, run, write
 
 import sottovoce as sv
 from sottovoce.release.file import ANY, load_mechanisms
-from sottovoce.tables import inputs
-from sottovoce.tables.options import ReadingOptions
+from sottovoce.tables import users as users_table
+from sottovoce.tables.users import ReadingOptions
 
 PRIOR = "item,count\na,50\nb,30\nc,20\n"
 USERS = "user,item,weight\nann,a,3\nann,b,1\nbob,c,2\ncy,a,1\n"
@@ -206,7 +206,7 @@ def check_fuzzed(folder: Path, count: int) -> None:
         path = folder / "t.csv"
         path.write_bytes(bytes(raw))
         try:
-            groups, _ = inputs.read_user_groups(
+            groups, _ = users_table.read_user_groups(
                 path,
                 {"all": mechanism},
                 user="user",

@@ -16,8 +16,8 @@ import sottovoce as sv
 from sottovoce.collecting.model import model_prior
 from sottovoce.planning import prior_check
 from sottovoce.planning.prior_check import Doubt, distance, doubt, moments
-from sottovoce.tables import inputs
-from sottovoce.tables.options import PriorOptions
+from sottovoce.tables import priors as priors_table
+from sottovoce.tables.priors import PriorOptions
 
 NAMES = [f"c{i}" for i in range(18)]
 TRUTH = np.random.default_rng(5).dirichlet(np.full(18, 2.0))
@@ -193,10 +193,10 @@ def test_a_table_that_looks_like_people_is_marked(
     tmp_path: Path, table: str, marked: bool, said: str
 ) -> None:
     path = write(tmp_path, "t.csv", table)
-    data = inputs.read_priors(path)
+    data = priors_table.read_priors(path)
     assert data.priors["all"].made_from_users is marked
     assert said in data.how
-    assert not inputs.read_priors(path, public=True).priors["all"].made_from_users
+    assert not priors_table.read_priors(path, public=True).priors["all"].made_from_users
     design = run("design", path, "-e", 1, "-o", tmp_path / "m.json")
     if marked:
         check_refused(design, said)
@@ -209,14 +209,16 @@ def test_a_table_that_looks_like_people_is_marked(
 
 def test_a_named_group_column_is_no_suspect(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "land,item,count\nx,a,2\nx,b,1\ny,a,1\n")
-    assert inputs.read_priors(path).priors["all"].made_from_users  # not a full cross table: perhaps people
-    grouped = inputs.read_priors(path, by="land", options=PriorOptions(smoothing=1))
+    assert (
+        priors_table.read_priors(path).priors["all"].made_from_users
+    )  # not a full cross table: perhaps people
+    grouped = priors_table.read_priors(path, by="land", options=PriorOptions(smoothing=1))
     assert not any(prior.made_from_users for prior in grouped.priors.values())
 
 
 def test_a_wide_table_with_several_rows_looks_like_people(tmp_path: Path) -> None:
     one = write(tmp_path, "one.csv", "a,b\n3,4\n")
     several = write(tmp_path, "several.csv", "a,b\n3,4\n1,2\n")
-    assert not inputs.read_priors(one, wide=True).priors["all"].made_from_users
-    assert inputs.read_priors(several, wide=True).priors["all"].made_from_users
-    assert not inputs.read_priors(several, wide=True, public=True).priors["all"].made_from_users
+    assert not priors_table.read_priors(one, wide=True).priors["all"].made_from_users
+    assert priors_table.read_priors(several, wide=True).priors["all"].made_from_users
+    assert not priors_table.read_priors(several, wide=True, public=True).priors["all"].made_from_users

@@ -13,7 +13,7 @@ from command import check_refused, check_refused_last, run, write
 import sottovoce as sv
 from sottovoce.release.file import ANY, load_mechanisms, save_mechanisms
 from sottovoce.release.mechanism import digest_of
-from sottovoce.tables import inputs, prior_file
+from sottovoce.tables import priors as priors_table
 
 PRIOR = sv.Prior.from_counts({"a": 5, "b": 3, "c": 2})
 USERS = (
@@ -117,8 +117,8 @@ def test_promise_14_nor_under_another_name(tmp_path: Path, by: str) -> None:
 def test_promise_14_prior_files_make_no_such_groups_either(tmp_path: Path) -> None:
     (tmp_path / "o.json").write_text('{"a": {"x": 1, "y": 2}, "b": {"x": 2, "y": 2}}')
     check_refused(run("design", tmp_path / "o.json", "-e", 1, "--by", "item"), "cannot be a group")
-    data = inputs.read_priors(tmp_path / "o.json", by="age")
-    prior_file.write_priors(data, tmp_path / "p.json")
+    data = priors_table.read_priors(tmp_path / "o.json", by="age")
+    priors_table.write_priors(data, tmp_path / "p.json")
     plain = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps({**plain, "by": "user"}))
     check_refused(run("design", tmp_path / "p.json", "-e", 1), "cannot be a group")

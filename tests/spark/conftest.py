@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sottovoce.tables.spark_session import session as start
+from sottovoce.spark.session import session as start
 
 
 @pytest.fixture(scope="session")

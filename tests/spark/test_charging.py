@@ -15,7 +15,7 @@ import pytest
 import sottovoce as sv
 from sottovoce import spark
 from sottovoce.spark import charging, releasing
-from sottovoce.tables.spark_session import write_for_owner
+from sottovoce.spark.session import write_for_owner
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 PEOPLE = 2_000

@@ -12,8 +12,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import spark
-from sottovoce.tables.columns import Columns
-from sottovoce.tables.spark_cells import cells_by_person
+from sottovoce.spark.cells import cells_by_person
+from sottovoce.tables.query import Columns
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 NAMED: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}

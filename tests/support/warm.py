@@ -6,6 +6,7 @@ process of its own, with its own exit code, folder and output.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -14,8 +15,8 @@ from importlib import import_module
 
 def main() -> int:
     """Run commands, a request a line; in the process of a command, return its exit code."""
-    import polars  # noqa: F401
-    import pyarrow.compute  # noqa: F401
+    import duckdb  # noqa: F401
+    import matplotlib.figure  # noqa: F401
 
     import sottovoce.cli.main  # noqa: F401
     from sottovoce.cli.lazily import COMMANDS
@@ -26,10 +27,18 @@ def main() -> int:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            return command(**json.loads(line))
+            leave(command(**json.loads(line)))
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
     return 0
+
+
+def leave(code: int) -> None:
+    """End the process of a command at once: DuckDB's threads do not survive a fork."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def command(arguments: list[str], cwd: str, stdout: str, stderr: str) -> int:
@@ -44,7 +53,10 @@ def command(arguments: list[str], cwd: str, stdout: str, stderr: str) -> int:
     sys.argv = ["sottovoce", *arguments]
     from sottovoce.__main__ import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
 

@@ -13,15 +13,17 @@ import polars as pl
 import pytest
 
 import sottovoce as sv
-from sottovoce.tables import amounts, inputs, spool
-from sottovoce.tables.dialect import FOUND, Dialect, encoding_of, separator_of
-from sottovoce.tables.header import missing_column
+from sottovoce.tables import files
+from sottovoce.tables import priors as priors_table
+from sottovoce.tables import users as users_table
+from sottovoce.tables.files import DETECTED, Dialect, encoding_of, separator_of
+from sottovoce.tables.query import no_column
 
 WAR = sv.Prior(["Drama", "War"], [0.75, 0.25])
 
 
-def prior_of(path: Path, dialect: Dialect = FOUND) -> dict[object, float]:
-    (prior,) = inputs.read_priors(path, dialect=dialect, ask=True).priors.values()
+def prior_of(path: Path, dialect: Dialect = DETECTED) -> dict[object, float]:
+    (prior,) = priors_table.read_priors(path, dialect=dialect, ask=True).priors.values()
     return dict(zip(prior.categories, prior.probabilities.tolist(), strict=True))
 
 
@@ -53,16 +55,12 @@ def test_semicolons_with_commas_inside(tmp_path: Path) -> None:
         ("", ","),
     ],
 )
-def test_another_separator_is_taken_only_where_it_fits(tmp_path: Path, text: str, found: str) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    assert separator_of(path, ".csv", FOUND) == found
+def test_another_separator_is_taken_only_where_it_fits(text: str, found: str) -> None:
+    assert separator_of(text.splitlines(), ".csv", DETECTED) == found
 
 
-def test_tabs_go_first_in_a_tsv(tmp_path: Path) -> None:
-    path = tmp_path / "t.tsv"
-    path.write_text("a,b\tc\n1,2\t3\n")
-    assert separator_of(path, ".tsv", FOUND) == "\t"
+def test_tabs_go_first_in_a_tsv() -> None:
+    assert separator_of(["a,b\tc", "1,2\t3"], ".tsv", DETECTED) == "\t"
 
 
 def test_a_separator_that_is_said_is_taken(tmp_path: Path) -> None:
@@ -91,15 +89,15 @@ def test_unicode_is_recognised(tmp_path: Path, encoding: str) -> None:
 def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("item,count\nCafé,30\nWar,10\n".encode("latin-1"))
-    with pytest.raises(sv.TableError, match="--encoding cp1252") as refused:
+    with pytest.raises(sv.TableError, match=r"not UTF-8 .*set its encoding, such as .*cp1252") as refused:
         prior_of(path)
     assert "\xe9" not in str(refused.value)
     assert prior_of(path, Dialect(encoding="ISO-8859-1")) == {"Café": 0.75, "War": 0.25}
-    assert encoding_of(path, FOUND) == "utf-8"
+    assert encoding_of(path, DETECTED) == "utf-8"
     with pytest.raises(sv.ParameterError, match="encoding must be one of utf-8, utf-16, latin-1"):
         Dialect(encoding="koi8-r")
     path.write_bytes("item,count\n€-Shop,30\nWar,10\n".encode("cp1252"))
-    with pytest.raises(sv.TableError, match="is not Latin-1, but likely of Windows: say --encoding cp1252"):
+    with pytest.raises(sv.TableError, match="is not Latin-1, but likely of Windows: set the encoding cp1252"):
         prior_of(path, Dialect(encoding="latin-1"))
     assert prior_of(path, Dialect(encoding="windows-1252")) == {"€-Shop": 0.75, "War": 0.25}
 
@@ -107,8 +105,8 @@ def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
 def test_percentages_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item;Anteil\na;45 %\nb;55%\n", encoding="utf-8")
-    with pytest.raises(sv.TableError, match="column 'Anteil' looks like counts"):
-        inputs.read_priors(path, ask=True)
+    with pytest.raises(sv.TableError, match="every item has one row"):
+        priors_table.read_priors(path, ask=True)
 
 
 def test_a_dialect_is_one_and_is_said_by_name(tmp_path: Path) -> None:
@@ -125,110 +123,77 @@ def test_users_in_other_encodings_are_the_same_users(tmp_path: Path) -> None:
     found = []
     for name, encoding in {"a.csv": "utf-8", "b.csv": "utf-16", "c.csv": "latin-1"}.items():
         (tmp_path / name).write_bytes(text.encode(encoding))
-        dialect = Dialect(encoding="latin-1") if encoding == "latin-1" else FOUND
-        users, how = inputs.read_user_groups(tmp_path / name, {"all": WAR}, dialect=dialect, ask=True)
+        dialect = Dialect(encoding="latin-1") if encoding == "latin-1" else DETECTED
+        users, how = users_table.read_user_groups(tmp_path / name, {"all": WAR}, dialect=dialect)
         assert how == "weights from column 'weight'"
         found.append((users["all"].ids, users["all"].p.toarray().tolist()))
     assert found == [(("ä", "ö"), [[0.75, 0.25], [0.0, 1.0]])] * 3
 
 
-@pytest.mark.parametrize("name", ["views", "n", "playCount_total", "Zuschauer", "x"])
-def test_counts_under_another_name_are_asked_about(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["views", "Zuschauer", "x"])
+def test_one_row_for_each_item_and_no_amounts_is_asked_about(tmp_path: Path, name: str) -> None:
+    """Otherwise every row would count once, without a word."""
     path = tmp_path / "t.csv"
     path.write_text(f"item,{name}\nDrama,30\nWar,10\n")
-    with pytest.raises(sv.TableError, match=f"say --count {name} to add it up, or --no-count"):
-        inputs.read_priors(path, ask=True)
-    assert inputs.read_priors(path, count=name, ask=True).priors["all"].probabilities.tolist() == [0.75, 0.25]
-    assert inputs.read_priors(path).priors["all"].probabilities.tolist() == [0.5, 0.5]
-    path.write_text(f"user,item,{name}\nx,Drama,30\nx,War,10\ny,War,2\n")
-    with pytest.raises(sv.TableError, match=f"say --weight {name} to add it up, or --no-weight"):
-        inputs.read_user_groups(path, {"all": WAR}, ask=True)
+    with pytest.raises(sv.TableError, match=r"name the column of amounts \(--count\), or pass --no-count"):
+        priors_table.read_priors(path, ask=True)
+    public = priors_table.read_priors(path, count=name, ask=True)
+    assert public.priors["all"].probabilities.tolist() == [0.75, 0.25]
+    assert priors_table.read_priors(path).priors["all"].probabilities.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "user,item,rating,timestamp\nx,Drama,3,978300760\nx,War,5,978302109\ny,War,2,978301968\n",
-        "user,item,movieId\nx,Drama,31\nx,War,1029\n",
-        "user,item,row\nx,Drama,1\nx,War,2\n",
-        "user,item,nr_of_nothing\nx,Drama,1\nx,War,1\n",  # all the same: nothing would change
-        "user,item,clicked\nx,Drama,0\nx,War,1\n",  # a flag
-        "user,item,zahl\nx,Drama,0\nx,War,1\ny,War,2\n",  # it only numbers the rows
-        "user,item,C14\nx,Drama,15706\nx,Drama,15707\ny,War,320\n",  # a log: rows recur
-        "user,item,note\nx,Drama,5\nx,War,five\n",  # text
-        "user,item,delta\nx,Drama,-1\nx,War,2\n",
-        "user,item,x\nx,Drama,1.5\nx,War,2.25\n",  # measured, not counted
-        "user,item,plays\nx,Drama,5\ny,War,7\n",  # one row a user: no weight changes anything
-        "user,item\nx,Drama\nx,War\n",
+        "item\nDrama\nWar\n",  # no other column: nothing else can be meant
+        "item,Count\nDrama,1\nWar,1\n",
+        "item,note\nDrama,a\nDrama,b\nWar,c\n",  # a log: rows recur
+        "user,item\nx,Drama\ny,War\n",
     ],
 )
-def test_other_numbers_are_no_counts(tmp_path: Path, text: str) -> None:
+def test_other_tables_are_not_asked_about(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(text)
-    _, how = inputs.read_user_groups(path, {"all": WAR}, ask=True)
+    assert priors_table.read_priors(path, ask=True).priors["all"].categories == ("Drama", "War")
+
+
+def test_other_numbers_of_users_are_no_weights(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("user,item,rating,4711\nx,Drama,3,978300760\nx,War,5,978302109\ny,War,2,978301968\n")
+    users, how = users_table.read_user_groups(path, {"all": WAR})
     assert how == "every row counts once"
-
-
-def test_a_log_with_a_word_for_counts_is_asked_about(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("user,item,plays\nx,Drama,3\nx,Drama,5\ny,War,2\n")
-    with pytest.raises(sv.TableError, match="column 'plays' looks like counts"):
-        inputs.read_user_groups(path, {"all": WAR}, ask=True)
-
-
-def test_counts_are_found_among_many_columns(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    more = [f"a_long_name_of_a_column_{i}" for i in range(40)]
-    path.write_text(
-        "\n".join(
-            ",".join([*row, *(["x"] * 40)])
-            for row in (["user", "item", "plays"], ["x", "Drama", "3"], ["x", "War", "5"])
-        ).replace(",".join(["x"] * 40), ",".join(more), 1)
-        + "\n"
-    )
-    with pytest.raises(sv.TableError, match="column 'plays' looks like counts"):
-        inputs.read_user_groups(path, {"all": WAR}, ask=True)
-
-
-def test_a_column_name_that_may_be_data_is_never_printed(tmp_path: Path) -> None:
-    """Without a header, the first row has the names: a number among them is somebody's."""
-    path = tmp_path / "t.csv"
-    path.write_text("user,item,4711\nx,Drama,3\nx,War,5\n")
-    _, how = inputs.read_user_groups(path, {"all": WAR}, ask=True)
-    assert how == "every row counts once"
-    facts = [True, 30.0, True, False]
-    assert amounts.looks_like_counts("views", facts, False)
-    assert not amounts.looks_like_counts("views", [True, 1.0, True, False], True)
-    assert amounts.looks_like_counts("share", [False, 0.5, True, False], False)
+    assert users["all"].p.toarray().tolist() == [[0.5, 0.5], [0.0, 1.0]]
 
 
 def test_the_nearest_column_is_proposed() -> None:
-    def head() -> dict[str, list[str]]:
-        return {"user_id": ["x"], "genre": ["War"], "weight": ["3"]}
+    names = ["user_id", "genre", "weight"]
 
-    problem = missing_column(list(head()), ["user", "genre"], head)
+    def head() -> list[tuple[str, ...]]:
+        return [("x", "War", "3")]
+
+    problem = no_column("user", ["user", "genre"], names, head)
     assert str(problem) == (
         "there is no column 'user'; the table has user_id, genre, weight; did you mean 'user_id'?"
     )
-    assert "did you mean" not in str(missing_column(list(head()), ["zzz", "genre"], head))
-    assert "user_id" not in str(missing_column(["user_id", "12"], ["user", "12"], head))
+    assert "did you mean" not in str(no_column("zzz", ["zzz", "genre"], names, head))
+    assert "user_id" not in str(no_column("user", ["user", "12"], ["user_id", "12"], head))
 
 
 def test_missing_names_are_dropped_when_that_is_said(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("user,item,weight\nx,Drama,3\n,War,9\nx,,9\nx,War,1\n")
-    with pytest.raises(sv.TableError, match=r"column '\w+' has 1 missing values.*--missing drop"):
-        inputs.read_user_groups(path, {"all": WAR}, ask=True)
-    users, how = inputs.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
+    with pytest.raises(sv.TableError, match=r"column '\w+' has 1 missing values.*missing=drop"):
+        users_table.read_user_groups(path, {"all": WAR})
+    users, how = users_table.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
     assert users["all"].ids == ("x",)
     assert users["all"].p.toarray().tolist() == [[0.75, 0.25]]
     assert how == "weights from column 'weight'; 2 rows with a missing name dropped"
     pl.read_csv(path).write_parquet(tmp_path / "t.parquet")
-    again, said = inputs.read_user_groups(
+    again, said = users_table.read_user_groups(
         tmp_path / "t.parquet", {"all": WAR}, dialect=Dialect(missing="drop")
     )
     assert (again["all"].p.toarray().tolist(), said) == (users["all"].p.toarray().tolist(), how)
-    public = inputs.read_priors(path, dialect=Dialect(missing="drop"))
+    public = priors_table.read_priors(path, dialect=Dialect(missing="drop"))
     assert public.priors["all"].probabilities.tolist() == [3 / 13, 10 / 13]
     assert "1 rows with a missing name dropped" in public.how
 
@@ -240,7 +205,7 @@ def test_a_pipe_is_read_like_a_file_and_leaves_nothing(tmp_path: Path) -> None:
         [sys.executable, "-c", f"open({str(pipe)!r}, 'w').write('item;count\\nDrama;30\\nWar;10\\n')"]
     )
     seen: list[Path] = []
-    with spool.at_hand(pipe) as copy:
+    with files.at_hand(pipe) as copy:
         seen.append(copy)
         assert copy.stat().st_mode & 0o777 == 0o600
         assert copy.parent.stat().st_mode & 0o777 == 0o700
@@ -265,14 +230,14 @@ def test_a_pipe_is_read_like_a_file_and_leaves_nothing(tmp_path: Path) -> None:
 )
 def test_what_a_pipe_holds_is_told_by_its_first_bytes(tmp_path: Path, content: bytes, kind: str) -> None:
     (tmp_path / "t").write_bytes(content)
-    assert spool._kind(tmp_path / "t") == kind
+    assert files._kind_by_content(tmp_path / "t") == kind
 
 
 def test_too_long_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "MOST", 3)
+    monkeypatch.setattr(files, "LONGEST_PIPE", 3)
     with (tmp_path / "long").open("wb") as file:
         file.write(b"1234")
     before = set(Path(tempfile.gettempdir()).glob("sottovoce-*"))
     with (tmp_path / "long").open("rb") as source, pytest.raises(sv.TableError, match="save it as a file"):
-        spool._copy(source, tmp_path / "copy", "standard input")
+        files._copy(source, tmp_path / "copy", "standard input")
     assert set(Path(tempfile.gettempdir()).glob("sottovoce-*")) <= before

@@ -13,8 +13,10 @@ import polars as pl
 import pytest
 
 import sottovoce as sv
-from sottovoce.tables import inputs, prior_file
-from sottovoce.tables.options import PriorOptions, ReadingOptions
+from sottovoce.tables import priors as priors_table
+from sottovoce.tables import users as users_table
+from sottovoce.tables.priors import PriorOptions
+from sottovoce.tables.users import ReadingOptions
 
 ZEROS = "item,count\nDrama,30\nWar,0\nNoir,0\nOpera,10\n"
 
@@ -76,54 +78,56 @@ def test_without_a_number_those_without_a_count_are_rare() -> None:
 def test_what_gives_no_prior_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     (tmp_path / "t.csv").write_text(ZEROS)
     with pytest.raises(sv.SottovoceError, match=words):
-        inputs.read_priors(tmp_path / "t.csv", options=PriorOptions(**options))
+        priors_table.read_priors(tmp_path / "t.csv", options=PriorOptions(**options))
 
 
 def test_the_note_says_how_many_and_names_only_what_is_public(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(ZEROS)
     rare = PriorOptions(merge_rare="rest", rare_below=11)
-    found = inputs.read_priors(path, options=rare)
+    found = priors_table.read_priors(path, options=rare)
     assert shares(found.priors["all"]) == {"Drama": 0.75, "rest": 0.25}
     assert found.how.endswith("; 3 categories below 11 merged into 'rest' ('Noir', 'Opera', 'War')")
-    private = inputs.read_priors(path, options=rare, public=False)
+    private = priors_table.read_priors(path, options=rare, public=False)
     assert private.how.endswith("; 3 categories below 11 merged into 'rest'")
     with pytest.raises(sv.PriorError, match="2 categories to be merged into 'rest' have") as refused:
-        inputs.read_priors(path, options=PriorOptions(merge_rare="rest"), public=False)
+        priors_table.read_priors(path, options=PriorOptions(merge_rare="rest"), public=False)
     assert "Noir" not in str(refused.value)
     assert " 11" not in str(refused.value)
-    nothing = inputs.read_priors(path, options=PriorOptions(merge_rare="Drama", rare_below=0.5))
+    nothing = priors_table.read_priors(path, options=PriorOptions(merge_rare="Drama", rare_below=0.5))
     assert "2 categories below 0.5 merged into 'Drama'" in nothing.how
     path.write_text("item,count\na,30\nb,2\nrest,1\n")
-    itself = inputs.read_priors(path, options=PriorOptions(merge_rare="rest", rare_below=5))
+    itself = priors_table.read_priors(path, options=PriorOptions(merge_rare="rest", rare_below=5))
     assert itself.how.endswith("; 1 categories below 5 merged into 'rest' ('b')")  # not into itself
     path.write_text("item,count\na,3\nb,1\n")
-    assert inputs.read_priors(path, options=PriorOptions(merge_rare="rest")).how.endswith("nothing merged")
+    assert priors_table.read_priors(path, options=PriorOptions(merge_rare="rest")).how.endswith(
+        "nothing merged"
+    )
 
 
 def test_objects_of_counts_and_ready_priors(tmp_path: Path) -> None:
     path = tmp_path / "o.json"
     path.write_text(json.dumps({"Drama": 30, "War": 4, "Noir": 0, "Opera": 6}))
     rare = PriorOptions(merge_rare="rest", rare_below=5)
-    made = inputs.read_priors(path, options=rare)
+    made = priors_table.read_priors(path, options=rare)
     assert shares(made.priors["all"]) == {"Drama": 0.75, "Opera": 0.15, "rest": 0.1}
     assert made.how == "amounts from the JSON object; 2 categories below 5 merged into 'rest' ('War', 'Noir')"
-    prior_file.write_priors(made, tmp_path / "p.json")
-    again = inputs.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="rest"))
+    priors_table.write_priors(made, tmp_path / "p.json")
+    again = priors_table.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="rest"))
     assert again.priors["all"].digest == made.priors["all"].digest
     with pytest.raises(sv.PriorError, match=r"has no category 'else'.*make it anew"):
-        inputs.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="else"))
+        priors_table.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="else"))
     with pytest.raises(sv.ParameterError, match="--rare-below is for tables"):
-        inputs.read_priors(tmp_path / "p.json", options=rare)
+        priors_table.read_priors(tmp_path / "p.json", options=rare)
     path.write_text(json.dumps({"x": {"a": 5, "b": 1, "c": 9}, "y": {"a": 7, "c": 2}}))
-    grouped = inputs.read_priors(path, by="g", options=PriorOptions(merge_rare="rest", rare_below=3))
+    grouped = priors_table.read_priors(path, by="g", options=PriorOptions(merge_rare="rest", rare_below=3))
     assert {name: shares(one) for name, one in grouped.priors.items()} == {
         "x": pytest.approx({"a": 1 / 3, "rest": 2 / 3}),
         "y": pytest.approx({"a": 7 / 9, "rest": 2 / 9}),
     }
     path.write_text(json.dumps({"a": -5, "b": 1}))
     with pytest.raises(sv.PriorError, match="counts must be"):
-        inputs.read_priors(path, options=rare)
+        priors_table.read_priors(path, options=rare)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["runs", "cells"])
@@ -157,14 +161,14 @@ def test_the_refusal_counts_what_is_unknown_and_names_the_way_out(tmp_path: Path
     with pytest.raises(
         sv.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
     ) as refused:
-        inputs.read_user_groups(path, known, by="g")
+        users_table.read_user_groups(path, known, by="g")
     assert "--merge rare=NAME" in str(refused.value)
     assert "Orchid" not in str(refused.value)
     merging = ReadingOptions(unknown="other", other="rest")
     with pytest.raises(sv.TableError, match=r"no category 'rest' .* in the prior of group 'y'"):
-        inputs.read_user_groups(path, known, by="g", options=merging)
+        users_table.read_user_groups(path, known, by="g", options=merging)
     both = dict.fromkeys(known, known["x"])
-    users, how = inputs.read_user_groups(path, both, by="g", options=merging)
+    users, how = users_table.read_user_groups(path, both, by="g", options=merging)
     assert how.endswith("; 3 rows with unknown items counted as rest")
     assert users["y"].p.toarray().tolist() == [[0.0, 1.0], [1.0, 0.0]]
 

@@ -24,8 +24,8 @@ from rows import columns, table
 import sottovoce as sv
 from sottovoce.prior import FROM_USERS
 from sottovoce.release.file import ANY
-from sottovoce.tables import inputs, prior_file
-from sottovoce.tables.options import PriorOptions
+from sottovoce.tables import priors as priors_table
+from sottovoce.tables.priors import PriorOptions
 
 
 class Named(TypedDict):
@@ -205,15 +205,15 @@ def test_one_prior_serves_every_group() -> None:
         ({"who": None}, r"^there is no column 'who'; the table has genre, stars$"),
         ({"genre": ["SECRET", None]}, r"^column 'genre' has 1 missing values$"),
         ({"who": [None, "SECRET"]}, r"^column 'who' has 1 missing values$"),
-        ({"stars": ["1", "SECRET"]}, r"^column 'stars' must hold numbers$"),
+        ({"stars": ["1", "SECRET"]}, r"^column 'stars' must hold numbers: 1 of 2 rows do not$"),
         (
             {"stars": [1.0, -77.0]},
             r"^column 'stars' must hold finite numbers of at least 0: 1 of 2 rows do not$",
         ),
         ({"stars": [1.0, None]}, r"at least 0: 1 of 2 rows do not$"),
         ({"stars": [float("inf"), float("nan")]}, r"at least 0: 2 of 2 rows do not$"),
-        ({"genre": [1.5, 2.0]}, r"^column 'genre' must hold text or whole numbers, it holds fractions$"),
-        ({"genre": [True, False]}, r"^column 'genre' must hold text or whole numbers, it holds Boolean$"),
+        ({"genre": [1.5, 2.0]}, r"^column 'genre' must hold text or integers, it holds fractions$"),
+        ({"genre": [True, False]}, r"^column 'genre' must hold text or integers, it holds BOOLEAN$"),
     ],
 )
 def test_bad_tables_of_every_library(kind: str, change: dict[str, Any], message: str) -> None:
@@ -315,10 +315,10 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
 
 def test_a_file_with_users_is_not_taken_for_public_data(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text("user,item\na,x\nb,y\nb,x\n")
-    assert inputs.read_priors(tmp_path / "h.csv").priors["all"].made_from_users
-    assert not inputs.read_priors(tmp_path / "h.csv", public=True).priors["all"].made_from_users
+    assert priors_table.read_priors(tmp_path / "h.csv").priors["all"].made_from_users
+    assert not priors_table.read_priors(tmp_path / "h.csv", public=True).priors["all"].made_from_users
     (tmp_path / "s.csv").write_text("item,count\nx,2\ny,1\n")
-    assert not inputs.read_priors(tmp_path / "s.csv").priors["all"].made_from_users
+    assert not priors_table.read_priors(tmp_path / "s.csv").priors["all"].made_from_users
 
 
 @pytest.mark.parametrize("by", [None, "age"])
@@ -328,7 +328,7 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
 ) -> None:
     pl.DataFrame(columns(table(2))).write_csv(tmp_path / "t.csv")
     made = (
-        inputs.read_priors(
+        priors_table.read_priors(
             tmp_path / "t.csv",
             item="genre",
             user="who",
@@ -337,12 +337,12 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
             options=PriorOptions(top=4, other="rest"),
         )
         if public
-        else inputs.read_priors(
+        else priors_table.read_priors(
             tmp_path / "t.csv", item="genre", user="who", by=by, public=False, options=PriorOptions(top=4)
         )
     )
-    prior_file.write_priors(made, tmp_path / "p.json")
-    again = inputs.read_priors(tmp_path / "p.json")
+    priors_table.write_priors(made, tmp_path / "p.json")
+    again = priors_table.read_priors(tmp_path / "p.json")
     assert again.priors == made.priors
     assert again.by == by
     assert all(prior.made_from_users == (not public) for prior in again.priors.values())
@@ -361,7 +361,7 @@ def test_broken_prior_files(tmp_path: Path) -> None:
     ):
         (tmp_path / "p.json").write_text(text)
         with pytest.raises(sv.SottovoceError, match=message):
-            inputs.read_priors(tmp_path / "p.json", by=by)
+            priors_table.read_priors(tmp_path / "p.json", by=by)
 
 
 # --- what a hostile reader found ---
@@ -410,7 +410,7 @@ def test_json_types_come_from_all_rows(tmp_path: Path) -> None:
 )
 def test_names_are_text_or_whole_numbers_or_refused(frame: Any) -> None:
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
-    with pytest.raises(sv.TableError, match=r"must hold text or whole numbers|cannot be counted") as caught:
+    with pytest.raises(sv.TableError, match=r"must hold text or integers|cannot be counted") as caught:
         sv.read_users(frame, user="u", item="i", prior=prior)
     assert "SECRET" not in str(caught.value)
     weighted = {"u": ["a", 7], "i": ["x", "y"], "w": [1.0, 2.0]}
@@ -448,9 +448,9 @@ def test_wide_tables_have_no_rows_to_count_and_keep_their_names() -> None:
     with pytest.raises(sv.TableError, match="needs a long table"):
         sv.read_users(wide, user="who", item=["War", "Drama"], prior=prior, minimum_rows=2)
     assert repr(sv.count_table(wide, user="who", item=["War", "Drama"])).startswith("Tally(4 entries")
-    clash = pl.DataFrame({"who": ["ann"], "amount": [1], "key_user": [2]})
-    with pytest.raises(sv.TableError, match="must not be called 'amount': rename it"):
-        sv.count_table(clash, user="who", item=["amount", "key_user"])
+    names = ["amount", "key_user"]
+    clash = pl.DataFrame({"who": ["ann"], "amount": [1], "key_user": [3]})
+    assert sv.build_prior(clash, item=names).probabilities.tolist() == [0.25, 0.75]
 
 
 def test_weights_that_add_up_to_infinity_are_refused() -> None:
@@ -480,27 +480,16 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
         {"public": True},
     ):
         with pytest.raises(sv.ParameterError, match="this is a JSON object of counts"):
-            inputs.read_priors(tmp_path / "o.json", **options)
-    prior_file.write_priors(inputs.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json")
+            priors_table.read_priors(tmp_path / "o.json", **options)
+    priors_table.write_priors(
+        priors_table.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json"
+    )
     with pytest.raises(
         sv.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
     ):
-        inputs.read_priors(tmp_path / "p.json", options=smoothed)
+        priors_table.read_priors(tmp_path / "p.json", options=smoothed)
     plain = (tmp_path / "p.json").read_text()
     for old, new in (('"by": null', '"by": 5'), ('"all"', '"young"'), ('"all"', r'"\ud800"')):
         (tmp_path / "q.json").write_text(plain.replace(old, new))
         with pytest.raises(sv.TableError, match="not a prior file"):
-            inputs.read_priors(tmp_path / "q.json")
-
-
-def test_a_reader_that_panics_is_a_table_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Panic(BaseException):
-        """What polars raises on damaged files: no Exception."""
-
-    def panics(*_: object) -> None:
-        raise Panic("SECRET")
-
-    monkeypatch.setattr("sottovoce.tables.frames.counted_frame", panics)
-    with pytest.raises(sv.TableError, match="cannot be counted: Panic") as caught:
-        sv.build_prior(pl.DataFrame({"item": ["a"]}), item="item")
-    assert "SECRET" not in str(caught.value)
+            priors_table.read_priors(tmp_path / "q.json")

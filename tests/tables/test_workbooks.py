@@ -20,8 +20,10 @@ from workbooks import (
 )
 
 import sottovoce as sv
-from sottovoce.tables import files, inputs, people, spool
-from sottovoce.tables.dialect import FOUND, Dialect
+from sottovoce.tables import files
+from sottovoce.tables import priors as priors_table
+from sottovoce.tables import users as users_table
+from sottovoce.tables.files import DETECTED, Dialect
 
 pytest.importorskip("fastexcel")
 PUBLIC: Rows = [["item", "count"], ["Drama", 30], ["War", 10]]
@@ -29,13 +31,13 @@ SHARES = {"Drama": 0.75, "War": 0.25}
 WAR = sv.Prior(["Drama", "War"], [0.75, 0.25])
 
 
-def prior_of(path: Path, dialect: Dialect = FOUND) -> dict[object, float]:
-    (prior,) = inputs.read_priors(path, dialect=dialect, ask=True).priors.values()
+def prior_of(path: Path, dialect: Dialect = DETECTED) -> dict[object, float]:
+    (prior,) = priors_table.read_priors(path, dialect=dialect, ask=True).priors.values()
     return dict(zip(prior.categories, prior.probabilities.tolist(), strict=True))
 
 
 def users_of(path: Path, known: sv.Prior = WAR, **named: Any) -> dict[object, list[float]]:
-    found = inputs.read_user_groups(path, {"all": known}, **named)[0]["all"]
+    found = users_table.read_user_groups(path, {"all": known}, **named)[0]["all"]
     return dict(zip(found.ids, found.p.toarray().tolist(), strict=True))
 
 
@@ -49,10 +51,10 @@ def test_every_kind_of_workbook_is_read(tmp_path: Path, kind: str) -> None:
     else:
         write_workbook(path, PUBLIC)
     assert prior_of(path) == SHARES
-    assert inputs.read_priors(path).how == "amounts from column 'count'"
+    assert priors_table.read_priors(path).how == "amounts from column 'count'"
     copy = tmp_path / "copy"
     copy.write_bytes(path.read_bytes())
-    assert spool._kind(copy) == {".xlsm": ".xlsx", ".XLSX": ".xlsx"}.get(kind, kind)
+    assert files._kind_by_content(copy) == {".xlsm": ".xlsx", ".XLSX": ".xlsx"}.get(kind, kind)
 
 
 def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_path: Path) -> None:
@@ -61,8 +63,10 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
         tmp_path / "t.xlsx", {"Old": other, "Survey": PUBLIC, "2": other, "Notes": [["x"]]}, hidden=["Old"]
     )
     assert prior_of(path) == SHARES
-    assert inputs.read_priors(path).how.endswith("; sheet 2 of 4")  # not its name, which may be a person's
-    assert inputs.read_priors(path, dialect=Dialect(sheet=3)).how.endswith("; sheet 3 of 4")
+    assert priors_table.read_priors(path).how.endswith(
+        "; sheet 2 of 4"
+    )  # not its name, which may be a person's
+    assert priors_table.read_priors(path, dialect=Dialect(sheet=3)).how.endswith("; sheet 3 of 4")
     with pytest.raises(sv.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: say a name, or a num"):
         prior_of(path, Dialect(sheet="Surveys"))
     for sheet in ("Survey", 2):
@@ -70,10 +74,10 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
     for sheet in ("Old", "2", 1, 3, "1"):  # a hidden one that was asked for; a name goes before a number
         assert prior_of(path, Dialect(sheet=sheet)) == {"Noir": 0.5, "Opera": 0.5}
     blank = write_workbook(tmp_path / "b.xlsx", {"Chart": [], "Survey": PUBLIC})
-    assert inputs.read_priors(blank).how.endswith("; sheet 2 of 2")
+    assert priors_table.read_priors(blank).how.endswith("; sheet 2 of 2")
     assert prior_of(blank) == SHARES
     again = write_workbook(tmp_path / "u.xlsx", {"Survey": PUBLIC, "Notes": [["x"]]})
-    assert inputs.read_priors(again).how.endswith("; sheet 1 of 2")
+    assert priors_table.read_priors(again).how.endswith("; sheet 1 of 2")
     with pytest.raises(
         sv.TableError, match=r"has no sheet '0'; it has 2 sheets: say a name, or a number up "
     ):
@@ -93,7 +97,7 @@ def test_whole_numbers_are_whole_again(tmp_path: Path) -> None:
     assert (
         users_of(book, known) == users_of(tmp_path / "t.csv", known) == {"1": [0.75, 0.25], "22": [0.0, 1.0]}
     )
-    assert people.have_whole_names(book, "user", ["1", "22"])
+    assert users_table.have_integer_names(book, "user", ["1", "22"], DETECTED)
     assert sv.read_users(book, user="user", item="item", weight="weight", prior=known).ids == ("1", "22")
     public = write_workbook(tmp_path / "p.xlsx", [["item", "count"], [7, 1], [8, 1]])
     assert prior_of(public) == {"7": 0.5, "8": 0.5}
@@ -103,7 +107,7 @@ def test_text_stays_text(tmp_path: Path) -> None:
     rows: Rows = [["user", "item"], ["007", "War"], ["7", "War"], [7, "Drama"], ["1e3", "War"]]
     path = write_workbook(tmp_path / "t.xlsx", rows)
     assert users_of(path) == {"007": [0.0, 1.0], "1e3": [0.0, 1.0], "7": [0.5, 0.5]}
-    assert not people.have_whole_names(path, "user", ["7"])  # a column of text
+    assert not users_table.have_integer_names(path, "user", ["7"], DETECTED)  # a column of text
 
 
 def test_blank_rows_and_columns_are_none(tmp_path: Path) -> None:
@@ -128,9 +132,9 @@ def test_a_formula_is_the_value_that_was_saved_with_it(tmp_path: Path) -> None:
 def test_errors_and_blanks_are_missing(tmp_path: Path) -> None:
     rows: Rows = [["user", "item"], ["x", "War"], ["x", error("#N/A")], ["x", "  "], [None, "War"]]
     path = write_workbook(tmp_path / "t.xlsx", rows)
-    with pytest.raises(sv.TableError, match=r"column '\w+' has \d missing values.*--missing drop"):
+    with pytest.raises(sv.TableError, match=r"column '\w+' has \d missing values.*missing=drop"):
         users_of(path)
-    found, how = inputs.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
+    found, how = users_table.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
     assert found["all"].p.toarray().tolist() == [[0.0, 1.0]]
     assert "3 rows with a missing name dropped" in how
     bad = write_workbook(tmp_path / "b.xlsx", [["item", "count"], ["Drama", 3], ["War", error("#DIV/0!")]])
@@ -185,10 +189,10 @@ def test_an_empty_sheet_is_refused(tmp_path: Path, rows: Rows) -> None:
 
 def test_counts_in_a_workbook_are_asked_about(tmp_path: Path) -> None:
     path = write_workbook(tmp_path / "t.xlsx", [["item", "views"], ["Drama", 30], ["War", 10]])
-    with pytest.raises(sv.TableError, match="say --count views to add it up"):
+    with pytest.raises(sv.TableError, match=r"every item has one row.*\(--count\), or pass --no-count"):
         prior_of(path)
     with pytest.raises(sv.TableError, match="the table has item, views; did you mean 'item'"):
-        inputs.read_priors(path, item="items", count="views")
+        priors_table.read_priors(path, item="items", count="views")
 
 
 def test_a_workbook_without_its_reader_says_what_to_install(
@@ -241,10 +245,10 @@ def test_names_that_excel_may_have_changed_are_refused_among_texts_too(tmp_path:
     """Long numbers that differ in their last digits are the same number by now: two people would be one."""
     rows: Rows = [["user", "item"], [odd, "War"], ["A17", "War"]]
     with pytest.raises(sv.TableError, match="column 'user' holds text and numbers that are fractions or too"):
-        inputs.read_user_groups(write_workbook(tmp_path / "t.xlsx", rows), {"all": WAR})
+        users_table.read_user_groups(write_workbook(tmp_path / "t.xlsx", rows), {"all": WAR})
     fine: Rows = [["user", "item"], [4012, "War"], ["A17", "War"], ["2.5 b", "War"]]
-    found, _ = inputs.read_user_groups(write_workbook(tmp_path / "u.xlsx", fine), {"all": WAR})
+    found, _ = users_table.read_user_groups(write_workbook(tmp_path / "u.xlsx", fine), {"all": WAR})
     assert sorted(map(str, found["all"].ids)) == ["2.5 b", "4012", "A17"]
     written: Rows = [["user", "item"], [str(odd), "War"], ["A17", "War"]]  # all of them are texts
-    found, _ = inputs.read_user_groups(write_workbook(tmp_path / "v.xlsx", written), {"all": WAR})
+    found, _ = users_table.read_user_groups(write_workbook(tmp_path / "v.xlsx", written), {"all": WAR})
     assert sorted(map(str, found["all"].ids)) == sorted([str(odd), "A17"])

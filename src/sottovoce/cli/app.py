@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .columns import completes
 from .lazily import Lazily
 from .terminal import console
 
@@ -37,19 +36,17 @@ Epsilons = Annotated[
         "--epsilon", "-e", metavar="NUMBERS", help="Privacy parameter; several as 1,2,4 or 1:8 or 1:8:0.5."
     ),
 ]
-Item = Annotated[str, typer.Option(help="Column of the category.", autocompletion=completes("item"))]
+Item = Annotated[str, typer.Option(help="Column of the category.")]
 Count = Annotated[
     str | None,
     typer.Option(
         help="Column of public amounts; default count, weight or probability if there.",
-        autocompletion=completes("count"),
     ),
 ]
 By = Annotated[
     str | None,
     typer.Option(
         help="Group column: one prior per group. A user in two groups counts once in each.",
-        autocompletion=completes("by"),
     ),
 ]
 Smoothing = Annotated[float, typer.Option(help="Added to every public count, so that none is zero.")]
@@ -61,16 +58,12 @@ Wide = Annotated[
         "--wide", help="A row per user, a column per category: every column but user and group is one."
     ),
 ]
-User = Annotated[str, typer.Option(help="Column of the user.", autocompletion=completes("user"))]
+User = Annotated[str, typer.Option(help="Column of the user.")]
 Weight = Annotated[
     str | None,
     typer.Option(
         help="Column of the users' weights; default weight or count if there.",
-        autocompletion=completes("weight"),
     ),
-]
-NoWeight = Annotated[
-    bool, typer.Option("--no-weight", help="Count every row of the users' table once, whatever its columns.")
 ]
 NoCount = Annotated[
     bool, typer.Option("--no-count", help="Count every row of the public table once, whatever its columns.")

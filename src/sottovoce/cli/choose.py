@@ -12,7 +12,7 @@ import typer
 from ..errors import ParameterError, TargetError
 from ..planning.choose import Choice, choose
 from ..planning.fitted import PublicUsers
-from ..tables.inputs import read_user_groups
+from ..tables.users import read_user_groups
 from .app import (
     AsJson,
     By,
@@ -23,7 +23,6 @@ from .app import (
     Merge,
     Missing,
     NoCount,
-    NoWeight,
     PriorFile,
     RareBelow,
     Separator,
@@ -85,7 +84,6 @@ def choose_command(
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
-    no_weight: NoWeight = False,
     count: Count = None,
     no_count: NoCount = False,
     by: By = None,
@@ -144,7 +142,6 @@ def choose_command(
                 **columns,
                 options=reading,
                 dialect=written[1],
-                ask=not no_weight,
             )
         declared = {name: PublicUsers(one.p, source) for name, one in groups.items() if len(one)}
     found: dict[str, Choice] = {}

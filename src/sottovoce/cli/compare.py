@@ -15,9 +15,8 @@ from ..planning.compare import STATISTICS, Comparison, compare
 from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
-from ..tables.dialect import FOUND
-from ..tables.inputs import private_columns, read_user_groups
-from ..tables.options import ReadingOptions
+from ..tables.files import DETECTED
+from ..tables.users import ReadingOptions, private_columns, read_user_groups
 from .app import (
     AsJson,
     By,
@@ -31,7 +30,6 @@ from .app import (
     MinimumRows,
     Missing,
     NoCount,
-    NoWeight,
     Other,
     PriorFile,
     RareBelow,
@@ -112,7 +110,6 @@ def compare_command(
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
-    no_weight: NoWeight = False,
     count: Count = None,
     no_count: NoCount = False,
     by: By = None,
@@ -175,7 +172,7 @@ def compare_command(
     if master is not None and engine != "spark":
         raise ParameterError("--master is for --engine spark")
     written = dialects_said([prior_file, users_file], separator, encoding, missing, decimal, sheet)
-    if engine == "spark" and written != [FOUND, FOUND]:
+    if engine == "spark" and written != [DETECTED, DETECTED]:
         raise ParameterError(
             "--separator, --encoding, --missing, --decimal and --sheet are not for --engine spark, which "
             "reads Parquet and plain CSV by itself"
@@ -204,7 +201,7 @@ def compare_command(
     else:
         with reading_of(users_file):
             groups, private = read_user_groups(
-                users_file, public.priors, **columns, options=reading, dialect=written[1], ask=not no_weight
+                users_file, public.priors, **columns, options=reading, dialect=written[1]
             )
         parts = sum(len(samplers[group]) for group in groups) + limit * len(epsilons) * len(groups)
         with step("comparing", users_file.name, total=parts, unit="samplers") as going:
@@ -235,7 +232,7 @@ def _compare_on_spark(
 ) -> tuple[Comparison, str]:
     """The comparison on Spark, and how the file was counted."""
     from .. import spark
-    from ..tables.spark_session import read_file, session
+    from ..spark.session import read_file, session
 
     started = session(master)
     try:

@@ -18,7 +18,7 @@ from ..errors import ParameterError
 from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
 from ..tables import files
-from ..tables.spool import at_hand
+from ..tables.files import at_hand
 from .app import (
     AsJson,
     Decimal,
@@ -31,7 +31,6 @@ from .app import (
     Sheets,
     app,
 )
-from .columns import completes
 from .parsing import (
     check_one_result,
     check_picture,
@@ -54,21 +53,17 @@ def estimate_command(
             show_default=False,
         ),
     ],
-    item: Annotated[
-        str, typer.Option(help="Column of the released category.", autocompletion=completes("item"))
-    ] = "item",
+    item: Annotated[str, typer.Option(help="Column of the released category.")] = "item",
     user: Annotated[
         str | None,
         typer.Option(
             help="Column of the user; default user if there: nobody counts twice.",
-            autocompletion=completes("user"),
         ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
             help="Group column of the reports; default the one the mechanism file was made with.",
-            autocompletion=completes("by"),
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,

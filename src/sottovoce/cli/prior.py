@@ -11,9 +11,7 @@ from rich.table import Table
 from ..errors import TableError
 from ..prior import FROM_USERS
 from ..tables import files
-from ..tables.inputs import read_priors
-from ..tables.options import PriorOptions
-from ..tables.prior_file import PublicData, write_priors
+from ..tables.priors import PriorOptions, PublicData, read_priors, write_priors
 from .app import (
     AsJson,
     By,
@@ -33,7 +31,6 @@ from .app import (
     Wide,
     app,
 )
-from .columns import completes
 from .progress import reading_of
 from .tables import dialects_said, merged_name
 from .terminal import (
@@ -69,7 +66,6 @@ def prior_command(
         str | None,
         typer.Option(
             help="Column of the user; for --average users, --minimum-rows and --minimum-users.",
-            autocompletion=completes("user"),
         ),
     ] = None,
     wide: Wide = False,
@@ -86,7 +82,6 @@ def prior_command(
         str | None,
         typer.Option(
             help="Column whose sum ranks the items for --top; default the counts.",
-            autocompletion=completes("top_by"),
         ),
     ] = None,
     other: Annotated[

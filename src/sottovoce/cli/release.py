@@ -16,9 +16,8 @@ from ..release.file import MechanismFile, Policy, load_mechanisms
 from ..release.ledger import Ledger, Receipt
 from ..releasing import BATCH, SAMPLE, several_samples
 from ..tables import files
-from ..tables.inputs import read_user_groups
-from ..tables.people import have_whole_names
-from ..tables.spool import at_hand
+from ..tables.files import at_hand
+from ..tables.users import have_integer_names, read_user_groups
 from .app import (
     Decimal,
     Digest,
@@ -38,7 +37,6 @@ from .app import (
     Wide,
     app,
 )
-from .columns import completes
 from .interruption import Interruptions
 from .ledger import epoch_said
 from .progress import reading_of, step, working
@@ -69,7 +67,6 @@ def release(
         str | None,
         typer.Option(
             help="Group column of the table, for a file of groups. Its values are published in clear.",
-            autocompletion=completes("by"),
         ),
     ] = None,
     wide: Wide = False,
@@ -170,7 +167,7 @@ def release(
             dialect=dialect,
         )
         everybody = (name for users in groups.values() for name in users.ids)
-        whole_names = have_whole_names(path, user, everybody, dialect)
+        whole_names = have_integer_names(path, user, everybody, dialect)
     print_note(f"{table.name}: {how}.")
     if any(loaded.mechanisms[group].prior_from_users for group in groups):
         print_note(FROM_USERS)

@@ -14,7 +14,7 @@ from .. import _validate
 from ..errors import ParameterError
 from ..planning.several import SamplesRow, compare_samples
 from ..tables import files
-from ..tables.inputs import read_user_groups
+from ..tables.users import read_user_groups
 from .app import (
     AsJson,
     By,
@@ -27,7 +27,6 @@ from .app import (
     Merge,
     Missing,
     NoCount,
-    NoWeight,
     PriorFile,
     RareBelow,
     RowsOutput,
@@ -102,7 +101,6 @@ def samples_command(
     user: User = "user",
     item: Item = "item",
     weight: Weight = None,
-    no_weight: NoWeight = False,
     count: Count = None,
     no_count: NoCount = False,
     by: By = None,
@@ -159,7 +157,6 @@ def samples_command(
             wide=wide,
             options=reading,
             dialect=written[1],
-            ask=not no_weight,
         )
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     found: list[tuple[str, SamplesRow]] = []

@@ -7,11 +7,9 @@ from pathlib import Path
 from shlex import quote
 
 from ..errors import ParameterError
-from ..tables.dialect import Dialect
-from ..tables.files import kind_of
-from ..tables.inputs import read_priors
-from ..tables.options import PriorOptions, ReadingOptions
-from ..tables.prior_file import PublicData
+from ..tables.files import Dialect, kind_of
+from ..tables.priors import PriorOptions, PublicData, read_priors
+from ..tables.users import ReadingOptions
 from ..tables.workbook import KINDS
 from .progress import reading_of
 

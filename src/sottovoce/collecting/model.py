@@ -21,7 +21,7 @@ from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
 
 if TYPE_CHECKING:
-    from ..tables.dialect import Dialect
+    from ..tables.files import Dialect
 
 
 class Invertible(Protocol):

@@ -8,7 +8,7 @@ user who reports twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ import numpy as np
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
 from ..tables import tally
-from ..tables.dialect import FOUND, Dialect
-from ..tables.frames import ask_reader, column_names, count_table
-from ..tables.inputs import dropped_said, sheet_said
+from ..tables.files import DETECTED, Dialect
+from ..tables.priors import left_unread
+from ..tables.query import Columns, Source, count_missing, opened, tally_of
 from ..tables.tally import Tally
 from .joint_reports import JointCounts, of_cells
 from .model import Model
@@ -33,7 +33,7 @@ def count_reports(
     item: str = "item",
     user: str | None = None,
     by: str | None = None,
-    dialect: Dialect = FOUND,
+    dialect: Dialect = DETECTED,
 ) -> Mapping[str, FloatArray | JointCounts]:
     """How often each category was reported, by group ("all" without a group column).
 
@@ -48,19 +48,29 @@ def count_reports(
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
     if is_store(table):
-        if item != "item" or user is not None or dialect != FOUND:
+        if item != "item" or user is not None or dialect != DETECTED:
             raise ParameterError("item and user are columns of a table; a store of reports has none")
         return stored_counts(Path(table), known)
-    if dialect != FOUND and not isinstance(table, str | Path):
+    if dialect != DETECTED and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
-    columns = column_names(table, dialect)
-    described = "mechanism" in columns and all(one.digest is not None for one in known.values())
+    with opened(table, dialect) as source:
+        return _counted(source, known, item, user, by)[0]
+
+
+def _counted(
+    source: Source, known: Mapping[str, Model], item: str, user: str | None, by: str | None
+) -> tuple[Mapping[str, FloatArray | JointCounts], str]:
+    """The counts of an open table, and what was left out or chosen while it was read, in words."""
+    columns = list(source.types)
+    described = "mechanism" in columns and all(model.digest is not None for model in known.values())
     user = "user" if user is None and "user" in columns else user
     weight = weight_of(columns, item, user)
-    counted = count_table(table, item=item, user=user, by=by, weight=weight, dialect=dialect)
-    digests = count_table(table, item="mechanism", by=by, dialect=dialect) if described else None
-    if described and dialect.missing == "drop":
-        _check_described(Path(table), [name for name in (item, user, by) if name is not None], dialect)
+    counted = tally_of(source, Columns(item, user, weight, by))
+    digests = tally_of(source, Columns("mechanism", by=by)) if described else None
+    names = [name for name in (item, user, by) if name is not None]
+    if described and source.dialect.missing == "drop":
+        _check_described(source, names)
+    how = left_unread(source, names).removeprefix("; ")
     joint = any(one.samples > 1 for one in known.values())
     if joint and user is None:
         raise EstimateError(
@@ -68,16 +78,16 @@ def count_reports(
         )
     several = None if user is None or joint else _several(counted)
     found = ReportCounts(counted, digests, several)
-    as_text = isinstance(table, str | Path)
+    as_text = source.path is not None
     single = checked_counts(found, known, as_text=as_text)
     if not joint:
-        return {**single}
+        return {**single}, how
     return {
         name: of_cells(
             counted, counted.groups.index(name), _places(counted, name, known[name], as_text), known[name]
         )
         for name in single
-    }
+    }, how
 
 
 def read_reports(
@@ -87,21 +97,19 @@ def read_reports(
     item: str = "item",
     user: str | None = None,
     by: str | None = None,
-    dialect: Dialect = FOUND,
+    dialect: Dialect = DETECTED,
 ) -> tuple[Mapping[str, FloatArray | JointCounts], str]:
     """`count_reports` of a file, and what was left out or chosen while it was read, in words."""
-    counts = count_reports(path, models, item=item, user=user, by=by, dialect=dialect)
     if is_store(path):
-        return counts, ""
-    user = "user" if user is None and "user" in column_names(path, dialect) else user
-    how = dropped_said(path, [user, item, by], dialect) + sheet_said(path, dialect)
-    return counts, how.removeprefix("; ")
+        return count_reports(path, models, item=item, user=user, by=by, dialect=dialect), ""
+    known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
+    with opened(path, dialect) as source:
+        return _counted(source, known, item, user, by)
 
 
-def _check_described(path: Path, names: Sequence[str], dialect: Dialect) -> None:
-    """Where rows with a missing name are left out, one that lacks its mechanism alone would still count."""
-    asked = {"columns": ["mechanism"], "present": list(names), "dialect": asdict(dialect)}
-    (lacking,) = ask_reader("frames", "count_missing", path, **asked)
+def _check_described(source: Source, names: Sequence[str]) -> None:
+    """Where rows with a missing name are dropped, one that lacks its mechanism alone would still count."""
+    lacking = count_missing(source, ["mechanism"], names)
     if lacking:
         raise EstimateError(
             f"{lacking} reports do not say which mechanism they were released with: remove them, or the "

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..prior import Prior
-from ..tables.dialect import FOUND, Dialect
-from ..tables.inputs import read_priors, read_user_groups
-from ..tables.options import ReadingOptions
+from ..tables.files import DETECTED, Dialect
+from ..tables.priors import read_priors
+from ..tables.users import ReadingOptions, read_user_groups
 from ..users import Users
 
 
@@ -26,7 +26,7 @@ _given = Given()
 
 
 def read_given(
-    prior_file: Path | None, users_file: Path | None, written: Sequence[Dialect] = (FOUND, FOUND)
+    prior_file: Path | None, users_file: Path | None, written: Sequence[Dialect] = (DETECTED, DETECTED)
 ) -> Given:
     """Read the files of the command line; what is wrong with them is told before the page opens."""
     if prior_file is None:

@@ -22,7 +22,7 @@ from ..release.certify import certify
 from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.catalogue import SAMPLERS
-from ..tables.inputs import read_priors
+from ..tables.priors import read_priors
 from ..tables.workbook import KINDS
 from . import drawing, people, recommend, tiles
 from .drawing import ESTIMATE, PERSON, TRUTH, Row, per_cent, text

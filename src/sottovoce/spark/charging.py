@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from ..errors import LedgerError, SottovoceError
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism
-from ..tables.spark_engine import at_least
-from ..tables.spark_session import translate_errors
+from .cells import at_least
 from .people import by_group, drawn_table
+from .session import translate_errors
 
 PACKED = "packed binary"
 

@@ -13,19 +13,20 @@ from ..planning.compare import Comparison, make_row
 from ..planning.limit import summarise
 from ..planning.prior_check import doubt, moments
 from ..samplers.base import Sampler
-from ..tables.options import ReadingKeywords, ReadingOptions
-from ..tables.spark_cells import cells_by_person, in_batches
-from ..tables.spark_engine import (
-    FOUND,
+from ..tables.users import ReadingKeywords, ReadingOptions
+from .cells import (
+    REPORTED,
     SUMS,
     Reading,
     Sums,
+    cells_by_person,
     check_found,
     columns_named,
     found_table,
+    in_batches,
     summaries,
 )
-from ..tables.spark_session import translate_errors
+from .session import translate_errors
 
 
 def compare(
@@ -70,7 +71,7 @@ def compare(
         yield sums.to_arrow()
 
     found = translate_errors(
-        lambda: summaries(in_batches(cells_by_person(frame, reading.columns), measure, FOUND), summarise)
+        lambda: summaries(in_batches(cells_by_person(frame, reading.columns), measure, REPORTED), summarise)
     )
     check_found(found, reading)
     parts = []

@@ -12,10 +12,9 @@ from ..collecting.reports import ReportCounts, checked_counts, weight_of
 from ..errors import ParameterError, TableError
 from ..release.mechanism import Mechanism, one_sample_each
 from ..samplers.base import Sampler
-from ..tables.columns import Columns
-from ..tables.frames import count_table, record_frame, require
-from ..tables.spark_cells import parts_of
-from ..tables.spark_session import translate_errors
+from ..tables.query import Columns
+from .cells import count_on_spark, parts_of, record_frame, require
+from .session import translate_errors
 
 
 def estimate(
@@ -51,8 +50,8 @@ def estimate(
     require(columns, needed)
     reports = frame.select(*(f"`{name}`" for name in needed)).persist()
     try:  # counted by item, by mechanism and by user
-        counted = count_table(reports, item=item, by=by, weight=weight)
-        digests = count_table(reports, item="mechanism", by=by) if described else None
+        counted = count_on_spark(reports, Columns(item, weight=weight, by=by))
+        digests = count_on_spark(reports, Columns("mechanism", by=by)) if described else None
         several = None if user is None else translate_errors(lambda: _several(reports, item, user, by))
     finally:
         reports.unpersist()
@@ -65,7 +64,7 @@ def _several(reports: Any, item: str, user: str, by: str | None) -> tuple[int, i
     """How many users have more than one report in a group, and how many users there are in all groups."""
     from pyspark.sql import functions as F
 
-    records = record_frame(reports, Columns(item, user, by=by)).to_native()
+    records = record_frame(reports, Columns(item, user, by=by))
     keys = [name for name in ("key_group", "key_user") if name in records.columns]
     people = records.repartition(parts_of(records.sparkSession), "key_user").groupBy(*keys).count()
     several = F.count_if(F.col("count") > 1)

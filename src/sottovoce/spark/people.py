@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from ..release.mechanism import Mechanism
-from ..tables.spark_engine import Sums
 from ..users import Users
+from .cells import Sums
 
 PEOPLE = "group string, what int, values array<double>, user string, places array<int>"
 """Rows with what = 0 are users, `values` their shares; what < 0 are counters for the driver."""

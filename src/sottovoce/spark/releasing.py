@@ -11,19 +11,20 @@ from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism, one_sample_each
-from ..tables.options import ReadingKeywords, release_options
-from ..tables.spark_cells import cells_by_person, in_batches
-from ..tables.spark_engine import (
+from ..tables.users import ReadingKeywords, release_options
+from .cells import (
     Reading,
     Sums,
     at_least,
+    cells_by_person,
     check_found,
     columns_named,
+    in_batches,
     summaries,
 )
-from ..tables.spark_session import check_new, translate_errors, write_for_owner
 from .charging import charge_and_draw, spent
 from .people import DRAWN, PEOPLE, by_group, drawn_table, found_rows, people_rows
+from .session import check_new, translate_errors, write_for_owner
 
 BATCH = 100_000
 """Users that are drawn at once."""

@@ -1,179 +1,215 @@
-"""Files in and out: tables by extension, scanned and not loaded, and results written whole or not at all."""
+"""Table files: how they are written, which may be read, and results that are written whole or not at all."""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import gzip
-import io
 import json
 import os
 import re
+import stat
 import sys
+import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
-from .._atomic import inf_to_null, real_path, write_whole
-from ..errors import PriorError, SottovoceError, TableError
+from .. import _validate
+from .._atomic import inf_to_null, real_path, write_whole, written_whole
+from ..errors import ParameterError, PriorError, SottovoceError, TableError
 from . import workbook
-from .dialect import FOUND, Dialect, encoding_of, separator_of
-from .unpack import content, is_gzip
 
-if TYPE_CHECKING:
-    import polars as pl
-
-_KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
+TEXTS = (".csv", ".tsv")
+KINDS = (*TEXTS, ".parquet", ".json", ".jsonl", ".ndjson")
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
+DECIMALS = ("point", "comma")
+LARGEST_JSON = 256 << 20
+"""Bytes that a JSON object of counts may have, unpacked."""
+LONGEST_PIPE = 4 << 30
+"""Bytes of standard input that are copied; a larger table should be a file."""
+_STEP = 1 << 20
+_LINES = 50
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = re.compile("[\x80-\x9f]")
-_HINTS = {
-    ".csv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding cp1252",
-    ".tsv": "every line needs the same number of fields, in UTF-8, or say --separator or --encoding cp1252",
-    ".json": "a list of records is expected",
-}
-_LONGEST_HEADER = 1 << 20
-_ROWS_SENT = 1 << 17
+_STANDARD = ("-", "/dev/stdin")
 
 
-def check_readable(path: Path) -> None:
-    """Refuse what is no table file, before anybody tries to read it."""
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a table file is written, for the functions that take a path; None means that it is detected.
+
+    Parameters
+        separator: between the fields of a text table: one character, or comma, semicolon, tab, pipe.
+        encoding: of a text table: utf-8, utf-16, latin-1, or cp1252, which Windows writes in Western Europe.
+        missing: what to do with rows without a user, item or group: "error" or "drop".
+        decimal: the mark in amounts that are written as text: "point" or "comma"; the other one may then
+            separate thousands, in groups of three. Without it there are points, and a comma is refused; so
+            are points that may separate thousands, in a file with semicolons.
+        sheet: of a workbook: its name, or its number from 1; without it the first one that is neither hidden
+            nor empty.
+
+    >>> Dialect(separator="semicolon", decimal="comma").separator
+    ';'
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+    missing: str = "error"
+    decimal: str | None = None
+    sheet: str | int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.one_of(("error", "drop"), missing=self.missing)
+        if self.decimal is not None:
+            _validate.one_of(DECIMALS, decimal=self.decimal)
+        number = isinstance(self.sheet, int) and not isinstance(self.sheet, bool)
+        if self.sheet is not None and not (self.sheet if isinstance(self.sheet, str) else number):
+            raise ParameterError("sheet must be the name of a sheet, or its number from 1")
+        if self.separator is not None:
+            meant = SEPARATORS.get(self.separator.lower(), self.separator.replace("\\t", "\t"))
+            if len(meant) != 1 or meant in '"\r\n' or not meant.isascii():
+                names = ", ".join(SEPARATORS)
+                raise ParameterError(f"separator must be one character, or one of {names}")
+            object.__setattr__(self, "separator", meant)
+        if self.encoding is not None:
+            known = {codecs.lookup(name).name: name for name in ENCODINGS}
+            name = ""
+            with suppress(LookupError):
+                name = codecs.lookup(self.encoding).name
+            if name not in known:
+                raise ParameterError(f"encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
+            object.__setattr__(self, "encoding", known[name])
+
+
+DETECTED = Dialect()
+"""No options set: everything is detected."""
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+def kind_of(path: Path) -> str:
+    """The extension that decides how a file is read, .gz and .zst put aside; train.gz is taken for a CSV."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    plain = [suffix for suffix in suffixes if suffix not in (".gz", ".zst")]
+    return plain[-1] if plain else ".csv" if suffixes else ""
+
+
+def checked(path: Path) -> Path:
+    """Return the path of a table file; refuse what cannot be one, before anything is read."""
     if path.is_dir():
         raise TableError(f"{path} cannot be read: it is a folder")
     if not path.is_file():
         raise TableError(f"{path} cannot be read: there is no such file")
     kind = kind_of(path)
-    if kind not in (*_KINDS, *workbook.KINDS):
-        known = ", ".join((*_KINDS, *workbook.KINDS))
+    if kind not in (*KINDS, *workbook.KINDS):
+        known = ", ".join((*KINDS, *workbook.KINDS))
         raise TableError(f"{path} cannot be read: its name must end in one of {known} (or .csv.gz)")
     if kind in workbook.KINDS and find_spec("fastexcel") is None:
         raise TableError(f"{path} is a workbook, which needs fastexcel: {workbook.INSTALL}")
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
+    if kind in TEXTS:
+        with path.open("rb") as file:
+            actual = workbook.kind_by_content(file.read(200))
+        if actual is not None:
+            raise TableError(
+                f"{path} cannot be read as text: it is a workbook or an archive; name it {actual}"
+            )
+    return path
 
 
-def scan_table(path: str | Path, dialect: Dialect = FOUND) -> pl.LazyFrame:
-    """A table by its extension, not yet read; CSV columns are text, names lose surrounding blanks.
-
-    For the reader's process (see `reading`): a damaged file can end the process that calls this.
-    """
-    path = Path(path)
-    check_readable(path)
-    kind = kind_of(path)
-    table = None
-    try:
-        table = _scanned(path, kind, dialect)
-        named = table.collect_schema().names()
-        header = _header(path, kind, dialect) if kind in (".csv", ".tsv") else named
-    except (SottovoceError, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as problem:  # every reader has its own errors; their text may quote data
-        reason = type(problem).__name__
-        table = None
-    if table is None:
-        raise unreadable(path, reason)
-    names = [name.strip() for name in header]
-    if len(set(names)) != len(names) or len(names) != len(named):
-        raise TableError(f"{path} cannot be read: two of its columns have the same name")
-    return table.rename(dict(zip(named, names, strict=True)))
-
-
-def _scanned(path: Path, kind: str, dialect: Dialect) -> pl.LazyFrame:
-    """The table as its reader finds it."""
-    import polars as pl
-
-    # Text everywhere in CSV: guessing types would turn a category "007" into 7, a device "1e10" into a float.
-    # No globs: a file called m[1].csv is that file, and not m1.csv. JSON types come from all rows, not a few.
-    if kind in workbook.KINDS:
-        return workbook.scan_workbook(path, dialect)
-    if kind in (".csv", ".tsv"):
-        _refuse_workbook(path)
-        separator, encoding = separator_of(path, kind, dialect), encoding_of(path, dialect)
-        # polars reads UTF-8 alone; a file in another encoding is turned into it, and so read whole.
-        text = path if encoding == "utf-8" else io.BytesIO(_decoded(path, encoding).encode())
-        return pl.scan_csv(text, infer_schema=False, glob=False, separator=separator)
-    if kind == ".parquet":
-        return pl.scan_parquet(path, glob=False)
-    read = pl.read_json if kind == ".json" else pl.read_ndjson
-    return read(content(path), infer_schema_length=None).lazy()
-
-
-def _decoded(path: Path, encoding: str) -> str:
-    """The text of a file; Latin-1 takes any bytes, so what Windows writes instead of it is refused."""
-    text = content(path).decode(encoding)
-    if encoding == "latin-1" and _CONTROLS.search(text):
-        raise TableError(f"{path} is not Latin-1, but likely of Windows: say --encoding cp1252")
-    return text
-
-
-def _refuse_workbook(path: Path) -> None:
-    """Refuse a workbook that calls itself a text table."""
+def compression_of(path: Path) -> str:
+    """gzip, zstd or none, by the first bytes of a file and not by its name."""
     with path.open("rb") as file:
-        kind = workbook.kind_by_content(file.read(200))
-    if kind is not None:
-        raise TableError(f"{path} cannot be read as text: it is a workbook or an archive; name it {kind}")
+        beginning = file.read(4)
+    return "gzip" if beginning[:2] == b"\x1f\x8b" else "zstd" if beginning == b"\x28\xb5\x2f\xfd" else "none"
 
 
-def columns_of(path: Path, dialect: dict[str, Any] | None = None) -> list[str]:
-    """The names of the columns of a file; for the reader's process."""
-    return list(scan_table(path, Dialect(**dialect or {})).collect_schema().names())
+def check_gzip(path: Path) -> None:
+    """Refuse gzip that is cut off, damaged or followed by something: DuckDB reads what it can of it."""
+    try:
+        with gzip.open(path) as file:
+            while file.read(_STEP):
+                pass
+    except (OSError, EOFError, zlib.error):
+        reason = "it is cut off or damaged"
+    else:
+        return
+    raise TableError(f"{path} cannot be read as {kind_of(path)[1:]}: {reason}")
 
 
-def number_columns(path: Path, dialect: dict[str, Any]) -> list[str]:
-    """The names of the columns that hold numbers, not text; for the reader's process."""
-    schema = scan_table(path, Dialect(**dialect)).collect_schema()
-    return [name for name, kind in schema.items() if kind.is_numeric()]
+def encoding_of(path: Path, dialect: Dialect) -> str:
+    """The encoding that was set, else UTF-16 where the file begins with its mark, else UTF-8."""
+    if dialect.encoding is not None:
+        return dialect.encoding
+    with suppress(OSError, EOFError, zlib.error), _unpacked(path) as file:
+        return "utf-16" if file.read(2) in _UTF_16 else "utf-8"
+    return "utf-8"
 
 
-def _header(path: Path, kind: str, dialect: Dialect) -> list[str]:
-    """The first record of a CSV file as it stands there; a reader renames what it finds twice."""
-    opener = gzip.open if is_gzip(path) else open
-    encoding = encoding_of(path, dialect)
-    with opener(path, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding, newline="") as text:
-        lines = iter(lambda: _line(text), "")
-        return next(csv.reader(lines, delimiter=separator_of(path, kind, dialect)))
+def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
+    """The path of a copy of a text file in UTF-8, which DuckDB reads."""
+    copy = folder / f"text{kind_of(path)}"
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        with _unpacked(path) as source, copy.open("w", encoding="utf-8", newline="") as target:
+            while piece := source.read(_STEP):
+                text = decoder.decode(piece)
+                if encoding == "latin-1" and _CONTROLS.search(text):
+                    raise TableError(f"{path} is not Latin-1, but likely of Windows: set the encoding cp1252")
+                target.write(text)
+            target.write(decoder.decode(b"", final=True))
+    except (UnicodeDecodeError, OSError, EOFError, zlib.error):
+        raise TableError(f"{path} cannot be read as text in {encoding}") from None
+    return copy
 
 
-def _line(text: Any) -> str:
-    """The next line of the header; a file that is one endless line is not taken into memory."""
-    line: str = text.readline(_LONGEST_HEADER)
-    if len(line) == _LONGEST_HEADER:
-        raise TableError("its first line is too long for a header: is it a table?")
-    return line
+def separator_of(lines: Sequence[str], kind: str, dialect: Dialect) -> str:
+    """The separator that was set, else one that splits the first lines into equally many fields.
+
+    The one that the name of the file promises comes first (a comma in .csv, a tab in .tsv), and is also taken
+    where none fits.
+    """
+    if dialect.separator is not None:
+        return dialect.separator
+    usual = "\t" if kind == ".tsv" else ","
+    for separator in (usual, *SEPARATORS.values()):
+        widths = _widths(lines, separator)
+        if widths and widths[0] > 1 and len(set(widths)) == 1:
+            return separator
+    return usual
 
 
-def collecting(path: Path | None) -> dict[str, Any]:
-    """How polars computes: in streaming batches, and all fields of a CSV file, or a long line goes unseen."""
-    import polars as pl
-
-    flags = pl.QueryOptFlags(projection_pushdown=path is None or kind_of(path) not in (".csv", ".tsv"))
-    return {"engine": "streaming", "optimizations": flags}
-
-
-def streams(*tables: pl.DataFrame) -> Iterator[memoryview]:
-    """Tables as Arrow streams of some rows each, at least one a table."""
-    import polars as pl
-
-    for table in tables:
-        for part in table.iter_slices(_ROWS_SENT) if table.height else (table,):
-            buffer = io.BytesIO()
-            part.write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())
-            yield buffer.getbuffer()
+def header_of(lines: Sequence[str], separator: str) -> list[str]:
+    """The first record of a text table: the names of its columns, as they are written there."""
+    with suppress(csv.Error, StopIteration):
+        return next(csv.reader((f"{line}\n" for line in lines), delimiter=separator))
+    return []
 
 
-def unreadable(path: Path, reason: str) -> TableError:
-    """The error for a file that its reader refused, without the reader's words."""
-    kind = kind_of(path)
-    hint = f" ({_HINTS[kind]})" if kind in _HINTS and " " not in reason else ""  # for the name of an error
-    if kind in workbook.KINDS and "broke down" in reason:
-        hint = " (is there a cell far away from the table? delete the rows and columns beyond it)"
-    return TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
+def _widths(lines: Sequence[str], separator: str) -> list[int]:
+    """How many fields each of the first records has, empty lines aside."""
+    widths: list[int] = []
+    with suppress(csv.Error):
+        for record in csv.reader((f"{line}\n" for line in lines), delimiter=separator):
+            if record:
+                widths.append(len(record))
+            if len(widths) == _LINES:
+                break
+    return widths
 
 
-def kind_of(path: Path) -> str:
-    """The extension that decides how a file is read, .gz put aside; train.gz is taken for a CSV."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    plain = [suffix for suffix in suffixes if suffix != ".gz"]
-    return plain[-1] if plain else ".csv" if suffixes else ""
+def _unpacked(path: Path) -> Any:
+    """A file, unpacked if it is gzip, open for reading bytes."""
+    return gzip.open(path) if compression_of(path) == "gzip" else path.open("rb")
 
 
 @contextmanager
@@ -188,25 +224,106 @@ def prefix_errors(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, also gzip; an object that says a name twice is refused."""
+    """The content of a JSON file, also gzip; an object that names a key twice is refused."""
     try:
-        text = content(path).decode("utf-8")
-        return json.loads(text or "null", object_pairs_hook=_distinct)
+        with _unpacked(path) as file:
+            data = file.read(LARGEST_JSON + 1)
+        if len(data) > LARGEST_JSON:
+            raise TableError(f"{path} unpacks to more than {LARGEST_JSON >> 20} MiB: refused")
+        return json.loads(data.decode("utf-8") or "null", object_pairs_hook=_distinct)
     except (PriorError, TableError):
         raise
-    except (ValueError, OSError, RecursionError) as problem:
+    except (ValueError, OSError, EOFError, zlib.error, RecursionError) as problem:
         reason = type(problem).__name__  # the error itself holds the whole document
     raise TableError(f"{path} cannot be read as json: {reason}")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that says a category twice is refused: one of its two amounts would be lost."""
+    """An object that names a category twice is refused: one of its two amounts would be lost."""
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
             raise PriorError(f"categories must be distinct: {name!r} appears more than once")
         seen.add(name)
     return dict(pairs)
+
+
+# --- standard input -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def at_hand(path: str | Path) -> Iterator[Path]:
+    """The path of a file; for `-`, /dev/stdin and other pipes that of a copy, which is removed afterwards.
+
+    The copy lies in a folder that only its owner can open; a process that is killed outright leaves it there.
+    """
+    given = Path(path)
+    standard = str(given) in _STANDARD
+    if not standard and not _is_pipe(given):
+        yield given
+        return
+    name = "standard input" if standard else str(given)
+    if standard and getattr(sys.stdin, "buffer", None) is None:
+        raise TableError(f"{name} is closed: name a file, or pipe a table into it")
+    with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:  # for its owner alone: mode 0700
+        copy = Path(folder) / "table"
+        with contextlib.nullcontext(sys.stdin.buffer) if standard else given.open("rb") as source:
+            _copy(source, copy, name)
+        named = copy.with_name(f"table{_kind_by_content(copy)}")
+        copy.rename(named)
+        try:
+            yield named
+        except SottovoceError as problem:
+            problem.args = (str(problem).replace(str(named), name),)
+            raise
+
+
+def _is_pipe(path: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return stat.S_ISFIFO(path.stat().st_mode)
+    return False
+
+
+def _copy(source: BinaryIO, copy: Path, name: str) -> None:
+    """Copy all bytes, up to a limit; nothing is an error, because a pipe can be read only once."""
+    if source.isatty():
+        raise TableError(f"{name} is the keyboard: pipe a table into it, as in  cat table.csv | sottovoce …")
+    total = 0
+    with open(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        while piece := source.read(_STEP):
+            total += len(piece)
+            if total > LONGEST_PIPE:
+                raise TableError(f"{name} is longer than {LONGEST_PIPE >> 30} GiB: save it as a file first")
+            file.write(piece)
+    if not total:
+        raise TableError(f"{name} is empty (a pipe can be read for one table only)")
+
+
+def _kind_by_content(path: Path) -> str:
+    """The extension that fits the first bytes, because a pipe has no name."""
+    with path.open("rb") as file:
+        beginning = file.read(_STEP)
+    if beginning[:4] == b"PAR1":
+        return ".parquet"
+    if compression_of(path) != "none":
+        return ".csv.gz"
+    book = workbook.kind_by_content(beginning)
+    if book is not None:
+        return book
+    text = beginning.lstrip()
+    if text[:1] == b"[":
+        return ".json"
+    if text[:1] != b"{":
+        return ".csv"
+    first, newline, more = text.partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return ".json"
+    return ".jsonl" if newline and more.strip() else ".json"
+
+
+# --- writing --------------------------------------------------------------------------------------------
 
 
 def is_standard(path: Path | None) -> bool:
@@ -234,43 +351,37 @@ def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
-    kind = path.suffix.lower()
-    if kind == ".json":
+    if path.suffix.lower() == ".json":
         write_whole(json.dumps(inf_to_null(rows), indent=1) + "\n", path, mode, replace=replace)
         return
-    import polars as pl
-
-    _write_frame(pl.DataFrame(rows, infer_schema_length=None), path, mode, replace=replace)
+    write_columns([{name: [row[name] for row in rows] for name in rows[0]}], path, mode, replace=replace)
 
 
 def write_columns(
     parts: Sequence[Mapping[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True
 ) -> None:
     """Write one table made of parts below each other, each a mapping of columns to values or to one value."""
-    import polars as pl
+    from .query import Writer
 
-    frames = [pl.DataFrame(part) for part in parts]
-    # A name may be a number in one part and text in another.
-    mixed = [name for name in frames[0].columns if len({frame.schema[name] for frame in frames}) > 1]
-    table = pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in frames])
-    if path.suffix.lower() == ".json":
-        write_whole(json.dumps(table.to_dicts(), indent=1) + "\n", path, mode, replace=replace)
-    else:
-        _write_frame(table, path, mode, replace=replace)
+    with Writer(parts[0]) as table:
+        for part in parts:
+            table.add(part)
+        if is_standard(path):
+            _send(table.file(".csv"))
+            return
+        source = table.file(path.suffix.lower())
+        with written_whole(path, mode, replace=replace) as target, source.open("rb") as file:
+            while piece := file.read(_STEP):
+                target.write(piece)
 
 
-def _write_frame(table: pl.DataFrame, path: Path, mode: int, *, replace: bool) -> None:
-    buffer = io.BytesIO()
-    if path.suffix.lower() == ".parquet":
-        table.write_parquet(buffer)
-    else:
-        table.write_csv(buffer)
-    if is_standard(path):
-        sys.stdout.flush()
-        if hasattr(sys.stdout, "buffer"):  # bytes: whatever the terminal's encoding is, names stay whole
-            sys.stdout.buffer.write(buffer.getbuffer())
-            sys.stdout.buffer.flush()
-        else:
-            sys.stdout.write(buffer.getvalue().decode("utf-8"))
+def _send(source: Path) -> None:
+    """Copy a file to standard output, as bytes: whatever the terminal's encoding is, names stay intact."""
+    sys.stdout.flush()
+    if not hasattr(sys.stdout, "buffer"):
+        sys.stdout.write(source.read_text(encoding="utf-8"))
         return
-    write_whole(buffer.getbuffer(), path, mode, replace=replace)
+    with source.open("rb") as file:
+        while piece := file.read(_STEP):
+            sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()

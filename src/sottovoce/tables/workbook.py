@@ -1,25 +1,33 @@
-"""Workbooks (Excel, LibreOffice): one sheet becomes a table of polars, and what is unclear is refused.
+"""Workbooks (Excel, LibreOffice): one sheet becomes a table, and what is unclear is refused.
 
-The first row names the columns. A workbook has no other numbers than doubles: those that are whole are whole
-numbers where they name something (`cells`). Errors such as #N/A and cells that look empty are missing values,
-a formula is the value that was saved with it, rows and columns without anything are no rows and columns. All
-this happens in the reader's process: a workbook may come from anybody.
+The first row names the columns. Excel stores all numbers as doubles; in columns of names, integral doubles
+become integers. Errors such as #N/A and cells that look empty are missing values, a formula is the value that
+was saved with it, rows and columns without anything are no rows and columns. A workbook may come from
+anybody: it is unpacked once, in small pieces that are thrown away, to count how long it is (an archive states
+the length of its parts, and may lie), and read by a process of its own, `python -m
+sottovoce.tables.workbook`, which gets memory in proportion to that.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import io
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SottovoceError, TableError
-from .archive import damaged, protected, unpacked_size
-from .dialect import Dialect
 
 if TYPE_CHECKING:
-    import polars as pl
+    from .files import Dialect
+    from .query import Source
 
 KINDS = (".xlsx", ".xlsm", ".xls", ".ods")
 INSTALL = "pip install 'sottovoce[excel]'"
@@ -29,20 +37,23 @@ LARGEST_NUMBER = 1e15
 """Excel keeps 15 digits: of a longer number the last ones are lost before we see it."""
 LEAST_MEMORY, PER_BYTE = 1 << 30, 16
 """Bytes of memory for any workbook, and for each byte it unpacks to: a cell has 20, and takes 32."""
-_NUMBER = r"^(?:-?[0-9.]+|true|false)$"
+LEAST, RATIO = 256 << 20, 200
+"""Bytes that any workbook may unpack to, and times its size that a larger one may."""
+_NUMBER = "-?[0-9.]+|true|false"
 """How a number or a truth value looks that stands in a column of text; an exponent is never made of one."""
-_ODD = r"^(?:-?[0-9]*\.[0-9]+|-?[0-9]{16,}|true|false)$"
+_ODD = "-?[0-9]*[.][0-9]+|-?[0-9]{16,}|true|false"
 """Those of them that Excel may have made of something else."""
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?$"
+_TABLE = "table.arrow"
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
 
 
 class Sheet(NamedTuple):
-    """A sheet that was read: its table, its number of how many, and where each column stands in it."""
+    """A sheet that was read: its table, its number of how many, and the position of each column in it."""
 
-    table: pl.DataFrame
+    table: Any
     number: int
     sheets: int
-    places: dict[str, int]
+    positions: dict[str, int]
 
 
 def kind_by_content(beginning: bytes) -> str | None:
@@ -54,49 +65,48 @@ def kind_by_content(beginning: bytes) -> str | None:
     return None
 
 
-def scan_workbook(path: Path, dialect: Dialect) -> pl.LazyFrame:
-    """The sheet that is asked for, as a table."""
-    return _sheet(path, dialect).table.lazy()
-
-
-def sheet_said(path: Path, dialect: dict[str, Any]) -> list[str]:
-    """Which sheet of several was read, in words; nothing where there is one. For the reader's process.
+def read_sheet(path: Path, dialect: Dialect) -> tuple[Any, str]:
+    """The requested sheet as an arrow table, and which sheet of several it is, in words.
 
     By its number: a name may be that of a person.
     """
-    sheet = _sheet(path, Dialect(**dialect))
-    return [] if sheet.sheets == 1 else [f"sheet {sheet.number} of {sheet.sheets}"]
+    sheet = _sheet(path, dialect)
+    return sheet.table, "" if sheet.sheets == 1 else f"sheet {sheet.number} of {sheet.sheets}"
 
 
-def check_amounts(path: Path, dialect: Dialect, columns: Sequence[str]) -> None:
+def check_amounts(path: Path, dialect: Dialect, columns: list[str]) -> None:
     """Refuse a decimal comma for a column with numbers among its texts: a number has no mark to be read."""
-    if dialect.decimal == "comma" and _mixed(path, dialect, columns):
+    if dialect.decimal == "comma" and any(_is_mixed(path, dialect, name) for name in columns):
         which = f"column {columns[0]!r} holds" if len(columns) == 1 else "columns of amounts hold"
-        raise TableError(f"{which} numbers and text: make all cells numbers, and leave --decimal out")
+        raise TableError(f"{which} numbers and text: make all cells numbers, and leave the decimal mark out")
 
 
-def check_names(path: Path, dialect: Dialect, table: pl.LazyFrame, columns: Sequence[str]) -> None:
-    """Refuse columns of names whose cells Excel may have changed: dates, truth values, very long numbers."""
-    import polars as pl
-
-    schema = table.collect_schema()
-    for name in columns:
-        kind, column = schema[name], pl.col(name)
-        odd = "dates or times" if kind.is_temporal() else "TRUE and FALSE" if kind == pl.Boolean else ""
-        if kind == pl.String:
-            dates = column.str.contains(_DATE)
-            found = table.select(dates.any().fill_null(False) & ~dates.all()).collect().item()
-            odd = "text and dates" if found else ""
-            changed = table.select(column.str.contains(_ODD).any()).collect().item()
-            if changed and _mixed(path, dialect, [name]):
-                odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
-        if kind.is_numeric() and table.select((column.abs() >= LARGEST_NUMBER).any()).collect().item():
-            odd = "numbers of more than 15 digits"
-        if odd:
-            raise TableError(
-                f"column {name!r} holds {odd}, which Excel may have made of something else: store its cells "
-                f"as text"
-            )
+def check_name(source: Source, name: str) -> None:
+    """Refuse a column of names whose cells Excel may have changed: dates, truth values, very long numbers."""
+    kind, column = source.types[name].upper(), '"' + name.replace('"', '""') + '"'
+    odd = ""
+    if kind.startswith(("DATE", "TIME", "INTERVAL")):
+        odd = "dates or times"
+    elif kind == "BOOLEAN":
+        odd = "TRUE and FALSE"
+    elif kind == "VARCHAR":
+        ((dates, others, changed),) = source.rows(
+            f"SELECT coalesce(bool_or(d), false), coalesce(bool_or(NOT d), false), "
+            f"coalesce(bool_or(o), false) "
+            f"FROM (SELECT regexp_full_match(x, '{_DATE}') AS d, regexp_full_match(x, '{_ODD}') AS o "
+            f"FROM (SELECT {column} AS x FROM source WHERE {column} IS NOT NULL))"
+        )
+        if dates and others:
+            odd = "text and dates"
+        elif changed and source.path is not None and _is_mixed(source.path, source.dialect, name):
+            odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
+    elif source.rows(f"SELECT coalesce(bool_or(abs({column}) >= {LARGEST_NUMBER}), false) FROM source")[0][0]:
+        odd = "numbers of more than 15 digits"
+    if odd:
+        raise TableError(
+            f"column {name!r} holds {odd}, which Excel may have made of something else: store its cells as "
+            f"text"
+        )
 
 
 def _sheet(path: Path, dialect: Dialect) -> Sheet:
@@ -107,27 +117,71 @@ def _sheet(path: Path, dialect: Dialect) -> Sheet:
 @lru_cache(maxsize=1)
 def _read(path: Path, _size: int, _changed: int, sheet: str | int | None) -> Sheet:
     """The sheet that is meant; read once for each state of a file."""
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:
+        found = _ask(path, sheet, None, folder)
+        with pa.OSFile(f"{folder}/{_TABLE}") as file:
+            table = pa.ipc.open_file(file).read_all()
+            return Sheet(table, found["number"], found["sheets"], found["positions"])
+
+
+def _ask(path: Path, sheet: str | int | None, strictly: int | None, folder: str) -> Any:
+    """What a process of its own reads: the library that reads workbooks ends its process on some of them."""
+    command = [sys.executable, "-P", "-m", __name__, str(path), folder, json.dumps([sheet, strictly])]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+    )
+    if done.returncode == 0:
+        found = json.loads(done.stdout)
+        if "refused" in found:
+            raise TableError(found["refused"])
+        return found
+    if done.returncode > 0:
+        raise TableError(f"{path} cannot be read: the reader of workbooks did not start")
+    raise TableError(
+        f"{path} cannot be read as {path.suffix[1:].lower()}: its reader broke down, because the file is "
+        f"damaged, or needs too much memory: is there a cell very far away from the table?"
+    )
+
+
+def _answer(path: Path, folder: Path, sheet: str | int | None, strictly: int | None) -> dict[str, Any]:
+    """Read the sheet that is meant into the folder; or tell whether one of its columns has mixed types."""
     content = path.read_bytes()
     unpacked = _checked(content, path)
     import fastexcel
+    import pyarrow as pa
 
+    _limit_memory(unpacked)
     reason = ""
     try:
-        with _bounded_memory(unpacked):
-            book = fastexcel.read_excel(content)
-            number, head = _chosen(book, sheet, path)
-            body = book.load_sheet(number - 1, schema_sample_rows=None, whitespace_as_null=True)
-        table, places = _table(head, body, number, path)
-        return Sheet(table, number, len(book.sheet_names), places)
+        book = fastexcel.read_excel(content)
+        if strictly is not None:
+            return {"mixed": _fails_strictly(book, sheet, strictly)}
+        number, head = _chosen(book, sheet, path)
+        body = book.load_sheet(number - 1, schema_sample_rows=None, whitespace_as_null=True)
+        table, positions = _table(head, body, number, path)
+        with pa.ipc.new_file(str(folder / _TABLE), table.schema) as file:
+            file.write_table(table)
+        return {"number": number, "sheets": len(book.sheet_names), "positions": positions}
     except fastexcel.FastExcelError as problem:
         reason = str(problem)  # only looked at: it may quote a cell
     except (SottovoceError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # its reader panics on some damaged files, which is no Exception
         reason = "panic"
-    if "password" in reason.casefold():
-        raise protected(path)
-    raise damaged(path)
+    raise protected(path) if "password" in reason.casefold() else damaged(path)
+
+
+def _fails_strictly(book: Any, number: Any, position: int) -> bool:
+    """Whether a column of a sheet, both by their numbers, holds values of several types."""
+    import fastexcel
+
+    try:
+        book.load_sheet(number - 1, schema_sample_rows=None, dtype_coercion="strict", use_columns=[position])
+    except fastexcel.FastExcelError:
+        return True
+    return False
 
 
 def _checked(content: bytes, path: Path) -> int:
@@ -178,43 +232,32 @@ def _head(book: Any, index: int) -> Any:
     return book.load_sheet(index, header_row=None, n_rows=1, dtypes="string", whitespace_as_null=True)
 
 
-def _mixed(path: Path, dialect: Dialect, columns: Sequence[str]) -> bool:
-    """Whether one of these columns holds numbers among texts: in the table all are texts, and look alike.
+def _is_mixed(path: Path, dialect: Dialect, name: str) -> bool:
+    """Whether a column of text holds numbers too: in the table all are texts, and look alike.
 
-    The sheet is read once more, strictly, if there is any text in them that looks like a number.
+    The sheet is read once more, strictly, if there is any text in it that looks like a number.
     """
-    import fastexcel
-    import polars as pl
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     sheet = _sheet(path, dialect)
-    texts = [name for name in columns if name in sheet.places and sheet.table.schema[name] == pl.String]
-    texts = [name for name in texts if sheet.table[name].str.contains(_NUMBER).any()]
-    if not texts:
+    if name not in sheet.positions or not pa.types.is_string(sheet.table[name].type):
         return False
-    content = path.read_bytes()
-    with _bounded_memory(_checked(content, path)):
-        try:
-            fastexcel.read_excel(content).load_sheet(
-                sheet.number - 1,
-                schema_sample_rows=None,
-                dtype_coercion="strict",
-                use_columns=[sheet.places[name] for name in texts],
-            )
-        except fastexcel.FastExcelError:
-            return True
-    return False
+    if not pc.any(pc.match_substring_regex(sheet.table[name], f"^(?:{_NUMBER})$")).as_py():
+        return False
+    return bool(_ask(path, sheet.number, sheet.positions[name], "")["mixed"])
 
 
-def _table(head: Any, body: Any, number: int, path: Path) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The rows of a sheet under the names of its first row; and where each of them stands in the sheet."""
-    import polars as pl
+def _table(head: Any, body: Any, number: int, path: Path) -> tuple[Any, dict[str, int]]:
+    """The rows of a sheet under the names of its first row, and the position of each column in the sheet."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    names = list(head.to_polars().row(0)) if head.width else []
+    names = [column[0].as_py() for column in head.to_arrow().columns] if head.width else []
     if not names:
         raise TableError(f"{path} is empty: sheet {number} has no cells")
-    table: pl.DataFrame = body.to_polars()
-    filled = [bool(column.null_count() < len(column)) for column in table]
-    kept = [i for i, name in enumerate(names) if name is not None or filled[i]]
+    columns = body.to_arrow().columns
+    kept = [i for i, name in enumerate(names) if name is not None or columns[i].null_count < len(columns[i])]
     unnamed = sum(names[i] is None for i in kept)
     if unnamed:
         raise TableError(
@@ -224,28 +267,25 @@ def _table(head: Any, body: Any, number: int, path: Path) -> tuple[pl.DataFrame,
     given = [str(names[i]).strip() for i in kept]
     if len(set(given)) < len(given):
         raise TableError(f"{path} cannot be read: two of its columns have the same name")
-    found = pl.DataFrame([table.to_series(i).alias(name) for i, name in zip(kept, given, strict=True)])
-    found = found.with_columns(pl.col(pl.Null).cast(pl.String))  # a column without values
-    rows = found.filter(~pl.all_horizontal(pl.all().is_null())) if kept else found
-    return rows, dict(zip(given, kept, strict=True))
+    cells = [columns[i].cast(pa.string()) if pa.types.is_null(columns[i].type) else columns[i] for i in kept]
+    table = pa.table(dict(zip(given, cells, strict=True)))
+    filled = None
+    for column in cells:
+        there = pc.is_valid(column)
+        filled = there if filled is None else pc.or_(filled, there)
+    return table.filter(filled), dict(zip(given, kept, strict=True))
 
 
-@contextlib.contextmanager
-def _bounded_memory(unpacked: int) -> Iterator[None]:
+def _limit_memory(unpacked: int) -> None:
     """Let a workbook of little content use little memory: its last cell may claim to be very far away."""
-    try:
+    with contextlib.suppress(ImportError, OSError, ValueError):  # a platform without limits has none to set
         import resource
-    except ImportError:  # a platform without limits has none to set
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = _data_held() + LEAST_MEMORY + PER_BYTE * unpacked
-    if soft == resource.RLIM_INFINITY or wanted < soft:
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no image of it on the disk
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        wanted = _data_held() + LEAST_MEMORY + PER_BYTE * unpacked
+        if soft == resource.RLIM_INFINITY or wanted < soft:
+            resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
 def _data_held() -> int:
@@ -254,3 +294,88 @@ def _data_held() -> int:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return int(next(line.split() for line in lines if line.startswith("VmData:"))[1]) << 10
     return 0
+
+
+_LOCAL = 30  # bytes of the head of a part, before its name
+_STEP = 1 << 16
+_RAW = -15  # zlib's number for: without a header
+_LOCKED = 1
+
+
+def unpacked_size(content: bytes, path: Path) -> int:
+    """The bytes that all parts of an archive unpack to; refused if they are too many, or not readable."""
+    allowed = max(LEAST, RATIO * len(content))
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error):
+        raise damaged(path) from None
+    if any(part.flag_bits & _LOCKED for part in parts):
+        raise protected(path)
+    if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
+        raise TableError(f"{path} cannot be read: it is packed in an unusual way; save it again in Excel")
+    _refuse_beyond(allowed, sum(part.file_size for part in parts), path)
+    total = 0
+    for part in parts:
+        total += _unpacked(content, part, allowed - total, path)
+        _refuse_beyond(allowed, total, path)
+    return total
+
+
+def _unpacked(content: bytes, part: zipfile.ZipInfo, allowed: int, path: Path) -> int:
+    """The bytes that one part unpacks to, counted up to a little more than is allowed."""
+    head = content[part.header_offset : part.header_offset + _LOCAL]
+    if len(head) < _LOCAL:
+        raise damaged(path)
+    name, extra = struct.unpack("<HH", head[26:])
+    begin = part.header_offset + _LOCAL + name + extra
+    packed = memoryview(content)[begin : begin + part.compress_size]
+    if len(packed) < part.compress_size:
+        raise damaged(path)
+    if part.compress_type == zipfile.ZIP_STORED:
+        return len(packed)
+    unpacker, total = zlib.decompressobj(_RAW), 0
+    for at in range(0, len(packed), _STEP):
+        rest = bytes(packed[at : at + _STEP])
+        while rest and not unpacker.eof and total <= allowed:
+            try:
+                total += len(unpacker.decompress(rest, _STEP))
+            except zlib.error:
+                raise damaged(path) from None
+            rest = unpacker.unconsumed_tail
+    if not unpacker.eof and total <= allowed:
+        raise damaged(path)
+    return total
+
+
+def _refuse_beyond(allowed: int, total: int, path: Path) -> None:
+    if total > allowed:
+        raise TableError(f"{path} unpacks to more than {allowed >> 20} MiB: refused")
+
+
+def damaged(path: Path) -> TableError:
+    """The error for an archive that is cut off, or is none."""
+    return TableError(f"{path} cannot be read as {path.suffix[1:].lower()}: it is cut off or damaged")
+
+
+def protected(path: Path) -> TableError:
+    """The error for a workbook that needs a password."""
+    return TableError(
+        f"{path} cannot be read: it is protected by a password; save a copy without one (in Excel: File, "
+        f"Info, Protect Workbook), and read that file"
+    )
+
+
+def _main() -> None:
+    """Answer one question of `_ask`; what fails is told in words without data, or not at all."""
+    path, folder, asked = sys.argv[1:]
+    sheet, strictly = json.loads(asked)
+    try:
+        found = _answer(Path(path), Path(folder), sheet, strictly)
+    except SottovoceError as problem:
+        found = {"refused": str(problem)}
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    _main()

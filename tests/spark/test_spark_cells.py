@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sottovoce.tables.spark_cells import complete_people
+from sottovoce.spark.cells import complete_people
 
 
 def parts(person: list[int], size: int) -> list[Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ParameterError, SottovoceError, TableError
-from .files import kind_of
+from ..tables.files import kind_of
 
 _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",

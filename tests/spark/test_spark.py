@@ -24,21 +24,11 @@ from rows import columns, table
 import sottovoce as sv
 from experiments import avazu_like
 from sottovoce import spark
-from sottovoce.tables import spark_cells
-from sottovoce.tables.columns import Columns
-from sottovoce.tables.spark_session import session as start
+from sottovoce.spark import cells as spark_cells
+from sottovoce.tables.query import Columns
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
-MASTER = "local-cluster[2,1,1024]"
 AVAZU: dict[str, Any] = {"user": "device_id", "item": "site_id", "by": "C18"}
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    pytest.importorskip("pyspark", reason="make test-spark installs it")
-    started = start(MASTER)
-    yield started
-    started.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,832 @@
+"""Tables on DuckDB: one engine for files and dataframes, which groups, sorts and spills in bounded memory.
+
+Each table gets a connection of its own, which may read that file and nothing else, loads no extension and
+reaches no network. A table becomes records: g, u and i name the group, the user and the item, a and s are the
+amounts. Names become codes by their order, and arrays of codes and amounts become a `Tally`.
+
+The text of DuckDB's errors quotes data, so it is never shown: an error tells which kind of problem there is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from .. import _naming
+from .._validate import FloatArray, IntArray
+from ..errors import ParameterError, SottovoceError, TableError
+from . import files, workbook
+from .files import DETECTED, Dialect
+from .tally import Tally
+
+Result = TypeVar("Result")
+MEMORY, SPILLED = 3 << 30, 200 << 30
+"""Bytes that DuckDB may hold before it spills to the disk, and that it may spill."""
+SAMPLED = 200_000
+"""Rows of a public table that are looked at for columns that name people."""
+MOST_GROUPS = 100
+"""Values of a column that may be groups; more are people."""
+LARGEST_NAME = 1 << 53
+LOOKED_AT = 10_000
+"""Rows below the header that are looked at before its names are shown."""
+MOST_SHOWN, LONGEST_SHOWN, LONGEST_LIST = 20, 30, 200
+"""Columns in a message, characters of a name, and of all names."""
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_INTEGERS = frozenset((*_SIZES, *(f"U{size}" for size in _SIZES)))
+_MIXED = ("mixed", "mixed-integer", "boolean", "bytes")
+_MARKS = {"point": (".", ","), "comma": (",", ".")}
+_PLAIN = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?"
+_THOUSANDS = r"[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+(,[0-9]*)?"
+FINE, NO_NUMBER, NO_AMOUNT, WITH_COMMA, WITH_THOUSANDS, WITH_EITHER = range(6)
+"""What an amount is: fine; text that is no number; missing, negative or not finite; or a number only if the
+comma is decimal, if it separates thousands, or in both cases."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns mean what; several items are the columns of a wide table, one per category.
+
+    With `lenient` a row without an item or an amount counts for nothing, and its user is there all the same.
+    """
+
+    item: str | tuple[str, ...]
+    user: str | None = None
+    weight: str | None = None
+    by: str | None = None
+    top_by: str | None = None
+    lenient: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.long and (self.weight is not None or self.top_by is not None):
+            raise ParameterError("a wide table has its amounts in the category columns: leave the weight out")
+        if not self.item:
+            raise ParameterError("item must name a column, or the columns of a wide table")
+        if self.by is not None:
+            _naming.group_column(self.by, self.user, self.weight, self.top_by, *self.items)
+
+    @property
+    def long(self) -> bool:
+        """Whether there is a row per record, and not a column per category."""
+        return isinstance(self.item, str)
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The column of the item, or the columns of a wide table."""
+        return (self.item,) if isinstance(self.item, str) else tuple(self.item)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns that name a group, a user or an item, by their letter."""
+        named = {"g": self.by, "u": self.user, "i": self.item if self.long else None}
+        return {letter: name for letter, name in named.items() if isinstance(name, str)}
+
+    @property
+    def amounts(self) -> dict[str, str]:
+        """The columns of a long table that are added up, by their letter."""
+        return {letter: name for letter, name in {"a": self.weight, "s": self.top_by}.items() if name}
+
+    @property
+    def needed(self) -> list[str]:
+        """Every column that has to be there, once."""
+        return list(dict.fromkeys([*self.names.values(), *self.amounts.values(), *self.items]))
+
+
+# --- connections ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """An open table: its connection, where it is the relation `source`, and the type of each column."""
+
+    connection: duckdb.DuckDBPyConnection
+    types: Mapping[str, str]
+    path: Path | None
+    dialect: Dialect
+    separator: str | None = None
+    sheet: str = ""
+
+    def run(self, sql: str) -> Any:
+        """Execute a statement; what fails becomes one line without data."""
+        return _translated(lambda: self.connection.execute(sql), self.path)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return _translated(lambda: self.connection.execute(sql).fetchall(), self.path)
+
+    def arrays(self, sql: str) -> dict[str, Any]:
+        """The columns of a query as arrays."""
+        return _translated(lambda: self.connection.execute(sql).fetchnumpy(), self.path)
+
+    def require(self, needed: Sequence[str]) -> None:
+        """Refuse a table without a needed column; its columns are listed if they are names and not data."""
+        missing = [name for name in needed if name not in self.types]
+        if missing:
+            raise no_column(missing[0], needed, list(self.types), self.head)
+
+    def head(self) -> list[tuple[Any, ...]]:
+        """The first rows."""
+        return self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}")
+
+
+@contextmanager
+def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
+    """A file or a dataframe as the relation `source` of a connection that can reach nothing else."""
+    path = files.checked(Path(table)) if isinstance(table, str | Path) else None
+    with (
+        tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder,
+        closing(_connection(folder)) as connection,
+    ):
+        separator, sheet = None, ""
+
+        def run(sql: str) -> Any:
+            return _translated(lambda: connection.execute(sql), path)
+
+        if path is None:
+            _translated(lambda: connection.register("frame", _frame(table)), None)
+            sql = "SELECT * FROM frame"
+        elif files.kind_of(path) in workbook.KINDS:
+            columns, sheet = workbook.read_sheet(path, dialect)
+            connection.register("frame", columns)
+            sql = "SELECT * FROM frame"
+        else:
+            sql, separator, allowed = _file(connection, path, Path(folder), dialect)
+            run(f"SET allowed_paths = [{text(str(allowed))}]")
+        run(f"SET allowed_directories = [{text(folder)}]")
+        run("SET enable_external_access = false")
+        run("SET lock_configuration = true")
+        described = _translated(lambda: connection.execute(f"DESCRIBE {sql}").fetchall(), path)
+        plain = {name: name.strip() for name, *_ in described}
+        if len(set(plain.values())) < len(plain) or len(plain) < len(described):
+            raise same_name(path)
+        shown = ", ".join(f"{quoted(name)} AS {quoted(bare)}" for name, bare in plain.items())
+        run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
+        types = {plain[name]: kind for name, kind, *_ in described} | _mixed_types(table)
+        yield Source(connection, types, path, dialect, separator, sheet)
+
+
+def _connection(folder: str) -> duckdb.DuckDBPyConnection:
+    """A private database in memory that spills into a folder of its own."""
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "threads": max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2),
+            "memory_limit": f"{MEMORY}B",
+            "temp_directory": f"{folder}/spilled",
+            "max_temp_directory_size": f"{SPILLED}B",
+            "autoload_known_extensions": "false",
+            "autoinstall_known_extensions": "false",
+        },
+    )
+
+
+def _frame(table: Any) -> Any:
+    """A dataframe as DuckDB takes it; what it does not take is refused by its type."""
+    if isinstance(table, duckdb.DuckDBPyRelation):
+        if len(set(table.columns)) < len(table.columns):
+            raise same_name(None)
+        return table.to_arrow_table()
+    if type(table).__module__.startswith("pyspark"):
+        return table.toArrow()
+    if type(table).__name__ == "LazyFrame":
+        table = table.collect()
+    if type(table).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or not hasattr(
+        table, "columns"
+    ):
+        raise TableError(
+            f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
+            f"got {type(table).__name__}"
+        )
+    return table
+
+
+def _mixed_types(table: Any) -> dict[str, str]:
+    """The columns of a pandas frame with values of several types: DuckDB would make text of them."""
+    if type(table).__module__.split(".")[0] != "pandas":
+        return {}
+    from pandas.api.types import infer_dtype
+
+    kinds = {
+        name: infer_dtype(column, skipna=True) for name, column in table.items() if column.dtype == object
+    }
+    return {str(name).strip(): kind.upper() for name, kind in kinds.items() if kind in _MIXED}
+
+
+def _file(
+    connection: duckdb.DuckDBPyConnection, path: Path, folder: Path, dialect: Dialect
+) -> tuple[str, str | None, Path]:
+    """The query that reads a file, the separator of a text table, and the path that it reads."""
+    kind, packed, actual = files.kind_of(path), files.compression_of(path), Path(os.path.realpath(path))
+    if packed == "gzip":
+        files.check_gzip(path)
+    if kind in files.TEXTS and (encoding := files.encoding_of(path, dialect)) != "utf-8":
+        actual, packed = files.as_utf_8(path, encoding, folder), "none"
+    if any(character in str(actual) for character in "*?["):  # DuckDB would take it for a pattern
+        copy = folder / f"table{kind}"
+        with suppress(OSError):
+            os.link(actual, copy)
+        actual = copy if copy.exists() else Path(shutil.copyfile(actual, copy))
+    name = text(str(actual))
+    if kind == ".parquet":
+        return f"SELECT * FROM read_parquet({name})", None, actual
+    if kind not in files.TEXTS:
+        form = "array" if kind == ".json" else "newline_delimited"
+        options = f"format = '{form}', records = 'true', maximum_depth = 1, sample_size = -1"
+        packed = packed.replace("none", "uncompressed")
+        return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", None, actual
+    options = f"auto_detect = false, strict_mode = true, compression = '{packed}'"
+    raw = (
+        f"SELECT line FROM read_csv({name}, {options}, header = false, delim = chr(1), quote = '', "
+        f"escape = '', columns = {{'line': 'VARCHAR'}}) LIMIT 60"
+    )
+    found = _translated(lambda: connection.execute(raw).fetchall(), path)
+    lines = [(line or "").removeprefix("\ufeff") for (line,) in found]
+    separator = files.separator_of(lines, kind, dialect)
+    header = files.header_of(lines, separator)
+    if len(set(header)) < len(header):
+        raise same_name(path)
+    columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
+    options += (
+        f", header = true, delim = {text(separator)}, quote = '\"', escape = '\"', allow_quoted_nulls = false"
+    )
+    return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", separator, actual
+
+
+def _translated(work: Callable[[], Result], path: Path | None) -> Result:
+    """Do something with DuckDB; its errors become ours, without their words."""
+    reason = ""
+    try:
+        return work()
+    except (SottovoceError, KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as problem:
+        _raise_signal(problem)
+        reason = type(problem).__name__
+        if "utf-8 encoded" in str(problem) or "not valid UTF8" in str(problem):
+            reason = "not UTF-8"
+    if path is None:
+        raise TableError(f"the table cannot be read: {reason}")
+    kind = files.kind_of(path)
+    hint = ""
+    if reason == "not UTF-8":
+        hint = " (set its encoding, such as --encoding cp1252)"
+    elif kind in files.TEXTS:
+        hint = " (every line needs the same number of fields; if need be, set the separator: --separator)"
+    elif kind == ".json":
+        hint = " (a list of records is expected)"
+    raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
+
+
+def _raise_signal(problem: Exception) -> None:
+    """Raise what a signal raised while DuckDB worked, which it turns into an error of its own."""
+    if isinstance(problem.__cause__, KeyboardInterrupt | SystemExit):
+        raise problem.__cause__ from None
+    if "interrupt" in str(problem)[:40].lower():
+        raise KeyboardInterrupt from None
+
+
+def quoted(name: str) -> str:
+    """An identifier in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A string in SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def same_name(path: Path | None) -> TableError:
+    """The error for a table two of whose columns have the same name."""
+    if path is None:
+        return TableError("two columns of the table have the same name")
+    return TableError(f"{path} cannot be read: two of its columns have the same name")
+
+
+Head = Callable[[], Sequence[Sequence[Any]]]
+"""Gives the first rows of a table; called only where a column is missing."""
+
+
+def no_column(
+    name: str, needed: Sequence[str], present: Sequence[str], head: Head | None = None
+) -> TableError:
+    """The error for a missing column, with the columns that there are and the nearest name.
+
+    A table without a header, a damaged or a transposed one has somebody's data where names should be. So the
+    columns are listed only if they look like names, no value below is one of them, and either one of them is
+    needed or a column holds numbers below its name.
+    """
+    if not may_be_listed(present, needed, head):
+        return TableError(f"there is no column {name!r}: is the first line of the table a header?")
+    folded = {column.casefold(): column for column in present}
+    near = get_close_matches(name.casefold(), list(folded), n=1)
+    meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    return TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
+
+
+def may_be_listed(present: Sequence[str], needed: Sequence[str], head: Head | None) -> bool:
+    """Whether these are names that may be shown, where `needed` are names that a column should have."""
+    missing = [name for name in needed if name not in present]
+    folded = {name.casefold() for name in present}
+    nearly = any(name.casefold() in folded for name in missing)
+    if head is None or not are_plain(present) or not (nearly or len(missing) < max(len(needed), 2)):
+        return False
+    try:
+        rows = [[str(value).strip() for value in row if value is not None] for row in head()]
+    except SottovoceError:  # the message without the list is always right
+        return False
+    forbidden = {name.strip().casefold() for name in (*present, *needed)}
+    if not rows or any(value.casefold() in forbidden for row in rows for value in row):
+        return False
+    columns = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
+    return nearly or len(missing) < len(needed) or any(all(map(is_number, values)) for values in columns)
+
+
+def is_number(value: str) -> bool:
+    """Whether a text is a number, perhaps with thousands apart or as a percentage."""
+    bare = value.removesuffix("%")
+    for plain in (bare.replace(",", "."), bare.replace(".", "").replace(",", ".")):
+        with suppress(ValueError):
+            float(plain)
+            return True
+    return False
+
+
+def are_plain(names: Sequence[str]) -> bool:
+    """Whether these are few short names that can be printed and are no numbers."""
+    return (
+        len(names) <= MOST_SHOWN
+        and sum(map(len, names)) + 2 * len(names) <= LONGEST_LIST
+        and all(name and len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
+        and not any(name[0].isdigit() or is_number(name) for name in names)
+    )
+
+
+# --- records --------------------------------------------------------------------------------------------
+
+
+def count_table(
+    table: Any,
+    *,
+    item: str | Sequence[str],
+    user: str | None = None,
+    weight: str | None = None,
+    by: str | None = None,
+    top_by: str | None = None,
+    dialect: Dialect = DETECTED,
+    lenient: bool = False,
+) -> Tally:
+    """Count a table once, for several calls of `build_prior` and `read_users`.
+
+    `dialect` is how a file is written, where that is not to be detected. With `lenient` a row without an item
+    or an amount counts for nothing; otherwise it is refused.
+
+    >>> import pandas
+    >>> count_table(pandas.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
+    Tally(2 rows: 1 groups, 1 users, 1 items)
+    """
+    columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by, lenient)
+    if type(table).__module__.startswith("pyspark"):  # only what is needed comes to this process
+        table = table.select(*(f"`{name}`" for name in columns.needed if name in table.columns))
+    with opened(table, dialect) as source:
+        return tally_of(source, columns)
+
+
+def column_names(table: Any, dialect: Dialect = DETECTED) -> list[str]:
+    """The names of the columns of a frame or of a file."""
+    if type(table).__module__.startswith("pyspark"):
+        return list(table.columns)
+    with opened(table, dialect) as source:
+        return list(source.types)
+
+
+def tally_of(source: Source, columns: Columns) -> Tally:
+    """The counts of an open table."""
+    names = make_records(source, columns)
+    sums = _sums(columns)
+    codes = ", ".join(f"coalesce(name_{letter}.code, -1) AS {letter}" for letter in names)
+    joins = " ".join(f"LEFT JOIN name_{letter} ON {letter} = name_{letter}.name" for letter in names)
+    amounts = "".join(f", {letter}, bad_{letter}" for letter in sums)
+    arrays = source.arrays(f"SELECT {codes}{amounts} FROM records {joins}")
+    in_file = source.path is not None
+    check_records(columns, {key: np.asarray(value) for key, value in arrays.items()}, in_file=in_file)
+    found = {letter: np.asarray(arrays[letter]).astype(np.intp) for letter in names}
+    if columns.lenient and (found["i"] < 0).any():
+        names["i"] = np.array([*names["i"], None], dtype=object)
+        found["i"][found["i"] < 0] = len(names["i"]) - 1
+    keys = [letter for letter in "gui" if letter in names]
+    values = {letter: np.asarray(arrays[letter], dtype=np.float64) for letter in sums}
+    cells, rows, added = _counted([found[key] for key in keys], [len(names[key]) for key in keys], values)
+    place = dict(zip(keys, cells, strict=True))
+    nothing = np.zeros(len(rows), dtype=np.intp)
+    amount = added.get("a", rows.astype(np.float64))
+    return Tally(
+        groups=tuple(map(str, names["g"])) if "g" in names else ("all",),
+        users=names.get("u"),
+        items=tuple(names["i"].tolist()),
+        group=place.get("g", nothing),
+        user=place.get("u", nothing),
+        item=place["i"],
+        rows=rows,
+        amount=amount,
+        score=added.get("s", amount),
+        by=columns.by,
+        long=columns.long,
+    )
+
+
+def _sums(columns: Columns) -> dict[str, str]:
+    """What is added up, by letter, with its name for messages."""
+    if not columns.long:
+        return {"a": "the category columns"}
+    return {letter: f"column {name!r}" for letter, name in columns.amounts.items()}
+
+
+def make_records(source: Source, columns: Columns) -> dict[str, npt.NDArray[np.object_]]:
+    """Make the relation `records` and a table of names for each letter; return the names, in their order."""
+    source.require(columns.needed)
+    integers = {}
+    named = {}
+    for letter, name in columns.names.items():
+        named[letter], integers[letter] = _name(source, name, missing=columns.lenient and letter == "i")
+    if columns.long:
+        selected = [f"{sql} AS {letter}" for letter, sql in named.items()]
+        _check_workbook(source, list(columns.amounts.values()))
+        for letter, name in columns.amounts.items():
+            selected += _amount(source, [name], quoted(name), letter, columns.lenient)
+        query = f"SELECT {', '.join(selected)} FROM source"
+    else:
+        _check_workbook(source, columns.items)
+        query = _unpivoted(source, columns, named)
+        integers["i"] = False
+    if source.dialect.missing == "drop":
+        kept = [
+            f"{letter} IS NOT NULL" for letter in columns.names if not (columns.lenient and letter == "i")
+        ]
+        query = f"SELECT * FROM ({query}) WHERE {' AND '.join(kept)}" if kept else query
+    # A text is parsed once, a column store and a frame may be scanned several times.
+    what = "TABLE" if source.path is not None and files.kind_of(source.path) != ".parquet" else "VIEW"
+    for stale in ("VIEW", "TABLE"):
+        with suppress(TableError):
+            source.run(f"DROP {stale} IF EXISTS records")
+    source.run(f"CREATE TEMP {what} records AS {query}")
+    found = {}
+    for letter in [key for key in "gui" if key in named or (key == "i" and not columns.long)]:
+        order = "name::HUGEINT" if integers[letter] and source.path is None else "name"
+        source.run(
+            f"CREATE OR REPLACE TEMP TABLE name_{letter} AS "
+            f"SELECT name, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS code "
+            f"FROM (SELECT DISTINCT {letter} AS name FROM records WHERE {letter} IS NOT NULL)"
+        )
+        array = source.arrays(f"SELECT name FROM name_{letter} ORDER BY code")["name"]
+        names = np.empty(len(array), dtype=object)
+        names[:] = (
+            list(map(int, array)) if integers[letter] and source.path is None else list(map(str, array))
+        )
+        found[letter] = names
+    return found
+
+
+def _check_workbook(source: Source, amounts: Sequence[str]) -> None:
+    """Refuse a decimal comma for columns of a workbook that hold numbers among texts."""
+    if source.path is not None and files.kind_of(source.path) in workbook.KINDS:
+        workbook.check_amounts(source.path, source.dialect, list(amounts))
+
+
+def _name(source: Source, name: str, *, missing: bool) -> tuple[str, bool]:
+    """The SQL of a column of names as text, and whether they are integers; other types are refused."""
+    kind, column = source.types[name].upper(), quoted(name)
+    refused = TableError(f"column {name!r} must hold text or integers, it holds {kind.split('(')[0]}")
+    if source.sheet or (source.path is not None and files.kind_of(source.path) in workbook.KINDS):
+        workbook.check_name(source, name)
+    if kind == "VARCHAR" or kind.startswith("ENUM"):
+        return f"CAST({column} AS VARCHAR)", False
+    if kind in _INTEGERS:
+        return f"CAST({column} AS VARCHAR)", True
+    if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
+        numbers = f"nullif(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
+        ((fraction, large),) = source.rows(
+            f"SELECT coalesce(bool_or(floor(x) != x), false), "
+            f"coalesce(bool_or(abs(x) >= {LARGEST_NAME}), false) "
+            f"FROM (SELECT {numbers} AS x FROM source)"
+        )
+        if fraction or large:
+            odd = "floats beyond 2^53" if large else "fractions"
+            raise TableError(f"column {name!r} must hold text or integers, it holds {odd}")
+        return f"CAST(CAST({numbers} AS BIGINT) AS VARCHAR)", True
+    if kind == "JSON":
+        ((odd,),) = source.rows(
+            f"SELECT count(*) FROM source "
+            f"WHERE json_type({column}) NOT IN ('VARCHAR', 'UBIGINT', 'BIGINT', 'NULL') "
+            f"AND NOT (json_type({column}) = 'DOUBLE' AND TRY_CAST({column} AS DOUBLE) = "
+            f"TRY_CAST(TRY_CAST({column} AS DOUBLE) AS BIGINT))"
+        )
+        if odd:
+            raise TableError(f"column {name!r} must hold text or integers, {odd} rows hold something else")
+        return (
+            f"CASE WHEN json_type({column}) = 'DOUBLE' THEN CAST(CAST(CAST({column} AS DOUBLE) AS BIGINT) AS "
+            f"VARCHAR) ELSE {column}->>'$' END",
+            False,
+        )
+    if kind in ('"NULL"', "NULL"):
+        return "CAST(NULL AS VARCHAR)", False
+    raise refused
+
+
+def _amount(source: Source, names: Sequence[str], column: str, letter: str, lenient: bool) -> list[str]:
+    """The SQL of a column of amounts as doubles, and of what is wrong with each of them."""
+    kind = source.types[names[0]].upper()
+    unreadable = str(NO_NUMBER)
+    if kind in _INTEGERS or kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
+        number, readable = f"CAST({column} AS DOUBLE)", "true"
+    elif kind in ("VARCHAR", "JSON", '"NULL"', "NULL") or kind.startswith("ENUM"):
+        value = f"trim({column}->>'$')" if kind == "JSON" else f"trim(CAST({column} AS VARCHAR))"
+        number, readable = _parsed(source, names, value)
+        if source.dialect.decimal is None and source.path is not None and kind != "JSON":
+            comma, thousands = (
+                f"regexp_full_match({value}, {text(_form(mark))})" for mark in ("comma", "point")
+            )
+            unreadable = (
+                f"CASE WHEN {comma} AND {thousands} THEN {WITH_EITHER} WHEN {comma} THEN {WITH_COMMA} "
+                f"WHEN {thousands} THEN {WITH_THOUSANDS} ELSE {NO_NUMBER} END"
+            )
+    else:
+        what = f"column {names[0]!r}" if len(names) == 1 else "every category column"
+        raise TableError(f"{what} must hold numbers, it holds {kind.split('(')[0]}")
+    missing = "0.0" if lenient else "NULL"
+    fine = f"({number} >= 0 AND {number} < 'inf'::DOUBLE)"
+    return [
+        f"coalesce({number}, {missing}) AS {letter}",
+        f"CASE WHEN {column} IS NULL THEN {FINE if lenient else NO_AMOUNT} "
+        f"WHEN NOT {readable} THEN {unreadable} "
+        f"WHEN {fine} THEN {FINE} ELSE {NO_AMOUNT} END::TINYINT AS bad_{letter}",
+    ]
+
+
+def _parsed(source: Source, names: Sequence[str], value: str) -> tuple[str, str]:
+    """The SQL of amounts that are written as text, and of whether they are numbers under the decimal mark."""
+    decimal = source.dialect.decimal
+    if (
+        decimal is not None
+        and source.path is not None
+        and files.kind_of(source.path).startswith((".js", ".nd"))
+    ):
+        raise TableError("numbers in JSON have points: leave the decimal mark out")
+    if decimal is None:
+        if len(names) == 1:
+            _ask_about_thousands(source, [value], f"column {names[0]!r} has")
+        readable = f"regexp_full_match({value}, {text(_PLAIN)})"
+        return f"CASE WHEN {readable} THEN CAST({value} AS DOUBLE) END", readable
+    mark, apart = _MARKS[decimal]
+    readable = f"regexp_full_match({value}, {text(_form(decimal))})"
+    plain = f"replace(replace({value}, {text(apart)}, ''), {text(mark)}, '.')"
+    return f"CASE WHEN {readable} THEN CAST({plain} AS DOUBLE) END", readable
+
+
+def _form(decimal: str) -> str:
+    """How a number looks: digits, or thousands apart, then perhaps the decimal mark and digits."""
+    mark, apart = _MARKS[decimal]
+    digits = f"([0-9]+|[1-9][0-9]{{0,2}}([{apart}][0-9]{{3}})+)"
+    return rf"[+-]?({digits}([{mark}][0-9]*)?|[{mark}][0-9]+)([eE][+-]?[0-9]{{1,3}})?"
+
+
+def _ask_about_thousands(source: Source, values: Sequence[str], what: str) -> None:
+    """In a file with semicolons, as they are written where a comma is decimal, 1.500 may be 1500: ask."""
+    if source.separator != ";" or source.dialect.decimal is not None:
+        return
+    ((pointed, thousands),) = source.rows(
+        f"SELECT count(*), count_if(regexp_full_match(x, {text(_THOUSANDS)})) FROM (SELECT "
+        f"unnest([{', '.join(values)}]) AS x FROM (SELECT * FROM source LIMIT {SAMPLED})) "
+        f"WHERE contains(x, '.')"
+    )
+    if pointed and pointed == thousands:
+        raise TableError(
+            f"{what} points that may separate thousands or be decimal: set decimal=comma (--decimal comma, "
+            f"1.500 is fifteen hundred) or decimal=point (--decimal point, 1.500 is one and a half)"
+        )
+
+
+def _unpivoted(source: Source, columns: Columns, named: Mapping[str, str]) -> str:
+    """A wide table as a long one."""
+    items = columns.items
+    kinds = {source.types[name].upper() for name in items}
+    for name in items:  # refuses types that hold no numbers; in a file the name may be somebody's data
+        _amount(source, [name] * (1 if source.path is None else 2), quoted(name), "a", columns.lenient)
+    if kinds == {"VARCHAR"}:
+        _ask_about_thousands(source, [f"trim({quoted(name)})" for name in items], "the category columns have")
+    plain = len(kinds) == 1
+    cast = [
+        f"{quoted(name) if plain else f'CAST({quoted(name)} AS VARCHAR)'} AS {quoted(f'c{k}')}"
+        for k, name in enumerate(items)
+    ]
+    keys = [f"{sql} AS {letter}" for letter, sql in named.items()]
+    inner = f"SELECT {', '.join([*keys, *cast])} FROM source"
+    cells = ", ".join(quoted(f"c{k}") for k in range(len(items)))
+    long = f"SELECT * FROM ({inner}) UNPIVOT INCLUDE NULLS (v FOR c IN ({cells}))"
+    typed = Source(
+        source.connection,
+        {"v": next(iter(kinds)) if plain else "VARCHAR"},
+        source.path,
+        source.dialect,
+        None,
+    )
+    amount = _amount(typed, ["v", "v"], "v", "a", columns.lenient)
+    listed = ", ".join(f"({text(f'c{k}')}, {text(name)})" for k, name in enumerate(items))
+    letters = "".join(f"{letter}, " for letter in named)
+    labels = f"(VALUES {listed}) AS n(c, item)"
+    return f"SELECT {letters}item AS i, {', '.join(amount)} FROM ({long}) JOIN {labels} USING (c)"
+
+
+def check_records(columns: Columns, arrays: Mapping[str, npt.NDArray[Any]], *, in_file: bool = False) -> None:
+    """Refuse an empty table, missing names and bad amounts; a message counts rows, and shows none.
+
+    For a file it tells which setting of its dialect would help.
+    """
+    total = len(next(iter(arrays.values())))
+    if total == 0:
+        raise TableError("the table is empty: it has no rows")
+    for letter, what in _sums(columns).items():
+        bad = arrays[f"bad_{letter}"]
+        wrong = int((bad == NO_AMOUNT).sum())
+        unreadable = int((bad != FINE).sum()) - wrong
+        if unreadable:
+            advice = _advice(set(np.unique(bad).tolist()) - {FINE, NO_AMOUNT})
+            raise TableError(f"{what} must hold numbers: {unreadable} of {total} rows do not{advice}")
+        if wrong:
+            raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(arrays[letter].sum()):
+                raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+    for letter, name in columns.names.items():
+        missing = 0 if columns.lenient and letter == "i" else int((arrays[letter] < 0).sum())
+        if missing:
+            advice = ": fill them in, or set missing=drop (--missing drop)" if in_file else ""
+            raise TableError(f"column {name!r} has {missing} missing values{advice}")
+
+
+def _advice(found: set[int]) -> str:
+    """Which decimal mark would make numbers of all texts that are none."""
+    if found == {WITH_EITHER}:
+        return (
+            "; the commas may be decimal or separate thousands: set decimal=comma (--decimal comma, 1,500 is "
+            "one and a half) or decimal=point (--decimal point, 1,500 is fifteen hundred)"
+        )
+    if found <= {WITH_COMMA, WITH_EITHER}:
+        return "; for decimal commas set decimal=comma (--decimal comma)"
+    if found <= {WITH_THOUSANDS, WITH_EITHER}:
+        return "; for commas between thousands set decimal=point (--decimal point)"
+    return ""
+
+
+def _counted(
+    codes: Sequence[IntArray], sizes: Sequence[int], values: Mapping[str, FloatArray]
+) -> tuple[list[IntArray], IntArray, dict[str, FloatArray]]:
+    """The distinct combinations of codes in order, how many records have each, and their added amounts.
+
+    Amounts are added in ascending order, so that the sum does not depend on the order of the records. Where
+    there are none, the codes are packed into one integer: sorting it is several times as fast.
+    """
+    if values or math.prod(sizes) > 1 << 62:
+        order = np.lexsort((*values.values(), *reversed(codes)))
+        ordered = [code[order] for code in codes]
+        starts = np.flatnonzero(np.logical_or.reduce([np.diff(code, prepend=-1) != 0 for code in ordered]))
+        added = {key: np.add.reduceat(value[order], starts) for key, value in values.items()}
+        return [code[starts] for code in ordered], np.diff(starts, append=len(order)), added
+    packed = codes[0].astype(np.int64)
+    for code, size in zip(codes[1:], sizes[1:], strict=True):
+        packed *= size
+        packed += code
+    packed.sort()
+    starts = np.flatnonzero(np.diff(packed, prepend=-1))
+    rest, cells = packed[starts], list[IntArray]()
+    for size in reversed(sizes[1:]):
+        rest, code = np.divmod(rest, size)
+        cells.insert(0, code.astype(np.intp))
+    return [rest.astype(np.intp), *cells], np.diff(starts, append=len(packed)), {}
+
+
+# --- questions about public tables ----------------------------------------------------------------------
+
+
+def count_missing(source: Source, columns: Sequence[str], present: Sequence[str] = ()) -> int:
+    """How many rows lack a name in one of these columns, and none in `present`."""
+    lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in columns)
+    there = "".join(f" AND {quoted(name)} IS NOT NULL" for name in present)
+    ((number,),) = source.rows(f"SELECT count(*) FROM source WHERE ({lacking}){there}")
+    return int(number)
+
+
+def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The columns whose values recur with several items: those like people, and those like groups.
+
+    A column that names people has values that recur with several items: one person, several records. So does
+    a column of groups; but groups are few and come as a full cross table, each item once for each value, and
+    histories do not. A table with each item in one row is a list of items, whatever its other columns hold.
+    """
+    people, groups = list[str](), list[str]()
+    for name in others:
+        ((pairs, values, items, counts, rows),) = source.rows(
+            f"SELECT count(*), count(DISTINCT v), count(DISTINCT i), count(DISTINCT n), sum(n) "
+            f"FROM (SELECT v, i, count(*) AS n "
+            f"FROM (SELECT {quoted(name)} AS v, {quoted(item)} AS i FROM source LIMIT {SAMPLED}) "
+            f"WHERE v IS NOT NULL AND i IS NOT NULL GROUP BY v, i)"
+        )
+        if not pairs or rows == items or pairs <= values or values < 2:
+            continue
+        crossed = pairs == values * items and counts == 1 and values <= MOST_GROUPS
+        (groups if crossed else people).append(name)
+    return people, groups
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """A table that is written part by part into a private folder, in bounded memory."""
+
+    def __init__(self, first: Mapping[str, Any]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
+        self._connection = _connection(self._folder.name)
+        self._kinds = {name: _kind(values) for name, values in first.items()}
+        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in self._kinds.items())
+        self._run(f"CREATE TABLE written ({columns})")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._folder.cleanup()
+
+    def _run(self, sql: str) -> None:
+        reason = ""
+        try:
+            self._connection.execute(sql)
+        except Exception as problem:  # its words may quote data
+            _raise_signal(problem)
+            reason = type(problem).__name__
+        if reason:
+            raise TableError(f"the table cannot be written: {reason}")
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        """Add rows: columns of equally many values; a single value stands in every row."""
+        arrays, selected = {}, []
+        for name, values in part.items():
+            if isinstance(values, str):
+                selected.append(text(values))
+                continue
+            if self._kinds[name] != _kind(values) and len(values):
+                self._widen(name)
+            arrays[name] = _array(values, self._kinds[name])
+            selected.append(f"CAST({quoted(name)} AS {self._kinds[name]})")
+        if not arrays or not len(next(iter(arrays.values()))):
+            return
+        self._connection.register("part", arrays)
+        self._run(f"INSERT INTO written SELECT {', '.join(selected)} FROM part")
+        self._connection.unregister("part")
+
+    def _widen(self, name: str) -> None:
+        """A name may be a number in one part and text in another: then all are text."""
+        self._kinds[name] = "VARCHAR"
+        self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
+
+    def file(self, kind: str) -> Path:
+        """Everything that was added, as a file of this kind."""
+        path = Path(self._folder.name) / f"written{kind}"
+        form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
+        self._run(f"COPY written TO {text(str(path))} (FORMAT {form})")
+        return path
+
+
+def _kind(values: Any) -> str:
+    """The SQL type of a column's values."""
+    if isinstance(values, str):
+        return "VARCHAR"
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {bool, np.bool_} and kinds:
+        return "BOOLEAN"
+    if kinds <= {int, np.int64, np.int32} and kinds:
+        large = any(abs(int(value)) >= 1 << 63 for value in values if value is not None)
+        return "HUGEINT" if large else "BIGINT"
+    return "DOUBLE" if kinds <= {int, float, np.float64, np.int64} and kinds else "VARCHAR"
+
+
+def _array(values: Any, kind: str) -> Any:
+    """Values as an array that DuckDB scans."""
+    if kind == "BIGINT" and not any(value is None for value in values):
+        return np.asarray(values, dtype=np.int64)
+    if kind == "DOUBLE" and not any(value is None for value in values):
+        return np.asarray(values, dtype=np.float64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = [None if value is None else str(value) for value in values]
+    return array
