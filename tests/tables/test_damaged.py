@@ -19,7 +19,7 @@ import pytest
 from command import check_refused, run
 
 import sottovoce as sv
-from sottovoce.tables import files, query
+from sottovoce.tables import files, query, workbook
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables import users as users_table
 
@@ -283,3 +283,17 @@ def test_an_endless_first_line_is_no_header(tmp_path: Path) -> None:
     done = run("prior", tmp_path / "t.csv")
     assert done.returncode == 2
     assert "Secret" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl"])
+def test_what_unpacks_to_too_much_is_refused(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workbook, "LEAST", 1 << 20)
+    head, line = (b"item,count\n", b"Secret,1\n") if kind == ".csv" else (b"", b'{"item": "Secret"}\n')
+    (tmp_path / f"t{kind}.gz").write_bytes(gzip.compress(head + line * 400_000))
+    with pytest.raises(sv.TableError, match=r"unpacks to more than [1-9] MiB: refused") as caught:
+        sv.count_table(tmp_path / f"t{kind}.gz", item="item")
+    assert "Secret" not in str(caught.value)
+    (tmp_path / f"t{kind}.gz").write_bytes(gzip.compress(head + line * 10_000))
+    assert int(sv.count_table(tmp_path / f"t{kind}.gz", item="item").rows.sum()) == 10_000

@@ -134,16 +134,21 @@ def compression_of(path: Path) -> str:
 
 
 def check_gzip(path: Path) -> None:
-    """Refuse gzip that is cut off, damaged or followed by something: DuckDB reads what it can of it."""
+    """Refuse gzip that is cut off, damaged or followed by something: DuckDB reads what it can of it.
+
+    A small file that unpacks to very much is refused as well: what is counted comes into this process.
+    """
+    allowed, total = max(workbook.LEAST, workbook.RATIO * path.stat().st_size), 0
     try:
         with gzip.open(path) as file:
-            while file.read(_STEP):
-                pass
+            while total <= allowed and (piece := file.read(_STEP)):
+                total += len(piece)
     except (OSError, EOFError, zlib.error):
-        reason = "it is cut off or damaged"
-    else:
-        return
-    raise TableError(f"{path} cannot be read as {kind_of(path)[1:]}: {reason}")
+        total = -1
+    if total < 0:
+        raise TableError(f"{path} cannot be read as {kind_of(path)[1:]}: it is cut off or damaged")
+    if total > allowed:
+        raise TableError(f"{path} unpacks to more than {allowed >> 20} MiB: refused")
 
 
 def encoding_of(path: Path, dialect: Dialect) -> str:
