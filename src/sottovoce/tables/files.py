@@ -26,7 +26,8 @@ from ..errors import ParameterError, PriorError, SottovoceError, TableError
 from . import workbook
 
 TEXTS = (".csv", ".tsv")
-KINDS = (*TEXTS, ".parquet", ".json", ".jsonl", ".ndjson")
+JSONS = (".json", ".jsonl", ".ndjson")
+KINDS = (*TEXTS, ".parquet", *JSONS)
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
 DECIMALS = ("point", "comma")

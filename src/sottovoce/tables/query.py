@@ -576,11 +576,7 @@ def _amount(source: Source, names: Sequence[str], column: str, letter: str, leni
 def _parsed(source: Source, names: Sequence[str], value: str) -> tuple[str, str]:
     """The SQL of amounts that are written as text, and of whether they are numbers under the decimal mark."""
     decimal = source.dialect.decimal
-    if (
-        decimal is not None
-        and source.path is not None
-        and files.kind_of(source.path).startswith((".js", ".nd"))
-    ):
+    if decimal is not None and source.path is not None and files.kind_of(source.path) in files.JSONS:
         raise TableError("numbers in JSON have points: leave the decimal mark out")
     if decimal is None:
         if len(names) == 1:
