@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_draws
 from planted_checks import DRAWING_FAULTS, plant
 from proved_cases import Plain, accepts, some_document
 from vector_checks import vectors
@@ -38,6 +39,15 @@ def draw_question(plain: Plain, weights: Weights, words: list[int]) -> str:
     return line(question(plain).replace("check", "draw", 1), told)
 
 
+def counts_of(plain: Plain, user: dict[str, Any]) -> dict[int, int]:
+    """What a user has, by position: for a user without records the weights of the prior."""
+    if "shares" in user:
+        return tiny_draws.from_shares(user["shares"]) or tiny_draws.public(plain)
+    if "records" in user:
+        return tiny_draws.from_records(plain, user["records"])
+    return tiny_draws.from_counts(plain, user["counts"])
+
+
 def vector_draws() -> Iterator[tuple[str, str]]:
     """Every draw of the vectors: its question, and the position that must be released."""
     for name in ("draws_box", "draws_kernel", "draws_response", "draws_groups"):
@@ -46,10 +56,7 @@ def vector_draws() -> Iterator[tuple[str, str]]:
             for user in file["users"]:
                 plain = found[user["group"]] if "group" in user else found["all"]
                 places = {category: place for place, category in enumerate(plain["categories"])}
-                counts: dict[int, int] = {}
-                for category, count in user.get("counts") or [(one, 1) for one in user["records"]]:
-                    counts[places[category]] = counts.get(places[category], 0) + count
-                weights = sorted((place, count) for place, count in counts.items() if count)
+                weights = sorted(counts_of(plain, user).items())
                 for draw in user["draws"]:
                     tape = bytes.fromhex(draw["bytes"])
                     words = [int.from_bytes(tape[i : i + 8], "little") >> 2 for i in range(0, len(tape), 8)]
