@@ -458,7 +458,7 @@ def make_records(source: Source, columns: Columns) -> dict[str, npt.NDArray[np.o
     integers = {}
     named = {}
     for letter, name in columns.names.items():
-        named[letter], integers[letter] = _name(source, name, missing=columns.lenient and letter == "i")
+        named[letter], integers[letter] = _name(source, name)
     if columns.long:
         selected = [f"{sql} AS {letter}" for letter, sql in named.items()]
         _check_workbook(source, list(columns.amounts.values()))
@@ -503,7 +503,7 @@ def _check_workbook(source: Source, amounts: Sequence[str]) -> None:
         workbook.check_amounts(source.path, source.dialect, list(amounts))
 
 
-def _name(source: Source, name: str, *, missing: bool) -> tuple[str, bool]:
+def _name(source: Source, name: str) -> tuple[str, bool]:
     """The SQL of a column of names as text, and whether they are integers; other types are refused."""
     kind, column = source.types[name].upper(), quoted(name)
     refused = TableError(f"column {name!r} must hold text or integers, it holds {kind.split('(')[0]}")
