@@ -402,14 +402,6 @@ def count_table(
         return tally_of(source, columns)
 
 
-def column_names(table: Any, dialect: Dialect = DETECTED) -> list[str]:
-    """The names of the columns of a frame or of a file."""
-    if type(table).__module__.startswith("pyspark"):
-        return list(table.columns)
-    with opened(table, dialect) as source:
-        return list(source.types)
-
-
 def tally_of(source: Source, columns: Columns) -> Tally:
     """The counts of an open table."""
     names = make_records(source, columns)
