@@ -47,7 +47,7 @@ print(spent() - before, took)
 _COMMAND = """
 import resource, sys, time
 sys.argv = ["sottovoce", *{arguments!r}]
-from sottovoce.cli.main import run
+from sottovoce.cli.app import run
 begin, before = time.perf_counter(), spent()
 try:
     run()

@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Any
 
 import sottovoce as sv
+from sottovoce.cli import app as command_line
 from sottovoce.cli import collect, explore
-from sottovoce.cli import main as command_line
 from sottovoce.explore import server as explorer
 from sottovoce.release.file import save_mechanisms
 from sottovoce.serving import server as collector
@@ -44,8 +44,8 @@ OUTSIDE = re.compile(r"(^|=)[/~]+")
 SLOW = {"--draws": "2000", "--workers": "1", "--port": "0", "--samples": "1"}
 """Options whose value may honestly ask for hours, or for a port: they get this one."""
 COMMANDS = [
-    "prior", "choose", "compare", "design", "ledger create", "ledger show", "ledger epochs", "ledger left",
-    "ledger total", "ledger grant", "release", "collect", "estimate", "audit", "amplify", "explore",
+    "prior", "choose", "compare", "design", "ledger create", "ledger show", "ledger grant",
+    "release", "collect", "estimate", "audit", "amplify", "explore",
 ]  # fmt: skip
 SAMPLERS = [
     "kernel-clip", "blend:weight=0.3", "fitted", "auto", "randomized-response", "kernel-clip:trimmed=1", "tv",

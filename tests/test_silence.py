@@ -79,7 +79,7 @@ def test_promise_23_the_command_writes_alike_whatever_a_user_has(
     for number, contents in enumerate(CONTENTS):
         table = write(tmp_path / f"t{number}.{form}", contents)
         out = tmp_path / f"r{number}.csv"
-        wide = ["--wide"] if form == "wide.csv" else []
+        wide = ["--read", "wide"] if form == "wide.csv" else []
         done = run("release", tmp_path / "m.json", table, "-o", out, "--max-epsilon", 1, *wide)
         assert "SECRET" not in done.stdout + done.stderr
         lines = out.read_text().splitlines() if out.exists() else []

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import _starting  # noqa: F401  (first: from here on Ctrl-C ends a command that is still importing)
-
 if TYPE_CHECKING:
     from . import bounds
     from .collecting.estimate import Estimate, estimate, how_many, whole_population

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from . import _starting
+INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line, or say what to install when its libraries are missing."""
-    _starting.quiet()
+    """Run the command line, or report which library to install."""
     try:
-        from .cli.main import run
+        from .cli.app import run
     except ModuleNotFoundError as missing:
         sys.exit(
             f"sottovoce: the command line needs {missing.name}; install it with: pip install 'sottovoce[cli]'"
         )
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     run()
 
 

@@ -115,7 +115,10 @@ def test_compare_with_the_limit_sorted_and_the_best_alone(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--sort", "users"], "sort must be one of mean"), (["--limit", "--engine", "spark"], "--limit needs")],
+    [
+        (["--sort", "users"], "'users' is not one of 'mean'"),
+        (["--limit", "--spark", "x"], "--limit and --samples"),
+    ],
 )
 def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
     survey, panel = write(tmp_path, "survey.csv", SURVEY), write(tmp_path, "panel.csv", PANEL)
@@ -125,7 +128,7 @@ def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> 
 def test_amplify_says_what_the_library_says_and_whom_one_has_to_trust(tmp_path: Path) -> None:
     survey, out = write(tmp_path, "survey.csv", GROUPED), tmp_path / "m.json"
     assert run("design", survey, "-e", "2", "--by", "group", "-o", out).returncode == 0
-    done = run("amplify", out, "--reports", "500", "--delta", "1e-5", "--target", "0.7", "--curve", "--json")
+    done = run("amplify", out, "--reports", "500", "--delta", "1e-5", "--target", "0.7", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     for told, (group, one) in zip(said["groups"], sv.load_groups(out, policy=ANY).items(), strict=True):

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.cli.parsing import parse_sampler
+from sottovoce.cli.options import parse_sampler
 from sottovoce.prior import FROM_USERS
 
 PRIOR = sv.Prior(["a", "b", "c", "d", "e"], [0.45, 0.3, 0.15, 0.07, 0.03])

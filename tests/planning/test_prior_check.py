@@ -165,7 +165,7 @@ def test_compare_tells_priors_made_from_part_of_its_users(tmp_path: Path, kind: 
     told = json.loads(run("compare", prior, users, *asked).stdout)
     assert all(row["prior_from_users"] for row in told["rows"])
     others = histories(tmp_path, 150, 99, "others.csv")  # a survey of other people, and fewer of them
-    counted = run("prior", others, "--public", "--smoothing", 1, "-o", tmp_path / "q.json")
+    counted = run("prior", others, "--provenance", "public", "--smoothing", 1, "-o", tmp_path / "q.json")
     assert counted.returncode == 0, counted.stderr
     told = json.loads(run("compare", tmp_path / "q.json", users, *asked).stdout)
     assert not any(row["prior_from_users"] for row in told["rows"])
@@ -201,7 +201,7 @@ def test_a_table_that_looks_like_people_is_marked(
     if marked:
         check_refused(design, said)
         assert not (tmp_path / "m.json").exists()
-        assert run("prior", path, "--public", "-o", tmp_path / "p.json").returncode == 0
+        assert run("prior", path, "--provenance", "public", "-o", tmp_path / "p.json").returncode == 0
         assert run("design", tmp_path / "p.json", "-e", 1, "-o", tmp_path / "m.json").returncode == 0
     else:
         assert design.returncode == 0, design.stderr

@@ -203,14 +203,12 @@ def test_a_policy_can_require_a_public_prior(tmp_path: Path, users: Path) -> Non
         sv.load_groups(tmp_path / "g.json", policy=sv.Policy(max_epsilon="any", require_public_prior=True))
     out = ["-o", tmp_path / "r.csv"]
     check_refused(
-        run("release", "--max-epsilon", "100", tmp_path / "m.json", users, *out), "--accept-prior-from-users"
+        run("release", "--max-epsilon", "100", tmp_path / "m.json", users, *out), "--provenance users"
     )
     check_refused(
-        run("audit", tmp_path / "m.json", "--require-public-prior"), "the policy wants a public one"
+        run("audit", tmp_path / "m.json", "--provenance", "public"), "the policy wants a public one"
     )
-    noted = run(
-        "release", "--max-epsilon", "100", tmp_path / "m.json", users, *out, "--accept-prior-from-users"
-    )
+    noted = run("release", "--max-epsilon", "100", tmp_path / "m.json", users, *out, "--provenance", "users")
     assert noted.returncode == 0
     assert "made from the very users it serves" in noted.stderr
 
@@ -242,7 +240,7 @@ def test_output_columns_never_overwrite_each_other(tmp_path: Path) -> None:
         check_refused(done, "must differ, and not be named epsilon or mechanism")
     path, digest = hostile(tmp_path, "pay", ["x"])
     wide = write(tmp_path, "w.csv", "user,pay,a,b,c\nann,x,1,0,0\n")
-    arguments = ["--wide", "--item", "pay", "--by", "pay", "-o", tmp_path / "r.csv"]
+    arguments = ["--read", "wide", "--item", "pay", "--by", "pay", "-o", tmp_path / "r.csv"]
     check_refused(run("release", "--max-epsilon", "100", path, wide, *arguments), "must differ")
     assert not (tmp_path / "r.csv").exists()
 

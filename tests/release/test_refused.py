@@ -222,7 +222,7 @@ def test_an_output_that_is_there_is_not_replaced_in_passing(three: Path) -> None
 def test_a_failure_after_the_charge_says_what_it_cost(
     three: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sottovoce.cli import main as cli
+    from sottovoce.cli import app as cli
     from sottovoce.tables import files
 
     def full(*_: object, **__: object) -> None:
@@ -258,7 +258,7 @@ def test_a_failure_after_the_charge_says_what_it_cost(
 
 _SLOW = """
 import os, sys, time
-from sottovoce.cli import main as cli
+from sottovoce.cli import app as cli
 from sottovoce.release import mechanism
 real = mechanism.Mechanism.draw
 def slow(self, rows):
@@ -333,7 +333,7 @@ def test_a_charge_without_its_release_cannot_be_answered(tmp_path: Path) -> None
 
 _WRITES = """
 import os, signal, sys
-from sottovoce.cli import main as cli
+from sottovoce.cli import app as cli
 from sottovoce.tables import files
 real = files.write_columns
 def interrupted(*arguments, **options):

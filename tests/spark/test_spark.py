@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from command import check_refused, run
+from command import run
 from kinds import of_kind
 from rows import columns, table
 
@@ -254,7 +254,7 @@ def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
         "kl",
     ]
     tables = []
-    for engine in ([], ["--engine", "spark", "--master", "local[2]"]):
+    for engine in ([], ["--spark", "local[2]"]):
         out = tmp_path / f"{len(engine)}.json"
         done = run("compare", *inputs, *engine, "-o", out)
         assert done.returncode == 0, done.stderr
@@ -263,7 +263,7 @@ def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
     close(*tables)
     (tmp_path / "bad.csv").write_text("user,item,group\nu,SECRET,under 25\n")
     bad = ["compare", tmp_path / "survey.csv", tmp_path / "bad.csv", "--by", "group", "-e", 2]
-    done = run(*bad, "--engine", "spark", "--master", "local[1]", "-o", tmp_path / "x.csv")
+    done = run(*bad, "--spark", "local[1]", "-o", tmp_path / "x.csv")
     assert done.returncode == 2
     assert "1 of 1 rows do not name one" in done.stderr.strip().splitlines()[-1]
     assert "SECRET" not in done.stderr
@@ -272,14 +272,12 @@ def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
         "user,item,group,weight\nu,Drama,under 25,SECRET\nv,Drama,under 25,1\n"
     )
     text = ["compare", tmp_path / "survey.csv", tmp_path / "text.csv", "--by", "group", "-e", 2]
-    done = run(*text, "--engine", "spark", "--master", "local[1]")
+    done = run(*text, "--spark", "local[1]")
     assert done.returncode == 2
     assert "at least 0: 1 of 2 rows do not" in done.stderr.strip().splitlines()[-1]
     assert "SECRET" not in done.stderr
     (tmp_path / "long.csv").write_text("user,item,group\nu,Drama,under 25\nSmith,John,Drama,under 25\n")
     ragged = ["compare", tmp_path / "survey.csv", tmp_path / "long.csv", "--by", "group", "-e", 2]
-    done = run(*ragged, "--engine", "spark", "--master", "local[1]")
+    done = run(*ragged, "--spark", "local[1]")
     assert done.returncode == 2
     assert "Smith" not in done.stderr
-    check_refused(run(*bad, "--engine", "flink"), "engine must be one of local, spark, got 'flink'")
-    check_refused(run(*bad, "--master", "local[1]"), "--master is for --engine spark")

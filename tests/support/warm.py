@@ -18,8 +18,7 @@ def main() -> int:
     import duckdb  # noqa: F401
     import matplotlib.figure  # noqa: F401
 
-    import sottovoce.cli.main  # noqa: F401
-    from sottovoce.cli.lazily import COMMANDS
+    from sottovoce.cli.app import COMMANDS
 
     for name in COMMANDS:
         import_module(f"sottovoce.cli.{name}")

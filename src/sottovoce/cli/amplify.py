@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
 from ..planning.shuffling import amplified, amplified_delta, reports_for
 from ..release.file import ANY, load_mechanisms
-from .app import AsJson, MechanismPath, app
-from .progress import step
-from .terminal import console, print_json, print_note, shown_text
+from .app import Command
+from .options import json_option, mechanism_argument, option
+from .terminal import console, print_json, print_note, shown_text, step
 
 TRUST = (
     "It holds if reports are shuffled by somebody people trust, and if so many of them are honest. The local "
@@ -18,25 +19,21 @@ TRUST = (
 )
 
 
-@app.command()
-def amplify(
-    mechanism_file: MechanismPath,
-    reports: Annotated[int, typer.Option(help="Shuffled reports; of a file of groups, in each group.")],
-    delta: Annotated[float, typer.Option(help="The δ of the central guarantee.")] = 1e-6,
-    target: Annotated[
-        float | None, typer.Option(help="Also say how many reports it takes to reach this central epsilon.")
-    ] = None,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Also print δ for some values of the central epsilon.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """What shuffling adds: the central epsilon of many reports whose order nobody sees.
+@click.command("amplify", cls=Command)
+@mechanism_argument
+@option("--reports", type=int, required=True, help="Shuffled reports; of a file of groups, in each group.")
+@option("--delta", default=1e-6, help="The δ of the central guarantee.")
+@option("--target", type=float, help="Also compute how many reports reach this central epsilon.")
+@json_option
+def command(mechanism_file: Path, reports: int, delta: float, target: float | None, as_json: bool) -> None:
+    """Compute what shuffling adds: the central epsilon of many reports whose order nobody sees.
+
+    With --json, also δ for some values of the central epsilon.
 
     \b
     Examples:
       sottovoce amplify mechanism.json --reports 100000
-      sottovoce amplify mechanism.json --reports 100000 --delta 1e-9 --curve
+      sottovoce amplify mechanism.json --reports 100000 --delta 1e-9 --json
       sottovoce amplify mechanism.json --reports 10000 --target 0.5
     """
     loaded = load_mechanisms(mechanism_file, policy=ANY)
@@ -48,7 +45,7 @@ def amplify(
             told |= {"delta": delta, "central_epsilon": central}
             if target is not None:
                 told |= {"target": target, "reports_for_target": reports_for(one, target, delta)}
-            if curve:
+            if as_json:
                 steps = [central * part / 5 for part in range(11)]
                 told["curve"] = [{"epsilon": e, "delta": amplified_delta(one, reports, e)} for e in steps]
             found.append(told)
@@ -67,8 +64,6 @@ def amplify(
         if target is not None:
             needed = told["reports_for_target"]
             console.print(f"{name}A central epsilon of {target:g} takes {needed:,} reports.", highlight=False)
-        for point in told.get("curve", []):
-            console.print(f"  ε′ = {point['epsilon']:.4g}   δ ≤ {point['delta']:.3g}", highlight=False)
     if loaded.by is not None:
         print_note("A group is published in clear: only the reports of its own group hide a user.")
     print_note(TRUST)

@@ -1,179 +1,215 @@
-"""The command as such, and the options that several commands share."""
+"""The command line as a whole: the commands by name, panels of options, and how a failure is reported."""
 
 from __future__ import annotations
 
+import os
 import platform
-from importlib import metadata
-from pathlib import Path
-from typing import Annotated
+import signal
+import sys
+import threading
+from contextlib import suppress
+from difflib import get_close_matches
+from importlib import import_module, metadata
+from types import FrameType
+from typing import Any
 
-import typer
+import click
 
 from .. import __version__
-from .lazily import Lazily
-from .terminal import console
+from ..errors import SottovoceError
+from .terminal import INTERRUPTED, be_loud, be_quiet, errors, plain, print_error, print_interruption
 
-app = typer.Typer(
-    cls=Lazily,
-    help="Locally private sampling with public data.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+COMMANDS = {
+    "prior": "Count public data into a prior, or into one per group.",
+    "choose": "Recommend one sampler and, for a target, the smallest epsilon that meets it.",
+    "compare": "Measure how far each sampler's release is from each user's own data.",
+    "design": "Describe one sampler; with -o also certify it as a mechanism.",
+    "ledger": "Create and read a ledger: a budget of epsilon per user and epoch.",
+    "release": "Release one private category per user, in exact arithmetic.",
+    "collect": "Serve a mechanism file and store the private reports of devices.",
+    "estimate": "Estimate what the users are like on average, from their reports.",
+    "audit": "Check a certificate again and test the releases as a black box.",
+    "amplify": "Compute what shuffling adds: the central epsilon of many reports.",
+    "explore": "Open a page in the browser: move ε, pick samplers, shape a user.",
+    "demo": "Run the whole way on two thousand invented film lovers.",
+    "help": "Read about a command or a topic in the terminal.",
+}
+"""Every command in the order in which a user needs it, with the first line of its help."""
+MATTERS = ("numpy", "scipy", "duckdb")
+"""Libraries on which a result may depend."""
+PANELS = ("Options", "Columns", "Samplers", "Targets", "Users", "Budget", "Output")
+"""The panels of options in the order in which they are shown."""
+
+
+class Option(click.Option):
+    """An option with the panel of the help in which it stands."""
+
+    def __init__(self, *arguments: Any, panel: str = "Options", **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.panel = panel
+
+
+class Command(click.Command):
+    """A command with --quiet, whose help lists the arguments and then the options panel by panel."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.append(
+            Option(
+                ["--quiet"],
+                is_flag=True,
+                expose_value=False,
+                callback=lambda _context, _option, value: be_quiet() if value else None,
+                help="No notes and bars beside the result; errors stay.",
+                panel="Output",
+            )
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section per panel."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and not isinstance(option, click.Argument):
+                panels.setdefault(getattr(option, "panel", "Output"), []).append(record)
+        for panel in sorted(panels, key=PANELS.index):
+            with formatter.section(panel):
+                formatter.write_dl(panels[panel], col_max=26)
+
+
+class Commands(click.Group):
+    """The commands of `COMMANDS`, each imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of this command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f".{cmd_name}", __package__).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command where there is none of this name."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{meant}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C ends it with one line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _interrupted()
+
+
+def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    versions = []
+    for name in MATTERS:
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            versions.append(f"no {name}")
+    click.echo(f"sottovoce {__version__}")
+    python = f"python {platform.python_version()}"
+    click.echo(f"{', '.join([python, *versions])}; {platform.system()} {platform.machine()}")
+    context.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the version, and those of the libraries on which results depend.",
 )
+def app() -> None:
+    """Locally private sampling with public data.
 
-PriorFile = Annotated[
-    Path,
-    typer.Argument(
-        help="Public data (CSV, gzip, Parquet, JSON, Excel): a column of items and one of counts. Rows of "
-        "the same item add up. JSON may also be {item: count}, or what `sottovoce prior -o` wrote.",
-        show_default=False,
-    ),
-]
-Epsilons = Annotated[
-    list[str],
-    typer.Option(
-        "--epsilon", "-e", metavar="NUMBERS", help="Privacy parameter; several as 1,2,4 or 1:8 or 1:8:0.5."
-    ),
-]
-Item = Annotated[str, typer.Option(help="Column of the category.")]
-Count = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of public amounts; default count, weight or probability if there.",
-    ),
-]
-By = Annotated[
-    str | None,
-    typer.Option(
-        help="Group column: one prior per group. A user in two groups counts once in each.",
-    ),
-]
-Smoothing = Annotated[float, typer.Option(help="Added to every public count, so that none is zero.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an output file that is there already.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs; null stands for infinity.")]
-Wide = Annotated[
-    bool,
-    typer.Option(
-        "--wide", help="A row per user, a column per category: every column but user and group is one."
-    ),
-]
-User = Annotated[str, typer.Option(help="Column of the user.")]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of the users' weights; default weight or count if there.",
-    ),
-]
-NoCount = Annotated[
-    bool, typer.Option("--no-count", help="Count every row of the public table once, whatever its columns.")
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        help="Between the fields of a text table: comma, semicolon, tab, pipe or a character; default found."
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(help="Of a text table: utf-8, utf-16, latin-1, cp1252; default found, else utf-8."),
-]
-Missing = Annotated[
-    str, typer.Option(help="Rows without a user, item or group: error, or drop them and say how many.")
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(help="Mark in amounts written as text: point or comma; a comma has to be said."),
-]
-Sheets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--sheet",
-        help="Sheet of a workbook, by name or number; default the first. Twice: that of each file.",
-    ),
-]
-Merge = Annotated[
-    str | None,
-    typer.Option(
-        metavar="rare=NAME",
-        help="Count rare public categories, and users' items that the prior lacks, as category NAME.",
-    ),
-]
-RareBelow = Annotated[
-    float | None,
-    typer.Option(help="Public categories below this are rare for --merge; default those without a count."),
-]
-PublicMerge = Annotated[
-    str | None,
-    typer.Option(
-        "--merge",
-        metavar="rare=NAME",
-        help="Add up rare public categories into category NAME, which may be there already.",
-    ),
-]
-UsersMerge = Annotated[
-    str | None,
-    typer.Option(
-        "--merge",
-        metavar="rare=NAME",
-        help="Count items that the prior lacks as its category NAME.",
-    ),
-]
-Unknown = Annotated[
-    str, typer.Option(help="Items that the prior does not know: error, drop their rows, or other.")
-]
-UnknownGroups = Annotated[str, typer.Option(help="Groups of users that have no prior: error, or drop them.")]
-Other = Annotated[str, typer.Option(help="The category of --unknown other.")]
-MinimumRows = Annotated[
-    int, typer.Option(help="Leave out users with fewer rows in the whole table (all groups together).")
-]
-RowsOutput = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Also write the rows (.csv, .parquet or .json).")
-]
-MechanismPath = Annotated[
-    Path, typer.Argument(help="Made by: sottovoce design … -o mechanism.json", show_default=False)
-]
-MaxEpsilon = Annotated[float | None, typer.Option(help="Refuse a mechanism with a larger epsilon.")]
-Digest = Annotated[
-    str | None, typer.Option(help="Refuse any other file: the digest that `sottovoce design -o` printed.")
-]
-RequirePublicPrior = Annotated[
-    bool,
-    typer.Option(
-        "--require-public-prior", help="Refuse a mechanism whose prior was made from the users it serves."
-    ),
-]
+    Each user releases one category that looks like a draw from their own data and is private.
+    """
 
 
-MATTERS = ("numpy", "scipy", "polars", "narwhals", "pyarrow")
-"""What a result may depend on."""
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        console.print(f"sottovoce {__version__}", highlight=False)
-        versions = [f"python {platform.python_version()}", *map(_found, MATTERS)]
-        console.print(f"{', '.join(versions)}; {platform.system()} {platform.machine()}", highlight=False)
-        raise typer.Exit
-
-
-def _found(name: str) -> str:
+def run() -> None:
+    """Run the command; a bad option or a bad input is one line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
+    be_loud()
+    sys.unraisablehook = _raise_again
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
     try:
-        return f"{name} {metadata.version(name)}"
-    except metadata.PackageNotFoundError:
-        return f"no {name}"
+        code = app.main(prog_name="sottovoce", standalone_mode=False)
+        raise SystemExit(code if isinstance(code, int) else 0)
+    except SottovoceError as problem:
+        _stop(str(problem))
+    except click.ClickException as problem:
+        _misused(problem)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as problem:
+        _stop(f"{problem.filename or 'file'}: {problem.strerror or type(problem).__name__}")
+    except (KeyboardInterrupt, click.Abort):
+        _interrupted()
 
 
-@app.callback()
-def top(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_version,
-            is_eager=True,
-            help="Print the version, and those of what results depend on.",
-        ),
-    ] = False,
-) -> None:
-    """Locally private sampling with public data."""
+def _misused(problem: click.ClickException) -> None:
+    """Report a command, option or argument that does not exist or is missing, in one line."""
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        problem.show()
+        raise SystemExit(problem.exit_code) from None
+    context = getattr(problem, "ctx", None)
+    where = f" See: {context.command_path} --help" if context is not None else ""
+    _stop(f"{plain(' '.join(problem.format_message().split()))}{where}")
+
+
+def _interrupted() -> None:
+    _ignore_signals()  # a second one must not cut the line in two
+    errors.show_cursor(True)
+    print_interruption("interrupted")
+    raise SystemExit(INTERRUPTED) from None
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    _ignore_signals()
+    errors.show_cursor(True)
+    raise SystemExit(128 + number)
+
+
+def _ignore_signals() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
+def _raise_again(lost: Any) -> None:
+    """Send a Ctrl-C again that arrived where Python cannot raise, such as in a destructor."""
+    if lost.exc_type is KeyboardInterrupt:
+        for delay in (0.01, 0.1, 1.0):  # on a busy machine it can arrive while its timer still starts
+            with suppress(KeyboardInterrupt):
+                threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+                return
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _stop(message: str) -> None:
+    print_error(message)
+    raise SystemExit(2) from None

@@ -4,60 +4,48 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
-from rich.table import Table
+import click
 
 from ..release.audit import ALL_DRAWN, AuditReport, Finding, audit, usual_draws
-from ..release.file import Policy, load_mechanisms
+from ..release.file import load_mechanisms
 from ..release.proved import agrees
-from .app import (
-    AsJson,
-    Digest,
-    MaxEpsilon,
-    MechanismPath,
-    RequirePublicPrior,
-    app,
-)
-from .progress import step
-from .terminal import (
-    console,
-    number,
-    print_json,
-    print_note,
-    shown_text,
-)
+from .app import Command
+from .options import json_option, mechanism_argument, option, policy, policy_options, provenance_option
+from .terminal import number, print_json, print_note, print_table, shown_text, step
 
-ENDED = {ALL_DRAWN: "no draws are left of those that were asked for"}
+ENDED = {ALL_DRAWN: "no draws are left of those that were requested"}
 """How the draws came to an end, where the audit's own words are too short for a sentence."""
 SHOWN = 5
-"""Categories of a found set that are named."""
+"""Categories of an event that are named."""
 
 
-@app.command("audit")
-def audit_command(
-    mechanism_file: MechanismPath,
-    draws: Annotated[
-        int | None,
-        typer.Option(
-            help="Releases to look at, per mechanism, at most.",
-            show_default="a million; with several samples 100,000",
-        ),
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Chance that a sound mechanism passes.")] = 0.999,
-    max_epsilon: MaxEpsilon = None,
-    digest: Digest = None,
-    require_public_prior: RequirePublicPrior = False,
-    proved: Annotated[
-        bool, typer.Option("--proved", help="Ask the checker that `make proofs` builds, too.")
-    ] = False,
-    as_json: AsJson = False,
+@click.command("audit", cls=Command)
+@mechanism_argument
+@option(
+    "--draws", type=int, help="Most releases per mechanism; default a million, 100,000 for several samples."
+)
+@option("--confidence", default=0.999, help="Probability that a sound mechanism passes.")
+@option("--proved", is_flag=True, help="Ask the checker that `make proofs` builds, too.")
+@policy_options
+@provenance_option
+@json_option
+def command(
+    mechanism_file: Path,
+    draws: int | None,
+    confidence: float,
+    proved: bool,
+    max_epsilon: float | None,
+    digest: str | None,
+    provenance: str,
+    as_json: bool,
 ) -> None:
     """Check the certificate again in exact arithmetic, and test the releases as a black box.
 
-    With --proved, the checker that was extracted from a proof in Coq is asked about the same integers. It is
-    found as sottovoce-checker on the PATH, or where SOTTOVOCE_CHECKER says. No user's data go there.
+    With --proved, the checker that was extracted from a proof in Coq checks the same integers. It is
+    sottovoce-checker on the PATH, or the file that SOTTOVOCE_CHECKER names. No user's data go there.
 
     \b
     Examples:
@@ -65,11 +53,7 @@ def audit_command(
       sottovoce audit mechanism.json --draws 10000000 --json
       sottovoce audit mechanism.json --proved
     """
-    rules = Policy(
-        max_epsilon="any" if max_epsilon is None else max_epsilon,
-        digest=digest,
-        require_public_prior=require_public_prior,
-    )
+    rules = policy(max_epsilon, digest, provenance)
     mechanisms = load_mechanisms(mechanism_file, policy=rules).mechanisms
     digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
     confirmed = agrees(mechanism_file, digests) if proved else {}
@@ -90,7 +74,7 @@ def audit_command(
         for group, yes in confirmed.items():
             print_note(f"{shown_text(group)}: the proved checker says {'yes' if yes else 'NO'}.")
     if not all(report.passed for report in reports.values()) or not all(confirmed.values()):
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _plain(report: AuditReport) -> dict[str, Any]:
@@ -103,26 +87,29 @@ def _plain(report: AuditReport) -> dict[str, Any]:
 
 
 def _print_reports(reports: dict[str, AuditReport]) -> None:
-    shown = Table(box=None, header_style="bold")
-    shown.add_column("group")
-    shown.add_column("sampler")
-    shown.add_column("ε", justify="right")
-    shown.add_column("certificate")
-    for column in ("by release_many", "by release", "ε at least"):
-        shown.add_column(column, justify="right")
-    shown.add_column("verdict")
-    for group, report in reports.items():
-        verdict = "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]"
-        shown.add_row(
+    columns = (
+        "group",
+        "sampler",
+        "ε",
+        "certificate",
+        "by release_many",
+        "by release",
+        "ε at least",
+        "verdict",
+    )
+    rows = [
+        [
             shown_text(group),
             shown_text(report.sampler),
             f"{report.epsilon:g}",
             report.certificate,
-            *(f"{one.draws:,} draws" for one in report.findings),
+            *(f"{finding.draws:,} draws" for finding in report.findings),
             number(report.lower_bound),
-            verdict,
-        )
-    console.print(shown)
+            "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]",
+        ]
+        for group, report in reports.items()
+    ]
+    print_table(columns, rows, left=("group", "sampler", "certificate", "verdict"))
     for group, report in reports.items():
         print_note(f"{shown_text(group)}: {_told(report.worst, report.epsilon)}")
     print_note(

@@ -1,4 +1,4 @@
-"""The command that receives reports: collect. It parses, calls and prints."""
+"""The command collect: serve a mechanism file and receive reports."""
 
 from __future__ import annotations
 
@@ -9,59 +9,48 @@ import socket
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..errors import ParameterError
 from ..prior import FROM_USERS
-from .app import MechanismPath, app
+from .app import Command
+from .options import PATH, mechanism_argument, option
 from .terminal import plain, print_note
 
 MOST_WORKERS = 64
 
 
-@app.command()
-def collect(
-    mechanism_file: MechanismPath,
-    store: Annotated[
-        Path, typer.Option(help="File of the reports (SQLite); made if it is not there.", show_default=False)
-    ],
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but this machine's is reached by others.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(help="Processes that share the port and the store.")] = 1,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Host name that is answered to; repeat for several. Default this machine's names, "
-            "or with --host all.",
-            show_default=False,
-        ),
-    ] = None,
-    origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ORIGIN",
-            help="Site whose pages may ask from a browser, such as https://example.org; repeat for several.",
-            show_default=False,
-        ),
-    ] = None,
-    client: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the JavaScript client, served at /client/.", show_default=False),
-    ] = None,
-    rate: Annotated[float, typer.Option(help="Reports per second that each process takes.")] = 10_000,
-    page: Annotated[
-        bool | None,
-        typer.Option(
-            "--page/--no-page",
-            help="The live page at /; default only without --host and --name.",
-            show_default=False,
-        ),
-    ] = None,
+@click.command("collect", cls=Command)
+@mechanism_argument
+@option(
+    "--store", type=PATH, required=True, help="File of the reports (SQLite); created if it does not exist."
+)
+@option("--host", default="127.0.0.1", help="Address to listen on; others reach any but this machine's.")
+@option("--port", default=8000, help="Port to listen on; 0 takes a free one.")
+@option("--workers", default=1, help="Processes that share the port and the store.")
+@option(
+    "--name", "names", multiple=True,
+    help="Host name to answer to; repeat for several. Default this machine's names, or with --host all.",
+)  # fmt: skip
+@option(
+    "--origin", "origins", multiple=True,
+    help="Site whose pages may send reports, such as https://example.org; repeat for several.",
+)  # fmt: skip
+@option("--client", type=PATH, help="Folder of the JavaScript client, served at /client/.")
+@option("--rate", default=10_000.0, help="Reports per second that each process accepts.")
+@option("--page/--no-page", default=None, help="The live page at /; default only without --host and --name.")
+def command(
+    mechanism_file: Path,
+    store: Path,
+    host: str,
+    port: int,
+    workers: int,
+    names: tuple[str, ...],
+    origins: tuple[str, ...],
+    client: Path | None,
+    rate: float,
+    page: bool | None,
 ) -> None:
     """Serve a mechanism file, and store the private reports that devices send back.
 
@@ -91,11 +80,11 @@ def collect(
 
     ours = given.is_this_machine(host)
     if page is None:
-        page = ours and not name
+        page = ours and not names
     chosen = given.Settings(
         store=Path(os.path.realpath(store)),
-        names=given.checked_names(host, name or []),
-        origins=given.checked_origins(origin or []),
+        names=given.checked_names(host, list(names)),
+        origins=given.checked_origins(list(origins)),
         client=given.find_client(client),
         rate=rate,
         page=page,
@@ -124,14 +113,14 @@ def collect(
             f"{len(twins[0])} groups share a mechanism, such as {plain(twins[0][0])} and "
             f"{plain(twins[0][1])}: their reports must name their group"
         )
-    if not ours or name:
+    if not ours or names:
         print_note(
             "No TLS here: put a proxy in front that has it. The proxy sees addresses and times, and its log "
             "may keep them: switch that off."
         )
     code = server.serve(listener, chosen, served, workers)
     print_note("stopped" if code == 0 else "the collector ended by itself")
-    raise typer.Exit(code)
+    raise SystemExit(code)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -6,10 +6,8 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from rich.table import Table
+import click
 
 from ..demo import (
     COMPARED,
@@ -17,6 +15,7 @@ from ..demo import (
     GENRES,
     GROUPS,
     DemoRelease,
+    averages,
     demo_comparison,
     demo_data,
     demo_release,
@@ -25,24 +24,22 @@ from ..demo import (
 from ..planning.cards import card
 from ..planning.fitted import fitted
 from ..release.file import save_mechanisms
-from .app import (
-    app,
-)
-from .progress import step, working
-from .shown import print_averages, print_card
-from .terminal import console, print_json, print_note
+from .app import Command
+from .design import print_card
+from .options import PATH, json_option, option
+from .terminal import console, print_json, print_note, print_table, step
 
 
-@app.command()
-def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the tables, the pictures and the page.")
-    ] = Path("sottovoce-demo"),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the comparison as JSON and write no file.")
-    ] = False,
-) -> None:
-    """Two thousand invented film lovers: a prior, a comparison, releases, an estimate and a page of it all.
+@click.command("demo", cls=Command)
+@option(
+    "--output", "-o", type=PATH, default="sottovoce-demo", panel="Output",
+    help="Folder for the tables, the pictures and the page.",
+)  # fmt: skip
+@json_option
+def command(output: Path, as_json: bool) -> None:
+    """Run the whole way on two thousand invented film lovers, and write a page about it.
+
+    With --json the comparison is printed and no file is written.
 
     \b
     Examples:
@@ -61,13 +58,13 @@ def demo(
         return
     output.mkdir(parents=True, exist_ok=True)
     prior_path, users_path = write_tables(data, output)
-    with working("drawing", "the comparison"):
+    with step("drawing", "the comparison"):
         picture = plots.demo_picture(data, table, output / "comparison.png")
-    with working("releasing", "and estimating"):
+    with step("releasing", "and estimating"):
         released = demo_release(data)
     mechanism = output / "mechanism.json"
     save_mechanisms(released.mechanisms, "group", mechanism)
-    with working("drawing", "the estimate"):
+    with step("drawing", "the estimate"):
         estimated = plots.demo_estimate(released, output / "estimate.png")
     facts = card(fitted(data.priors[released.group], 2.0), group=released.group)
     drawn = [(picture, "one member's box, and every sampler against epsilon"), (estimated, "the estimate")]
@@ -78,7 +75,13 @@ def demo(
         f"A public survey\ngives each group a prior q; each member releases one genre that looks like\n"
         f"their own history.\n"
     )
-    print_averages(table)
+    columns = [f"ε = {epsilon:g}" for epsilon in dict.fromkeys(row.epsilon for row in table)]
+    print_table(
+        ("sampler", *columns, "q kept"),
+        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in averages(table)],
+        left=("sampler",),
+        title="TV to the member's own taste, mean/maximum",
+    )
     console.print(
         "\nTV is the least chance that the released genre differs from an honest draw of\n"
         "the member's own. Mean and maximum over a group's members, averaged over the\n"
@@ -114,13 +117,16 @@ def _print_released(released: DemoRelease, mechanism: Path) -> None:
         f"ε = {found.model.epsilon:g}:\nwhat they spent adds up.\n",
         highlight=False,
     )
-    shown = Table(title=f"what the collector learns about {released.group}", box=None, header_style="bold")
-    for column in ("genre", "prior", "truth", "estimate", "95 % interval"):
-        shown.add_column(column, justify="left" if column == "genre" else "right", no_wrap=True)
+    rows = []
     for i in (-found.model.prior).argsort(kind="stable")[:8].tolist():
         values = (found.model.prior[i], released.truth[i], found.values[i])
         interval = f"{low[i]:.3f} … {high[i]:.3f}"
-        shown.add_row(str(found.categories[i]), *(f"{value:.3f}" for value in values), interval)
-    console.print(shown)
+        rows.append([str(found.categories[i]), *(f"{value:.3f}" for value in values), interval])
+    print_table(
+        ("genre", "prior", "truth", "estimate", "95 % interval"),
+        rows,
+        left=("genre",),
+        title=f"what the collector learns about {released.group}",
+    )
     print_note(found.summary())
     console.print()

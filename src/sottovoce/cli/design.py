@@ -2,88 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
+from rich.table import Table
 
 from ..errors import ParameterError, PriorError
-from ..planning.cards import card
+from ..planning.cards import Card, Shuffled, card
 from ..planning.several import JointCard, joint_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..samplers.joint import MOST_SAMPLES, JointSampler, several
 from ..tables import files
-from .app import (
-    AsJson,
-    By,
-    Count,
-    Decimal,
-    Encoding,
-    Epsilons,
-    Force,
-    Item,
-    Missing,
-    NoCount,
-    PriorFile,
-    PublicMerge,
-    RareBelow,
-    Separator,
-    Sheets,
-    Smoothing,
-    app,
+from ..tables.priors import PublicData
+from .app import Command
+from .options import (
+    PATH,
+    SAMPLER_NAMES,
+    complete_sampler,
+    epsilons_option,
+    force_option,
+    json_option,
+    option,
+    parse_sampler,
+    prior_argument,
+    provenance_option,
+    public_columns,
+    read_public,
+    readings,
 )
-from .parsing import SAMPLER_NAMES, complete_sampler, parse_epsilons, parse_sampler
-from .progress import step
-from .shown import print_card, print_joint_card
-from .tables import dialects_said, read_public
-from .terminal import plain, print_json, print_note
+from .terminal import console, number, plain, print_json, print_note, print_table, shown_text, step
 
 
-@app.command()
-def design(
-    prior_file: PriorFile,
-    epsilon: Epsilons,
-    sampler: Annotated[
-        str,
-        typer.Option(
-            "--sampler",
-            "-s",
-            help=f"auto (chosen for you), or: {SAMPLER_NAMES.lower()}.",
-            autocompletion=complete_sampler,
-        ),
-    ] = "fitted",
-    item: Item = "item",
-    count: Count = None,
-    no_count: NoCount = False,
-    by: By = None,
-    smoothing: Smoothing = 0.0,
-    merge: PublicMerge = None,
-    rare_below: RareBelow = None,
-    samples: Annotated[
-        int,
-        typer.Option(help="Categories that one release gives, 1 to 16; epsilon covers all of them together."),
-    ] = 1,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Certify, and write the mechanism to this JSON file."),
-    ] = None,
-    accept_prior_from_users: Annotated[
-        bool,
-        typer.Option("--accept-prior-from-users", help="Certify on a prior made from the users it serves."),
-    ] = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = "error",
-    decimal: Decimal = None,
-    sheet: Sheets = None,
-    force: Force = False,
-    as_json: AsJson = False,
+@click.command("design", cls=Command)
+@prior_argument
+@epsilons_option
+@option(
+    "--sampler", "-s", default="fitted", metavar="NAME", panel="Samplers", shell_complete=complete_sampler,
+    help=f"auto (as choose recommends), or one of {SAMPLER_NAMES}.",
+)  # fmt: skip
+@option(
+    "--samples", default=1, type=click.IntRange(1, MOST_SAMPLES), panel="Samplers",
+    help="Categories in one release; epsilon covers all of them together.",
+)  # fmt: skip
+@provenance_option
+@public_columns
+@option(
+    "--output", "-o", type=PATH, panel="Output", help="Certify, and write the mechanism to this JSON file."
+)
+@force_option
+@json_option
+def command(
+    prior_file: Path,
+    epsilons: list[float],
+    sampler: str,
+    samples: int,
+    provenance: str,
+    item: str,
+    count: str | None,
+    by: str | None,
+    read: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """A card for one sampler: what it keeps and how bad it can get; with -o also a certified mechanism.
+    """Describe one sampler: what it keeps and how bad it can get; with -o also certify it as a mechanism.
 
     \b
     Examples:
@@ -95,60 +82,133 @@ def design(
     make: Callable[..., Any]
     options: dict[str, Any]
     make, options = parse_sampler(sampler)
-    if not 1 <= samples <= MOST_SAMPLES:
-        raise ParameterError(f"--samples must be a whole number from 1 to {MOST_SAMPLES}, got {samples}")
-    epsilons = parse_epsilons(epsilon)
-    if output is not None and len(epsilons) != 1:
-        raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     if output is not None:
+        if len(epsilons) != 1:
+            raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
         files.check_writable(output, prior_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
-    (dialect,) = dialects_said([prior_file], separator, encoding, missing, decimal, sheet)
-    public = read_public(
-        prior_file, item=item, count=count, by=by, smoothing=smoothing, merge=merge, rare_below=rare_below,
-        dialect=dialect, no_count=no_count,
-    )  # fmt: skip
+    public = read_public(prior_file, *readings(read, prior_file), item=item, count=count, by=by)
     if samples > 1:
         make, options = several, {**options, "sampler": make, "samples": samples}
     parts = len(public.priors) * len(epsilons)
     with step("designing", prior_file.name, total=parts, unit="samplers") as going:
         samplers = {
-            (group, one): going.after(make(prior, one, **options))
+            (group, epsilon): going.after(make(prior, epsilon, **options))
             for group, prior in public.priors.items()
-            for one in epsilons
+            for epsilon in epsilons
         }
     if output is not None:
-        if any(prior.made_from_users for prior in public.priors.values()) and not accept_prior_from_users:
-            raise PriorError(
-                f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it "
-                f"with: sottovoce prior --public -o prior.json; for an experiment say "
-                f"--accept-prior-from-users"
-            )
-        with step("certifying", prior_file.name, total=parts, unit="mechanisms") as going:
-            mechanisms = {
-                group: going.after(certify(one, accept_prior_from_users=accept_prior_from_users))
-                for (group, _), one in samplers.items()
-            }
-        digest = save_mechanisms(mechanisms, public.by, output, replace=force)
-        print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
-        if public.by is not None:
-            print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
+        chosen = {group: made for (group, _), made in samplers.items()}
+        _certify(chosen, public, prior_file, output, force, accept_users=provenance == "users")
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
-        made = [
+        cards = [
             going.after(
-                joint_card(one, group=group, shuffled=True)
-                if isinstance(one, JointSampler)
-                else card(one, group=group, shuffled=True)
+                joint_card(made, group=group, shuffled=True)
+                if isinstance(made, JointSampler)
+                else card(made, group=group, shuffled=True)
             )
-            for (group, _), one in samplers.items()
+            for (group, _), made in samplers.items()
         ]
     print_note(
         f"{prior_file.name}: {plain(public.how)}. It must be public data, not counts of the users to be "
         f"served."
     )
     if as_json:
-        print_json([asdict(one) for one in made])
+        print_json([asdict(facts) for facts in cards])
         return
-    for one in made:
-        print_joint_card(one) if isinstance(one, JointCard) else print_card(one)
+    for facts in cards:
+        print_joint_card(facts) if isinstance(facts, JointCard) else print_card(facts)
+
+
+def _certify(
+    samplers: dict[str, Any],
+    public: PublicData,
+    prior_file: Path,
+    output: Path,
+    force: bool,
+    *,
+    accept_users: bool,
+) -> None:
+    """Certify the sampler of every group, and write the mechanism file."""
+    if any(prior.made_from_users for prior in public.priors.values()) and not accept_users:
+        raise PriorError(
+            f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it with: "
+            f"sottovoce prior --provenance public -o prior.json; for an experiment pass --provenance users"
+        )
+    with step("certifying", prior_file.name, total=len(samplers), unit="mechanisms") as going:
+        mechanisms = {
+            group: going.after(certify(sampler, accept_prior_from_users=accept_users))
+            for group, sampler in samplers.items()
+        }
+    digest = save_mechanisms(mechanisms, public.by, output, replace=force)
+    print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
+    if public.by is not None:
+        print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
+
+
+def print_card(facts: Card) -> None:
+    """Print the card of one sampler."""
+    kept = "yes: data equal to the public data are released undistorted" if facts.keeps_prior else "no"
+    enough = "yes: the sampler is linear" if facts.linear else "no: the clip needs the user's whole p"
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}")
+    grid.add_row("epsilon", f"{facts.epsilon:g}")
+    grid.add_row("categories", f"{facts.categories:,}")
+    rarest = shown_text(facts.rarest_category)
+    grid.add_row("smallest probability", f"{facts.smallest_probability:.4g} ({rarest})")
+    grid.add_row("keeps the prior", kept)
+    grid.add_row("one record is enough", enough)
+    another = f"at most {number(facts.released_as_another)}: Pr(X ≠ Z), X a draw of any user's own"
+    grid.add_row("released as another", another)
+    for k, own in enumerate(facts.released_as_itself):
+        name, q = shown_text(own.category), number(own.probability)
+        least = f"at least {number(own.at_least)} for {name} (q = {q})"
+        grid.add_row("released as itself" if k == 0 else "", least)
+    needed = "never: its reports only tell what was released"
+    if facts.reports_needed is not None:
+        needed = f"{facts.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
+    grid.add_row("reports to estimate", needed)
+    _end_card(grid, facts)
+    columns = ("worst case", "this", "rand. resp.", "mollifier", "paper's bound", "best keeping q")
+    rows = []
+    for row in facts.worst_cases:
+        rivals = (row.randomized_response, row.relative_mollifier, row.paper_bound, row.prior_minimax)
+        rows.append([row.divergence, *map(number, (row.this, *rivals))])
+    print_table(columns, rows, left=("worst case",))
+    console.print()
+
+
+def print_joint_card(facts: JointCard) -> None:
+    """Print the card of a design with several samples."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}")
+    grid.add_row("samples", f"{facts.samples} categories in one release")
+    grid.add_row("epsilon", f"{facts.epsilon:g} for all samples together")
+    grid.add_row("categories", f"{facts.categories:,}")
+    kept = "yes: data equal to the public data are released as independent draws"
+    grid.add_row("keeps the prior", kept if facts.keeps_prior else "no")
+    grid.add_row(
+        "worst case",
+        f"{number(facts.worst_together)} joint total variation for the rarest user, "
+        f"{number(facts.worst_separately)} with separate releases at {facts.epsilon / facts.samples:g}",
+    )
+    grid.add_row(
+        "told apart", f"{facts.told_apart} categories of a user; with more, the samples are drawn separately"
+    )
+    _end_card(grid, facts)
+    console.print()
+
+
+def _end_card(grid: Table, facts: Card | JointCard) -> None:
+    """Print a card with its last lines: what shuffling adds, and the prior."""
+    shuffled: Sequence[Shuffled] = facts.shuffled
+    for k, row in enumerate(shuffled):
+        words = f"{row.reports:,} reports are ({row.central_epsilon:.2g}, {row.delta:g})-private, at least"
+        grid.add_row("if shuffled" if k == 0 else "", words)
+    if shuffled:
+        grid.add_row("", "[dim]by somebody people trust; epsilon holds whatever the shuffler does[/dim]")
+    grid.add_row("prior digest", facts.prior_digest[:16])
+    console.print(grid)
+    if facts.prior_from_users:
+        console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")

@@ -1,13 +1,12 @@
-"""The collector's command: estimate. It parses, calls and prints; no mathematics here."""
+"""The command estimate: it parses, calls and prints; no mathematics here."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from rich.table import Table
+import click
 
 from .. import _validate
 from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
@@ -19,75 +18,75 @@ from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
 from ..tables import files
 from ..tables.files import at_hand
-from .app import (
-    AsJson,
-    Decimal,
-    Encoding,
-    Force,
-    MechanismPath,
-    Missing,
-    RowsOutput,
-    Separator,
-    Sheets,
-    app,
+from .app import Command
+from .options import (
+    PATH,
+    force_option,
+    item_option,
+    json_option,
+    mechanism_argument,
+    option,
+    output_option,
+    path_argument,
+    read_option,
+    readings,
 )
-from .parsing import (
+from .terminal import (
     check_one_result,
     check_picture,
+    console,
+    number,
+    plain,
+    print_json,
+    print_note,
+    print_table,
+    reading_of,
+    shown_text,
+    step,
 )
-from .progress import reading_of, step
-from .tables import dialects_said
-from .terminal import console, number, plain, print_json, print_note, shown_text
 
 LISTED = 25
+MALICIOUS = 0.01
+"""The share of malicious reports for which the effect is stated."""
 
 
-@app.command("estimate")
-def estimate_command(
-    mechanism_file: MechanismPath,
-    reports: Annotated[
-        Path,
-        typer.Argument(
-            help="Made by: sottovoce release … -o reports.csv, a row per user; or the store of sottovoce "
-            "collect, also while it grows.",
-            show_default=False,
-        ),
-    ],
-    item: Annotated[str, typer.Option(help="Column of the released category.")] = "item",
-    user: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the user; default user if there: nobody counts twice.",
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Group column of the reports; default the one the mechanism file was made with.",
-        ),
-    ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    simultaneous: Annotated[
-        bool, typer.Option("--simultaneous", help="Intervals that hold for all categories at once.")
-    ] = False,
-    likeliest: Annotated[
-        bool, typer.Option("--likeliest", help="Add the maximum-likelihood distribution (biased).")
-    ] = False,
-    error: Annotated[float, typer.Option(help="The precision you want: ± this in every category.")] = 0.01,
-    share: Annotated[float, typer.Option(help="Share of malicious reports to reckon with.")] = 0.01,
-    output: RowsOutput = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw prior, estimate and intervals into this file (.png, .pdf).")
-    ] = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = "error",
-    decimal: Decimal = None,
-    sheet: Sheets = None,
-    force: Force = False,
-    as_json: AsJson = False,
+@click.command("estimate", cls=Command)
+@mechanism_argument
+@path_argument("reports", metavar="REPORTS")
+@item_option
+@option(
+    "--user", metavar="COLUMN", panel="Columns", help="The user; default user if there: nobody counts twice."
+)
+@option("--by", metavar="COLUMN", panel="Columns", help="Group; default the one of the mechanism file.")
+@read_option
+@option("--level", default=0.95, help="Confidence level of the intervals.")
+@option("--simultaneous", is_flag=True, help="Intervals that hold for all categories at once.")
+@option("--likeliest", is_flag=True, help="Add the maximum-likelihood distribution (biased).")
+@option("--error", default=0.01, help="The precision you want: ± this in every category.")
+@output_option
+@option("--picture", type=PATH, panel="Output", help="Draw prior, estimate and intervals (.png, .pdf, .svg).")
+@force_option
+@json_option
+def command(
+    mechanism_file: Path,
+    reports: Path,
+    item: str,
+    user: str | None,
+    by: str | None,
+    read: tuple[str, ...],
+    level: float,
+    simultaneous: bool,
+    likeliest: bool,
+    error: float,
+    output: Path | None,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """What the users are like on average, from their private reports; first of all, whether that can be told.
+    """Estimate what the users are like on average, from their private reports.
+
+    REPORTS are a table that `sottovoce release -o` wrote, or the store of `sottovoce collect`, also while it
+    grows.
 
     \b
     Examples:
@@ -96,13 +95,12 @@ def estimate_command(
       sottovoce estimate mechanism.json reports.csv --level 0.99 --json
       sottovoce estimate mechanism.json reports.db
     """
-    _validate.fraction(share=share)
     _validate.positive(error=error)
     check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, mechanism_file, reports, force=force)
     check_picture(picture, force)
-    (dialect,) = dialects_said([reports], separator, encoding, missing, decimal, sheet)
+    (reading,) = readings(read, reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
     if by is not None and loaded.by is None:
@@ -111,7 +109,7 @@ def estimate_command(
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
     with reading_of(reports), at_hand(reports) as table, files.prefix_errors(table):
         counts, how = read_reports(
-            table, models if by else models["all"], item=item, user=user, by=by, dialect=dialect
+            table, models if by else models["all"], item=item, user=user, by=by, dialect=reading.dialect
         )
     if how:
         print_note(f"{reports.name}: {how}.")
@@ -140,7 +138,7 @@ def estimate_command(
     if as_json:
         print_json(
             [
-                {"group": group, "verdict": _judged(judged), **_facts(one, share)}
+                {"group": group, "verdict": _judged(judged), **_facts(one)}
                 | {"rows": _rows(one, simultaneous, likeliest)}
                 for group, one, judged in told
             ]
@@ -149,7 +147,7 @@ def estimate_command(
     if files.is_standard(output):
         return
     for group, one, judged in told:
-        _print(group, one, judged, share, simultaneous, likeliest)
+        _print(group, one, judged, simultaneous, likeliest)
     _print_legend(any(one.bounded for _, one, _ in told))
 
 
@@ -176,7 +174,7 @@ def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str
     return rows
 
 
-def _facts(found: Estimate, share: float) -> dict[str, Any]:
+def _facts(found: Estimate) -> dict[str, Any]:
     return {
         "mechanism": found.model.digest,
         "sampler": found.model.name,
@@ -186,51 +184,45 @@ def _facts(found: Estimate, share: float) -> dict[str, Any]:
         "unbiased": found.unbiased,
         "bias_bound": found.bias_bound,
         "moved_by_one": found.moved_by(reports=1),
-        "malicious_share": share,
-        "moved_by_share": found.moved_by(share=share),
+        "malicious_share": MALICIOUS,
+        "moved_by_share": found.moved_by(share=MALICIOUS),
         "note": found.summary(),
     }
 
 
-def _print(
-    group: str, found: Estimate, told: Verdict, share: float, simultaneous: bool, likeliest: bool
-) -> None:
+def _print(group: str, found: Estimate, told: Verdict, simultaneous: bool, likeliest: bool) -> None:
     """The verdict, then the largest values with their intervals."""
     title = "" if group == "all" else f"{plain(group)}: "
     console.print(title + told.summary(), style="bold", markup=False, highlight=False, soft_wrap=True)
-    shown = Table(box=None, header_style="bold")
     band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
     likeliest = likeliest and not _put_together(found)
     extra = [*(["likeliest"] if likeliest else []), *(["population between"] if found.bounded else [])]
-    for column in ("category", "reports", "prior", "share", band, "projected", "shrunk", *extra, ""):
-        shown.add_column(column, justify="left" if column == "category" else "right", no_wrap=True)
+    columns = ("category", "reports", "prior", "share", band, "projected", "shrunk", *extra, "")
     rows = _rows(found, simultaneous, likeliest)
     rows.sort(key=lambda row: -row["estimate"])
+    cells = []
     for row in rows[:LISTED]:
         interval = f"{row['low']:.4f} … {row['high']:.4f}"
         more = [f"{row['likeliest']:.4f}"] if likeliest else []
         if found.bounded:
             more.append(f"{row['possible_low']:.3f} … {row['possible_high']:.3f}")
-        shown.add_row(
-            shown_text(row["category"]),
-            f"{row['reports']:,.0f}",
-            number(row["prior"]),
-            f"{row['share']:.4f}",
-            interval,
-            f"{row['projected']:.4f}",
-            f"{row['shrunk']:.4f}",
-            *more,
-            row["mark"],
+        cells.append(
+            [
+                shown_text(row["category"]),
+                f"{row['reports']:,.0f}",
+                number(row["prior"]),
+                f"{row['share']:.4f}",
+                interval,
+                f"{row['projected']:.4f}",
+                f"{row['shrunk']:.4f}",
+                *more,
+                row["mark"],
+            ]
         )
-    console.print(shown)
+    print_table(columns, cells, left=("category",))
     if len(rows) > LISTED:
         print_note(f"{title}and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
     print_note(f"{title}{found.summary()}")
-    if share != 0.01:
-        print_note(
-            f"{title}A share of {share:g} malicious reports can move a value by "
-            f"{found.moved_by(share=share):.2g}."
-        )
     console.print()
 
 

@@ -1,4 +1,4 @@
-"""The command that opens the explorer in the browser."""
+"""The command explore: open the explorer in the browser."""
 
 from __future__ import annotations
 
@@ -6,47 +6,32 @@ import errno
 import socket
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..errors import ParameterError
-from .app import (
-    Decimal,
-    Encoding,
-    Missing,
-    Separator,
-    Sheets,
-    app,
-)
-from .tables import dialects_said
+from .app import Command
+from .options import option, path_argument, read_option, readings
 from .terminal import print_note
 
 
-@app.command()
-def explore(
-    prior_file: Annotated[
-        Path | None, typer.Argument(help="Public data to start with; default the demo's.", show_default=False)
-    ] = None,
-    users_file: Annotated[
-        Path | None,
-        typer.Argument(help="Private histories to look at, on this machine only.", show_default=False),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="Port on this machine; default a free one.", show_default=False)
-    ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
-    ] = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = "error",
-    decimal: Decimal = None,
-    sheet: Sheets = None,
+@click.command("explore", cls=Command)
+@path_argument("prior_file", metavar="[PRIOR]", required=False)
+@path_argument("users_file", metavar="[USERS]", required=False)
+@option("--port", type=int, help="Port on this machine; default a free one.")
+@option("--no-browser", is_flag=True, help="Print the address, open nothing.")
+@read_option
+def command(
+    prior_file: Path | None,
+    users_file: Path | None,
+    port: int | None,
+    no_browser: bool,
+    read: tuple[str, ...],
 ) -> None:
-    """A page in the browser: move ε, pick samplers, shape a user, and see what is released.
+    """Open a page in the browser: move ε, pick samplers, shape a user, and see what is released.
 
-    The address holds a secret: whoever has it sees what you see, until the command ends.
+    PRIOR is public data to start with, by default the demo's; USERS are private histories that stay on this
+    machine. The address holds a secret: whoever has it sees what you see, until the command ends.
 
     \b
     Examples:
@@ -60,7 +45,7 @@ def explore(
     from ..explore import given
 
     tables = [path for path in (prior_file, users_file) if path is not None]
-    written = dialects_said(tables, separator, encoding, missing, decimal, sheet)
+    written = [reading.dialect for reading in readings(read, *tables)]
     given.give(given.read_given(prior_file, users_file, written))
     listener = _listening(port)
     from ..explore import server  # after the port: marimo takes seconds to load

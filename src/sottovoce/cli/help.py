@@ -2,67 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
+import re
+from difflib import get_close_matches
+from pathlib import Path
 
-import typer
-from rich.table import Table
+import click
 
-from .app import app
-from .documents import TOPICS, find_documents, find_topic, markdown, title
-from .lazily import COMMANDS
-from .terminal import console, print_note, shown_text
+from ..errors import ParameterError
+from .app import COMMANDS, Command, app
+from .options import complete
+from .terminal import console, print_note
+
+PACKAGED = Path(__file__).with_name("docs")
+"""The documents in an installed package: pyproject.toml puts them there."""
+IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
+TOPICS = ("tutorial", "choosing", "tables", "collecting", "estimating", "guarantees", "format", "notation")
+"""The documents that can be read in the terminal, beside the help of the commands."""
+WIDEST = 100
+"""The most columns of a page."""
 
 
-def complete_topic(incomplete: str) -> list[str]:
-    """The names of commands and topics that begin so, for the shell."""
-    return [name for name in (*COMMANDS, *TOPICS) if name.startswith(incomplete.lower().replace("_", "-"))]
-
-
-@app.command("help")
-def help_command(
-    topic: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="A command, or a topic; without one, the list of both.",
-            show_default=False,
-            autocompletion=complete_topic,
-        ),
-    ] = None,
-) -> None:
-    """Read about a command or a topic, here in the terminal.
+@click.command("help", cls=Command)
+@click.argument("topic", nargs=-1, shell_complete=complete([*COMMANDS, *TOPICS]))
+def command(topic: tuple[str, ...]) -> None:
+    """Read about a command or a topic in the terminal; without TOPIC, list them.
 
     \b
     Examples:
       sottovoce help
       sottovoce help choosing
-      sottovoce help exit-codes
-      sottovoce help ledger left
+      sottovoce help ledger show
     """
     if not topic:
-        _print_list()
+        console.print(app.get_help(click.Context(app, info_name="sottovoce")), markup=False, highlight=False)
+        console.print(f"\nTopics:\n  {', '.join(TOPICS)}", highlight=False)
+        print_note("Read one: sottovoce help NAME.")
     elif topic[0] in COMMANDS:
-        typer.main.get_command(app)([*topic, "--help"], prog_name="sottovoce", standalone_mode=False)
+        app.main([*topic, "--help"], prog_name="sottovoce", standalone_mode=False)
     else:
-        from .pages import print_page
-
-        print_page(console, markdown(find_topic("-".join(topic))))
+        _print_page(document("-".join(topic)))
 
 
-def _print_list() -> None:
-    """The commands with the first lines of their help, and the topics with the headings of the documents."""
-    _print_names("Commands", COMMANDS)
-    if find_documents() is None:
-        print_note("The documents of the topics are not part of this installation.")
-        return
-    _print_names("Topics", {"  " * bool(one.heading) + name: title(one) for name, one in TOPICS.items()})
-    print_note("Read one: sottovoce help NAME. What is indented is a section of the document above it.")
+def document(name: str) -> str:
+    """Return the text of a topic, without comments and with links as their words."""
+    topic = name.strip().lower()
+    if topic not in TOPICS:
+        near = get_close_matches(topic, [*COMMANDS, *TOPICS], n=1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise ParameterError(f"there is no topic {name!r}{meant} See: sottovoce help")
+    folder = PACKAGED if PACKAGED.is_dir() else IN_CHECKOUT
+    try:
+        text = (folder / f"{topic}.md").read_text(encoding="utf-8")
+    except OSError:
+        raise ParameterError("the documents are not part of this installation: install it again") from None
+    return re.sub(
+        r"!?\[([^\]]*)\]\((?!\w+:)[^)\s]+\)", r"\1", re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
+    )
 
 
-def _print_names(heading: str, names: Mapping[str, str]) -> None:
-    shown = Table.grid(padding=(0, 2, 0, 0))
-    for name, words in names.items():
-        shown.add_row(f"  [cyan]{name}[/cyan]", shown_text(words))
-    console.print(f"[bold]{heading}[/bold]")
-    console.print(shown, highlight=False)
-    console.print()
+def _print_page(text: str) -> None:
+    from rich.markdown import Markdown
+
+    console.print(Markdown(text, hyperlinks=False), width=min(console.width, WIDEST))

@@ -1,56 +1,39 @@
-"""The command ledger: make one on purpose, and look at what was charged. It parses, calls and prints."""
+"""The command ledger: create one on purpose, and read what was charged."""
 
 from __future__ import annotations
 
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 from rich.table import Table
 
 from ..errors import ParameterError
 from ..release.ledger import MICRO, Ledger, epsilon_text
-from .app import (
-    AsJson,
-    app,
-)
-from .terminal import console, print_json, print_note, shown_text
+from .app import Command
+from .options import PATH, json_option, option, path_argument
+from .terminal import console, print_json, print_note, print_table, shown_text
 
-ledger_app = typer.Typer(
-    help="A budget of epsilon per user and epoch: make one on purpose, and see what was charged.",
-    no_args_is_help=True,
-)
-app.add_typer(ledger_app, name="ledger")
-
-LedgerFile = Annotated[
-    Path, typer.Argument(help="Made by: sottovoce ledger create budget.db --budget 4", show_default=False)
-]
-User = Annotated[
-    str,
-    typer.Argument(
-        help="The user's name, as in the table; - reads it from standard input, because everybody on this "
-        "machine can read the arguments of a command.",
-        show_default=False,
-    ),
-]
-Epoch = Annotated[str | None, typer.Option(help="The period that is meant, such as 2026-11.")]
+epoch_option = option("--epoch", panel="Budget", help="The period, such as 2026-11.")
 
 
-@ledger_app.command("create")
-def create(
-    ledger: Annotated[Path, typer.Argument(help="The file to make.", show_default=False)],
-    budget: Annotated[str, typer.Option(help="Epsilon per user and epoch, such as 4, 0.5 or 1/3.")],
-    lifetime: Annotated[
-        str | None, typer.Option(help="Epsilon per user in all epochs together; default no bound.")
-    ] = None,
-    witness: Annotated[
-        Path | None,
-        typer.Option(help="Where its witness stands, best on another volume; default beside the file."),
-    ] = None,
-) -> None:
-    """Start an empty ledger. Nothing that exists is ever overwritten.
+@click.group("ledger")
+def command() -> None:
+    """Create and read a ledger: a budget of epsilon per user and epoch.
+
+    USER is a name as in the table; - reads it from standard input, because every user of this machine can
+    read the arguments of a command.
+    """
+
+
+@command.command("create", cls=Command)
+@path_argument("ledger", metavar="LEDGER")
+@option("--budget", required=True, panel="Budget", help="Epsilon per user and epoch, such as 4, 0.5 or 1/3.")
+@option("--lifetime", panel="Budget", help="Epsilon per user in all epochs together; default no bound.")
+@option("--witness", type=PATH, help="The witness file, best on another volume; default beside the ledger.")
+def create(ledger: Path, budget: str, lifetime: str | None, witness: Path | None) -> None:
+    """Create an empty ledger. Nothing that exists is ever overwritten.
 
     \b
     Examples:
@@ -65,22 +48,49 @@ def create(
     )
 
 
-@ledger_app.command("show")
-def show(ledger: LedgerFile, as_json: AsJson = False) -> None:
-    """What a ledger allows, and how many users were charged.
+@command.command("show", cls=Command)
+@path_argument("ledger", metavar="LEDGER")
+@click.argument("user", required=False)
+@epoch_option
+@json_option
+def show(ledger: Path, user: str | None, epoch: str | None, as_json: bool) -> None:
+    """Show what a ledger allows and has charged; with USER, what this user has spent and has left.
 
     \b
     Examples:
-      sottovoce ledger show budget.db
+      sottovoce ledger show budget.db --json
+      sottovoce ledger show budget.db member-0001 --epoch 2026-11
+      sottovoce ledger show budget.db - < name.txt
     """
     book = Ledger.open(ledger)
+    if user is None:
+        if epoch is not None:
+            raise ParameterError("--epoch needs a USER: every epoch of the ledger is shown")
+        _show_ledger(book, as_json)
+        return
+    name, meant = given_user(user), given_epoch(book, epoch)
+    left, total = _text(book.left(name, meant)), _text(book.total(name))
+    if as_json:
+        print_json({"epoch": meant, "left": left, "total": total})
+        return
+    console.print(left, highlight=False)
+    where = f" in epoch {meant!r}" if meant else ""
+    print_note(
+        f"ε = {left} of {_text(book.budget)} is left to this user{where}; {total} was spent in all epochs"
+    )
+
+
+def _show_ledger(book: Ledger, as_json: bool) -> None:
+    epochs = [
+        {"epoch": row.epoch, "users": row.users, "epsilon": _text(row.epsilon)} for row in book.epochs()
+    ]
     facts = {
         "path": str(book.path),
         "witness": str(book.witness),
         "budget": _text(book.budget),
         "lifetime": None if book.lifetime is None else _text(book.lifetime),
         "users": book.users(),
-        "epochs": len(book.epochs()),
+        "epochs": epochs,
     }
     if as_json:
         print_json(facts)
@@ -91,102 +101,46 @@ def show(ledger: LedgerFile, as_json: AsJson = False) -> None:
     grid.add_row("ε per user and epoch", str(facts["budget"]))
     grid.add_row("ε per user in all", str(facts["lifetime"] or "no bound"))
     grid.add_row("users ever charged", f"{facts['users']:,}")
-    grid.add_row("epochs", f"{facts['epochs']:,}")
     console.print(grid)
+    rows = [
+        [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", str(row["epsilon"])] for row in epochs
+    ]
+    print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
 
 
-@ledger_app.command("epochs")
-def epochs(ledger: LedgerFile, as_json: AsJson = False) -> None:
-    """The epochs of a ledger, with what was charged in each.
-
-    \b
-    Examples:
-      sottovoce ledger epochs budget.db --json
-    """
-    found = Ledger.open(ledger).epochs()
-    rows = [{"epoch": one.epoch, "users": one.users, "epsilon": _text(one.epsilon)} for one in found]
-    if as_json:
-        print_json(rows)
-        return
-    shown = Table(box=None, header_style="bold")
-    for column in ("epoch", "users", "ε in all"):
-        shown.add_column(column, justify="left" if column == "epoch" else "right")
-    for row in rows:
-        shown.add_row(shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", str(row["epsilon"]))
-    console.print(shown)
-
-
-@ledger_app.command("left")
-def left(ledger: LedgerFile, user: User, epoch: Epoch = None, as_json: AsJson = False) -> None:
-    """How much epsilon one user may still spend in an epoch.
-
-    \b
-    Examples:
-      sottovoce ledger left budget.db member-0001 --epoch 2026-11
-      sottovoce ledger left budget.db - < name.txt
-    """
-    book = Ledger.open(ledger)
-    meant = epoch_said(book, epoch)
-    where = f" in epoch {meant!r}" if meant else ""
-    said = f"of ε = {_text(book.budget)} is left to this user{where}"
-    _print_amount("left", _text(book.left(user_said(user), meant)), said, {"epoch": meant}, as_json)
-
-
-@ledger_app.command("total")
-def total(ledger: LedgerFile, user: User, as_json: AsJson = False) -> None:
-    """How much epsilon one user has spent in all epochs together.
-
-    \b
-    Examples:
-      sottovoce ledger total budget.db member-0001
-    """
-    said = "is what this user has spent, all epochs together"
-    _print_amount("total", _text(Ledger.open(ledger).total(user_said(user))), said, {}, as_json)
-
-
-@ledger_app.command("grant")
-def grant(
-    ledger: LedgerFile,
-    user: User,
-    more: Annotated[str, typer.Argument(help="Epsilon to add, such as 1 or 0.5.", show_default=False)],
-    epoch: Epoch = None,
-) -> None:
-    """Allow one user more epsilon in one epoch; their next release there is a new one.
+@command.command("grant", cls=Command)
+@path_argument("ledger", metavar="LEDGER")
+@click.argument("user")
+@click.argument("more")
+@epoch_option
+def grant(ledger: Path, user: str, more: str, epoch: str | None) -> None:
+    """Allow one user MORE epsilon in one epoch; their next release there is a new one.
 
     \b
     Examples:
       sottovoce ledger grant budget.db member-0001 1 --epoch 2026-11
     """
     book = Ledger.open(ledger)
-    user, meant = user_said(user), epoch_said(book, epoch)
-    book.grant(user, more, meant)
-    print_note(f"granted; ε = {_text(book.left(user, meant))} is left to this user")
+    name, meant = given_user(user), given_epoch(book, epoch)
+    book.grant(name, more, meant)
+    print_note(f"granted; ε = {_text(book.left(name, meant))} is left to this user")
 
 
-def user_said(user: str) -> str:
-    """The user that is meant; what stands on standard input must be one name."""
+def given_user(user: str) -> str:
+    """Return the user; for - the one name on standard input."""
     if user != "-":
         return user
     given = b"" if sys.stdin is None else sys.stdin.buffer.read()
     return given.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
 
 
-def epoch_said(book: Ledger, epoch: str | None) -> str:
-    """The epoch that is meant; an empty one is an unset variable more often than a wish."""
+def given_epoch(book: Ledger, epoch: str | None) -> str:
+    """Return the epoch; an empty one is an unset variable more often than intended."""
     if epoch is not None and not epoch.strip():
         raise ParameterError("--epoch is empty: leave it out, or name a period such as 2026-11")
     return book.epoch_meant(epoch)
 
 
 def _text(amount: Fraction) -> str:
-    """A budget as a decimal number, exactly."""
+    """Return a budget as a decimal number, exactly."""
     return epsilon_text(int(amount * MICRO))
-
-
-def _print_amount(what: str, amount: str, said: str, more: dict[str, str], as_json: bool) -> None:
-    """The number alone on standard output, for programs, and beside it what it is."""
-    if as_json:
-        print_json({what: amount, **more})
-    else:
-        console.print(amount, highlight=False)
-        print_note(f"ε = {amount} {said}")

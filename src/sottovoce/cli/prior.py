@@ -3,148 +3,103 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-from rich.table import Table
+import click
 
-from ..errors import TableError
+from ..errors import ParameterError, TableError
 from ..prior import FROM_USERS
 from ..tables import files
 from ..tables.priors import PriorOptions, PublicData, read_priors, write_priors
-from .app import (
-    AsJson,
-    By,
-    Count,
-    Decimal,
-    Encoding,
-    Force,
-    Item,
-    MinimumRows,
-    Missing,
-    NoCount,
-    PublicMerge,
-    RareBelow,
-    Separator,
-    Sheets,
-    Smoothing,
-    Wide,
-    app,
+from .app import Command
+from .options import (
+    PATH,
+    force_option,
+    json_option,
+    option,
+    parse_as,
+    path_argument,
+    public_columns,
+    readings,
 )
-from .progress import reading_of
-from .tables import dialects_said, merged_name
-from .terminal import (
-    console,
-    number,
-    plain,
-    print_json,
-    print_note,
-    shown_text,
-)
+from .terminal import number, plain, print_json, print_note, print_table, reading_of, shown_text
 
 LISTED = 15
 
 
-@app.command("prior")
-def prior_command(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            help="Public data: a row per item, or per record (CSV, gzip, Parquet, JSON, Excel).",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the prior to this JSON file, for compare and design."),
-    ] = None,
-    item: Item = "item",
-    count: Count = None,
-    no_count: NoCount = False,
-    by: By = None,
-    user: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the user; for --average users, --minimum-rows and --minimum-users.",
-        ),
-    ] = None,
-    wide: Wide = False,
-    smoothing: Smoothing = 0.0,
-    drop_zero: Annotated[
-        bool, typer.Option("--drop-zero", help="Leave out categories without a count, and say which.")
-    ] = False,
-    merge: PublicMerge = None,
-    rare_below: RareBelow = None,
-    top: Annotated[
-        int | None, typer.Option(help="Keep so many items per group; each group then has its own.")
-    ] = None,
-    top_by: Annotated[
-        str | None,
-        typer.Option(
-            help="Column whose sum ranks the items for --top; default the counts.",
-        ),
-    ] = None,
-    other: Annotated[
-        str | None, typer.Option(help="Name of a category that takes the items beyond --top.")
-    ] = None,
-    minimum_rows: MinimumRows = 0,
-    minimum_users: Annotated[int, typer.Option(help="Leave out groups with fewer users.")] = 0,
-    average: Annotated[
-        str, typer.Option(help="rows: pool all rows; users: plain mean of the users' distributions.")
-    ] = "rows",
-    public: Annotated[
-        bool,
-        typer.Option(
-            "--public", help="The table has users, but not those to be served: the prior is public."
-        ),
-    ] = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = "error",
-    decimal: Decimal = None,
-    sheet: Sheets = None,
-    force: Force = False,
-    as_json: AsJson = False,
+@click.command("prior", cls=Command)
+@path_argument("table", metavar="TABLE")
+@public_columns
+@option("--user", metavar="COLUMN", panel="Columns", help="The user; for averages and minimums of users.")
+@option("--smoothing", default=0.0, help="Added to every count, so that none is zero.")
+@option(
+    "--rare", default="error", metavar="WHAT",
+    help="Categories below --rare-below, items beyond --top: error, drop, or as=NAME, one for all of them.",
+)  # fmt: skip
+@option("--rare-below", type=float, help="Counts below this are rare; default those that are zero.")
+@option("--top", type=int, help="Keep so many items per group; each group then has its own.")
+@option("--top-by", metavar="COLUMN", help="Rank the items for --top by the sum of this column.")
+@option("--minimum-rows", default=0, help="Leave out users with fewer rows in the whole table.")
+@option("--minimum-users", default=0, help="Leave out groups with fewer users.")
+@option(
+    "--average", default="rows", type=click.Choice(("rows", "users")),
+    help="Pool all rows, or take the plain mean of the users' distributions.",
+)  # fmt: skip
+@option(
+    "--provenance", type=click.Choice(("public", "users")),
+    help="What the table is about: public data, or the users to be served. Default: users if it has users.",
+)  # fmt: skip
+@option("--output", "-o", type=PATH, panel="Output", help="Write the prior to this JSON file.")
+@force_option
+@json_option
+def command(
+    table: Path,
+    item: str,
+    count: str | None,
+    by: str | None,
+    read: tuple[str, ...],
+    user: str | None,
+    rare: str,
+    rare_below: float | None,
+    top: int | None,
+    top_by: str | None,
+    provenance: str | None,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **counting: Any,
 ) -> None:
     """Count public data into a prior, or into one per group.
+
+    TABLE is CSV (also compressed), Parquet, JSON or Excel: a row per item with a count, or a row per record.
+    JSON may also be {item: count}. The result is the prior file of compare, choose and design.
 
     \b
     Examples:
       sottovoce prior survey.csv --by group -o prior.json
       sottovoce prior clicks.csv.gz --user device --item site --by country \\
-          --top 100 --other elsewhere --minimum-users 100 \\
-          --average users -o prior.json
-      sottovoce prior survey.xlsx --sheet 2 --merge rare=other --rare-below 5
+          --top 100 --rare as=elsewhere --minimum-users 100 --average users -o prior.json
+      sottovoce prior survey.xlsx --read sheet=2 --rare as=other --rare-below 5
     """
     if output is not None:
         files.check_writable(output, table, force=force)
         if output.suffix.lower() != ".json":
             raise TableError(f"{output} cannot be written: a prior file ends in .json")
-    options = PriorOptions(
-        smoothing=smoothing,
-        top=top,
-        other=other,
-        minimum_rows=minimum_rows,
-        minimum_users=minimum_users,
-        average=average,
-        drop_zero=drop_zero,
-        merge_rare=merged_name(merge),
-        rare_below=rare_below,
-    )
-    (dialect,) = dialects_said([table], separator, encoding, missing, decimal, sheet)
+    options = PriorOptions(**_rare(rare, rare_below, top), top=top, **counting)
+    (reading,) = readings(read, table)
     with reading_of(table):
         data = read_priors(
             table,
             item=item,
-            count=count,
+            count=None if count == "none" else count,
             by=by,
             user=user,
-            wide=wide,
+            wide=reading.wide,
             top_by=top_by,
-            public=True if public else None,
+            public=None if provenance is None else provenance == "public",
             options=options,
-            dialect=dialect,
-            ask=not no_count,
+            dialect=reading.dialect,
+            ask=count != "none",
         )
     print_note(f"{table.name}: {plain(data.how)}.")
     if output is not None:
@@ -163,29 +118,37 @@ def prior_command(
                 for name, prior in data.priors.items()
             ]
         )
-        return
-    _print_priors(data)
+    else:
+        _print_priors(data)
+
+
+def _rare(rare: str, rare_below: float | None, top: int | None) -> dict[str, Any]:
+    """Return the settings of `PriorOptions` for rare categories and for items beyond the top."""
+    kind, name = parse_as(rare, "--rare", "error", "drop")
+    if rare_below is not None and name is None:
+        raise ParameterError("--rare-below needs a category for what is rare: --rare as=NAME")
+    merged = name if top is None or rare_below is not None else None
+    return {
+        "drop_zero": kind == "drop",
+        "merge_rare": merged,
+        "rare_below": rare_below,
+        "other": name if top is not None else None,
+    }
 
 
 def _print_priors(data: PublicData) -> None:
-    """One line per group; the categories too where there is only one group."""
-    shown = Table(box=None, header_style="bold")
-    for column in ("group", "categories", "smallest", "largest", "digest"):
-        shown.add_column(column, justify="left" if column in ("group", "digest") else "right")
+    """Print one line per group; the categories too where there is only one group."""
+    rows = []
     for name, prior in data.priors.items():
         ends = (prior.smallest, float(prior.probabilities.max()))
-        shown.add_row(shown_text(name), f"{len(prior):,}", *map(number, ends), prior.digest[:16])
-    console.print(shown)
+        rows.append([shown_text(name), f"{len(prior):,}", *map(number, ends), prior.digest[:16]])
+    print_table(("group", "categories", "smallest", "largest", "digest"), rows, left=("group", "digest"))
     if len(data.priors) == 1:
         (prior,) = data.priors.values()
-        order = (-prior.probabilities).argsort(kind="stable")[:LISTED]
-        names = Table(box=None, header_style="bold")
-        names.add_column("category")
-        names.add_column("probability", justify="right")
-        for i in order.tolist():
-            names.add_row(shown_text(prior.categories[i]), number(float(prior.probabilities[i])))
-        console.print(names)
+        largest = (-prior.probabilities).argsort(kind="stable")[:LISTED].tolist()
+        names = [[shown_text(prior.categories[i]), number(float(prior.probabilities[i]))] for i in largest]
+        print_table(("category", "probability"), names, left=("category",))
         if len(prior) > LISTED:
             print_note(f"and {len(prior) - LISTED:,} rarer ones")
     if any(prior.made_from_users for prior in data.priors.values()):
-        print_note(f"{FROM_USERS} If the table is about other people, say --public.")
+        print_note(f"{FROM_USERS} If the table is about other people, pass --provenance public.")

@@ -3,116 +3,105 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import numpy as np
-import typer
 
 from .. import _naming
-from .._starting import INTERRUPTED
 from ..errors import ParameterError, SottovoceError, TableError
 from ..prior import FROM_USERS
-from ..release.file import MechanismFile, Policy, load_mechanisms
+from ..release.file import MechanismFile, load_mechanisms
 from ..release.ledger import Ledger, Receipt
 from ..releasing import BATCH, SAMPLE, several_samples
 from ..tables import files
 from ..tables.files import at_hand
 from ..tables.users import have_integer_names, read_user_groups
-from .app import (
-    Decimal,
-    Digest,
-    Encoding,
-    Force,
-    Item,
-    MaxEpsilon,
-    MechanismPath,
-    Missing,
-    Other,
-    Separator,
-    Sheets,
-    UnknownGroups,
-    User,
-    UsersMerge,
-    Weight,
-    Wide,
-    app,
-)
+from .app import Command
 from .interruption import Interruptions
-from .ledger import epoch_said
-from .progress import reading_of, step, working
-from .released_rows import ReleasedRows
-from .tables import dialects_said, reading_said
-from .terminal import (
-    plain,
-    print_interruption,
-    print_note,
+from .ledger import epoch_option, given_epoch
+from .options import (
+    PATH,
+    force_option,
+    item_option,
+    mechanism_argument,
+    option,
+    path_argument,
+    policy,
+    policy_options,
+    provenance_option,
+    read_option,
+    reading_options,
+    readings,
+    unknown_groups_option,
+    user_option,
+    weight_option,
 )
+from .released_rows import ReleasedRows
+from .terminal import INTERRUPTED, plain, print_interruption, print_note, reading_of, step
 
 
-@app.command()
-def release(
-    mechanism_file: MechanismPath,
-    table: Annotated[
-        Path,
-        typer.Argument(help="Private histories: a row per user and item.", show_default=False),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Where to write (.csv, .parquet or .json), whole or not at all."),
-    ],
-    user: User = "user",
-    item: Item = "item",
-    weight: Weight = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Group column of the table, for a file of groups. Its values are published in clear.",
-        ),
-    ] = None,
-    wide: Wide = False,
-    merge: UsersMerge = None,
-    unknown: Annotated[
-        str,
-        typer.Option(
-            help="Items that are no category: prior (they count for nothing, and every user gets a row), "
-            "error, drop or other. The last three reveal what users have."
-        ),
-    ] = "prior",
-    other: Other = "other",
-    unknown_groups: UnknownGroups = "error",
-    several_groups: Annotated[
-        str,
-        typer.Option(help="Users with several groups: error, or allow, which publishes the set of them."),
-    ] = "error",
-    ledger: Annotated[
-        Path | None, typer.Option(help="Charge every user here first; made by: sottovoce ledger create.")
-    ] = None,
-    epoch: Annotated[
-        str | None, typer.Option(help="The period a charge belongs to, such as 2026-11.")
-    ] = None,
-    exhausted: Annotated[
-        str, typer.Option(help="Users with too little budget left: error, or skip them.")
-    ] = "error",
-    max_epsilon: MaxEpsilon = None,
-    digest: Digest = None,
-    accept_prior_from_users: Annotated[
-        bool,
-        typer.Option(
-            "--accept-prior-from-users",
-            help="Release with a mechanism that says its prior was made from the users it serves.",
-        ),
-    ] = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    missing: Missing = "error",
-    decimal: Decimal = None,
-    sheet: Sheets = None,
-    force: Force = False,
+@click.command("release", cls=Command)
+@mechanism_argument
+@path_argument("table", metavar="USERS")
+@user_option
+@item_option
+@weight_option
+@option(
+    "--by", metavar="COLUMN", panel="Columns",
+    help="Group, for a file of groups. Its values are published in clear.",
+)  # fmt: skip
+@read_option
+@option(
+    "--unknown", default="prior", metavar="WHAT", panel="Users",
+    help="Items that are no category: prior (they count for nothing, and every user gets a row), error, "
+    "drop, or as=NAME. All but prior reveal what users have.",
+)  # fmt: skip
+@unknown_groups_option
+@option(
+    "--several-groups", default="error", type=click.Choice(("error", "allow")), panel="Users",
+    help="Users with several groups; allow publishes the set of them.",
+)  # fmt: skip
+@policy_options
+@option(
+    "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."
+)
+@epoch_option
+@option(
+    "--exhausted", default="error", type=click.Choice(("error", "skip")), panel="Budget",
+    help="Users with too little budget left.",
+)  # fmt: skip
+@provenance_option
+@option(
+    "--output", "-o", type=PATH, required=True, panel="Output",
+    help="Where to write (.csv, .parquet or .json), whole or not at all.",
+)  # fmt: skip
+@force_option
+def command(
+    mechanism_file: Path,
+    table: Path,
+    user: str,
+    item: str,
+    weight: str | None,
+    by: str | None,
+    read: tuple[str, ...],
+    unknown: str,
+    unknown_groups: str,
+    several_groups: str,
+    max_epsilon: float | None,
+    digest: str | None,
+    ledger: Path | None,
+    epoch: str | None,
+    exhausted: str,
+    provenance: str,
+    output: Path,
+    force: bool,
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
 
-    Refused means nothing spent: everything is checked before anybody is charged. A mechanism with several
-    samples writes a row for each of them, numbered in the column sample.
+    USERS are private histories: a row per user and item. Everything is checked before anybody is charged:
+    what is refused has cost nothing. A mechanism with several samples writes a row for each of them, numbered
+    in the column sample.
 
     \b
     Examples:
@@ -128,12 +117,9 @@ def release(
             "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
             "file you know, or --ledger with a budget"
         )
-    rules = Policy(
-        max_epsilon="any" if max_epsilon is None else max_epsilon,
-        digest=digest,
-        require_public_prior=not accept_prior_from_users,
-    )
-    loaded = load_mechanisms(mechanism_file, policy=rules)
+    (reading,) = readings(read, table)
+    wide = reading.wide
+    loaded = load_mechanisms(mechanism_file, policy=policy(max_epsilon, digest, provenance))
     by = released_column(by, loaded, pinned=digest is not None)
     if by is not None:
         _naming.group_column(by, user, weight, None if wide else item)
@@ -148,12 +134,12 @@ def release(
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
     if book is not None:
-        epoch = epoch_said(book, epoch)  # before the table is read
+        epoch = given_epoch(book, epoch)  # before the table is read
         files.check_writable(output, book.path, book.witness, force=True)
-    (dialect,) = dialects_said([table], separator, encoding, missing, decimal, sheet)
-    reading = reading_said(
-        merge, unknown, other, empty="skip", unknown_groups=unknown_groups, several_groups=several_groups
-    )
+    options = reading_options(
+        unknown, "prior", "error", "drop",
+        empty="skip", unknown_groups=unknown_groups, several_groups=several_groups,
+    )  # fmt: skip
     with reading_of(table), at_hand(table) as path:
         groups, how = read_user_groups(
             path,
@@ -163,11 +149,11 @@ def release(
             weight=weight,
             by=by,
             wide=wide,
-            options=reading,
-            dialect=dialect,
+            options=options,
+            dialect=reading.dialect,
         )
         everybody = (name for users in groups.values() for name in users.ids)
-        whole_names = have_integer_names(path, user, everybody, dialect)
+        whole_names = have_integer_names(path, user, everybody, reading.dialect)
     print_note(f"{table.name}: {how}.")
     if any(loaded.mechanisms[group].prior_from_users for group in groups):
         print_note(FROM_USERS)
@@ -201,7 +187,7 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
     with Interruptions() as interruptions:
         try:
             _draw(work, interruptions, **charging)
-            with working("writing", _named(output)), interruptions.held_back():
+            with step("writing", _named(output)), interruptions.held_back():
                 files.write_columns(work.table(), output, replace=force)
                 work.written = True
         except KeyboardInterrupt:
@@ -209,8 +195,8 @@ def _run(work: ReleasedRows, output: Path, force: bool, **charging: Any) -> None
             done = f"nothing was written, {work.spent()}"
             if work.written:
                 done = f"{work.count:,} releases had been written into {output} already"
-            print_interruption(f"interrupted: {done}", INTERRUPTED)
-            raise typer.Exit(INTERRUPTED) from None
+            print_interruption(f"interrupted: {done}")
+            raise SystemExit(INTERRUPTED) from None
         except FileExistsError:
             raise TableError(f"{output} is there already, since a moment ago; {work.spent()}") from None
         except OSError as problem:
@@ -246,7 +232,7 @@ def _draw(
             print_note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
         everybody = sum(map(len, kept.values()))
         with (
-            step("charging", total=everybody, unit="releases", counted=False),
+            step("charging", f"{everybody:,} releases"),
             interruptions.held_back(),
         ):
             work.receipt = book.charge(list(asked.values()), epoch=epoch, exhausted=exhausted)

@@ -1,4 +1,4 @@
-"""How the command line speaks: notes and errors beside the result, JSON for programs. It loads no numbers."""
+"""What the command line prints: results, notes and errors beside them, progress bars, JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,124 +7,177 @@ import math
 import os
 import select
 import sys
-import threading
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from .._atomic import inf_to_null
+from ..errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+Made = TypeVar("Made")
 
 
 class _Beside(Console):
-    """Standard error. Whoever stops reading it does not end a command: it may have charged people already."""
+    """Standard error. A closed one must not abort a command, which may already have charged users."""
 
     def on_broken_pipe(self) -> None:
-        """From now on nothing is said."""
+        """Print nothing from now on."""
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+LAST_LINE = 2.0
+"""Seconds that the last line of an interrupted command waits until standard error is read."""
+NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
 console = Console()
 errors = _Beside(stderr=True)
 if not console.is_terminal:
     console.width = 250  # into a file or a pipe nothing is cut
-LAST_LINE = 2.0
-"""Seconds that the last line of a command waits for somebody to read what stands before it."""
-NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
-_one_line_at_a_time = threading.Lock()
 
 
-class _Manner:
-    """How long steps are shown: as a bar, as lines of JSON, or not at all."""
-
-    progress = "bar"
-
-
-manner = _Manner()
-
-
-def speak_normally() -> None:
-    """Forget what an earlier command was asked for."""
+def be_loud() -> None:
+    """Print notes and bars: the state in which a command starts."""
     errors.quiet = False
-    manner.progress = "bar"
 
 
-def speaks_json() -> bool:
-    """Whether all that is said on standard error is JSON, an object a line."""
-    return manner.progress == "json"
-
-
-def be_quiet(wanted: bool) -> None:
-    """From now on no remarks, spinners and bars on standard error; what went wrong is still said."""
-    if wanted:
-        errors.quiet = True
+def be_quiet() -> None:
+    """Print no notes and bars from now on; errors are still printed."""
+    errors.quiet = True
 
 
 def print_note(text: str) -> None:
-    """A remark beside the result, on standard error, out of the way of programs."""
-    if not speaks_json():
-        with suppress(OSError):  # a full disk must not cost people a release that they have paid for
-            errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
-    elif not errors.quiet:
-        print_line({"note": text})
+    """Print a remark beside the result, on standard error."""
+    with suppress(OSError):  # a full disk must not cost users a release that they have paid for
+        errors.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
-def print_interruption(text: str, code: int) -> None:
-    """The last line of a command that was interrupted, also of a quiet one."""
-    if speaks_json():
-        print_line({"note": text, "exit": code}, LAST_LINE)
-        return
+def print_interruption(text: str) -> None:
+    """Print the last line of an interrupted command, also of a quiet one, unless standard error is stuck."""
     errors.quiet = False
-    if _is_read(LAST_LINE):
-        print_note(text)
+    with suppress(OSError, ValueError, TypeError, AttributeError):  # closed, or no file that can be polled
+        if not select.select([], [sys.stderr], [], LAST_LINE)[1]:
+            return
+    print_note(text)
 
 
-def print_error(message: str, code: int) -> None:
-    """What went wrong, in one line, also of a quiet command."""
+def print_error(message: str) -> None:
+    """Print what went wrong, in one line, also of a quiet command."""
     errors.quiet = False
-    if speaks_json():
-        print_line({"error": message, "exit": code}, LAST_LINE)
-        return
     with suppress(OSError):
         errors.print("error:", message, style="red", markup=False, soft_wrap=True, highlight=False)
 
 
-def print_line(told: dict[str, Any], patience: float = 0.0) -> None:
-    """One object of JSON on a line of standard error, whole, at once; it is dropped if nobody reads."""
-    with _one_line_at_a_time, suppress(OSError, ValueError):
-        if sys.stderr is None or not _is_read(patience):
-            return
-        sys.stderr.write(json.dumps(told, ensure_ascii=True) + "\n")
-        sys.stderr.flush()
+def print_json(value: Any) -> None:
+    """Print JSON on standard output; null stands for infinity, which JSON does not have."""
+    sys.stdout.write(json.dumps(inf_to_null(value), indent=2, ensure_ascii=True) + "\n")
 
 
-def _is_read(patience: float) -> bool:
-    """Whether standard error takes a line within so many seconds: a pipe that nobody reads gets full."""
-    try:
-        return bool(select.select([], [sys.stderr], [], patience)[1])
-    except (OSError, ValueError, TypeError, AttributeError):  # closed, or no place that can be asked
-        return True
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: Sequence[str] = (),
+    title: str | None = None,
+) -> None:
+    """Print a table without lines; columns in `left` are text, the others numbers."""
+    shown = Table(box=None, header_style="bold", title=title)
+    for column in columns:
+        shown.add_column(column, justify="left" if column in left else "right", no_wrap=column not in left)
+    for row in rows:
+        shown.add_row(*row)
+    console.print(shown)
 
 
 def plain(value: object) -> str:
-    """Text without control characters, which could rewrite a terminal."""
+    """Replace control characters, which could rewrite a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
 
 
 def shown_text(value: object) -> str:
-    """A name as it can be printed anywhere: markup and control characters made harmless."""
+    """Make a name harmless for a terminal: neither markup nor control characters."""
     return escape(plain(value))
 
 
-def number(value: float) -> str:
-    """Four digits that stay readable from 1e-9 to 1e9."""
+def number(value: float | None) -> str:
+    """Format with four digits that stay readable from 1e-9 to 1e9; a dash where there is no number."""
+    if value is None:
+        return "-"
     if math.isinf(value):
         return "∞"
     return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
 
 
-def print_json(value: Any) -> None:
-    """JSON on standard output; null stands for infinity, which JSON does not have."""
-    sys.stdout.write(json.dumps(inf_to_null(value), indent=2, ensure_ascii=True) + "\n")
+class Step:
+    """A part of a command that may take long; its bar follows `advance` and `reached`."""
+
+    def __init__(self, progress: Progress | None = None, task: Any = None) -> None:
+        self._progress, self._task = progress, task
+
+    def advance(self, more: float = 1) -> None:
+        """Add to what is done."""
+        if self._progress is not None:
+            self._progress.advance(self._task, more)
+
+    def reached(self, done: float) -> None:
+        """Set what is done in all."""
+        if self._progress is not None:
+            self._progress.update(self._task, completed=done)
+
+    def after(self, made: Made) -> Made:
+        """Count one more, and return it."""
+        self.advance()
+        return made
+
+
+@contextmanager
+def step(name: str, of: object = None, *, total: float | None = None, unit: str = "") -> Iterator[Step]:
+    """Show a bar with rate and remaining time on a terminal; without a total a spinner with the time."""
+    if errors.quiet or not errors.is_terminal:
+        yield Step()
+        return
+    from rich import progress as bars
+
+    class Rate(bars.ProgressColumn):
+        def render(self, task: bars.Task) -> str:
+            return f"{task.speed:,.3g} {unit}/s" if task.speed and unit else ""
+
+    what = bars.TextColumn("{task.description}", markup=False)
+    columns: list[Any] = [bars.SpinnerColumn(), what, bars.TimeElapsedColumn()]
+    if total is not None:
+        columns = [what, bars.BarColumn(20), bars.TaskProgressColumn(), Rate(), bars.TimeRemainingColumn()]
+    with bars.Progress(*columns, console=errors, transient=True) as progress:
+        description = name if of is None else f"{name} {plain(of)}"
+        yield Step(progress, progress.add_task(description, total=total))
+
+
+def reading_of(path: Path) -> AbstractContextManager[Step]:
+    """Show that a table is being read."""
+    return step("reading", "standard input" if str(path) in ("-", "/dev/stdin") else path.name)
+
+
+def check_one_result(output: Path | None, as_json: bool) -> None:
+    """Refuse two results on standard output."""
+    if as_json and output is not None and str(output) in ("-", "/dev/stdout"):
+        raise ParameterError("-o - and --json both write to standard output: choose one")
+
+
+def check_picture(path: Path | None, force: bool) -> None:
+    """Refuse a picture that cannot be drawn, or that would replace a file without --force."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".png", ".pdf", ".svg") or not path.parent.is_dir() or path.is_dir():
+        raise ParameterError(
+            f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
+        )
+    if path.exists() and not force:
+        raise ParameterError(f"{path} exists already: choose another name, or pass --force to replace it")

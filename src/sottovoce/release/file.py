@@ -351,7 +351,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if marked and rules.require_public_prior:
         raise MechanismFileError(
             f"{source} says that its prior was made from the users it serves; the policy wants a "
-            f"public one (for an experiment: --accept-prior-from-users)"
+            f"public one (for an experiment: --provenance users)"
         )
     drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
     if drawn.samples > rules.max_samples:

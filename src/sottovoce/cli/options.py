@@ -1,0 +1,347 @@
+"""The options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from shlex import quote
+from typing import Any, cast
+
+import click
+
+from .. import divergences
+from ..divergences import DIVERGENCES, FDivergence
+from ..errors import ParameterError
+from ..planning.choose import choose
+from ..planning.fitted import fitted
+from ..prior import Prior
+from ..release.file import Policy
+from ..samplers import catalogue
+from ..samplers.base import ClipSampler, Sampler
+from ..samplers.catalogue import MARK, trimmed
+from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
+from ..tables.priors import PublicData, read_priors
+from ..tables.users import ReadingOptions, read_user_groups
+from ..tables.workbook import KINDS
+from ..users import Users
+from .app import Option
+from .terminal import reading_of
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
+MOST_EPSILONS = 1000
+"""The largest number of epsilons in a range: more are a slip of the finger."""
+
+
+def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
+    """Declare an option in a panel of the help; a default that says something is shown."""
+    default = settings.get("default")
+    shown = default not in (None, False, 0) and not settings.get("is_flag") and not settings.get("multiple")
+    settings.setdefault("show_default", shown)
+    return click.option(*names, cls=Option, panel=panel, **settings)
+
+
+def composed(*decorators: Decorator) -> Decorator:
+    """Combine decorators into one that declares their options in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(name.replace("_", "-") for name in names)
+
+
+# ---------------------------------------------------------------- samplers, divergences, epsilons
+
+
+def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float]]:
+    """Split name:key=value,key=value; hyphens and underscores are the same, so are cases of letters."""
+    head, _, tail = text.partition(":")
+    name = head.strip().lower().replace("-", "_")
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        meant = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
+        raise ParameterError(f"{what} must be one of {_listed(known)}, got {head!r}{meant}")
+    options: dict[str, float] = {}
+    for pair in filter(None, tail.split(",")):
+        key, equals, value = pair.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or key.strip() in options:
+            raise ParameterError(f"{what} options look like {head}:name=number, each once, got {pair!r}")
+        options[key.strip()] = number
+    return name, options
+
+
+def parse_epsilons(texts: Sequence[str]) -> list[float]:
+    """2 → 2; 1,2,4 → 1, 2, 4; 1:8 → 1, 2, …, 8; 1:2:0.5 → 1, 1.5, 2; each number once."""
+    epsilons: list[float] = []
+    for piece in (piece.strip() for text in texts for piece in text.split(",")):
+        numbers: list[Decimal] = []
+        with suppress(InvalidOperation):
+            numbers = [Decimal(part.strip()) for part in piece.split(":")]
+        if len(numbers) == 1:
+            epsilons.append(float(numbers[0]))
+        elif 2 <= len(numbers) <= 3 and all(number.is_finite() for number in numbers):
+            epsilons += _steps(piece, *numbers)
+        else:
+            raise ParameterError(
+                f"epsilon must be a number, a list such as 1,2,4 or a range such as 1:8 or 1:8:0.5, "
+                f"got {piece!r}"
+            )
+    return list(dict.fromkeys(epsilons))
+
+
+def _steps(piece: str, first: Decimal, last: Decimal, step: Decimal = Decimal(1)) -> list[float]:
+    """Return the numbers of a range, both ends included, counted in decimals: 0.1:0.3:0.1 has three."""
+    if step <= 0 or last < first or (last - first) / step >= MOST_EPSILONS:
+        raise ParameterError(
+            f"a range of epsilons is first:last or first:last:step, upwards, at most {MOST_EPSILONS} "
+            f"numbers, got {piece!r}"
+        )
+    return [float(first + i * step) for i in range(int((last - first) / step) + 1)]
+
+
+def auto(prior: Prior, epsilon: float) -> Sampler:
+    """Return what `sottovoce choose` recommends for this prior and ε, on users invented from the prior."""
+    return choose(prior, epsilon, limit=False).sampler
+
+
+def fitted_by_prior(prior: Prior, epsilon: float, *, tail: float | None = None) -> Sampler:
+    """Return `fitted` with nothing but the prior: users would have to be declared public."""
+    return fitted(prior, epsilon, tail=tail)
+
+
+SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted_by_prior, **catalogue.SAMPLERS}
+"""Every sampler that can be named, apart from auto."""
+_TAKES = {"alpha": "order", "hockey_stick": "gamma"}
+SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3"
+DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2"
+
+
+def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, float]]:
+    """kernel-clip, blend:weight=0.3 → its constructor and options."""
+    known = {**SAMPLERS, "auto": auto}
+    name, options = _parse(text, "sampler", list(known))
+    make = known[name]
+    if options.get(MARK) == 1:  # of any clip sampler
+        options.pop(MARK)
+        make = _trimmed(make)
+    parameters = signature(known[name]).parameters.values()
+    allowed = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    for key in options:
+        if key not in allowed:
+            takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
+            raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
+    return make, options
+
+
+def _trimmed(make: Callable[..., Sampler]) -> Callable[..., Sampler]:
+    def made(*arguments: Any, **options: Any) -> Sampler:
+        return trimmed(cast(ClipSampler, make(*arguments, **options)))
+
+    return made
+
+
+def parse_divergence(text: str) -> FDivergence:
+    """tv, alpha:order=2 → the divergence."""
+    name, options = _parse(text, "divergence", [*DIVERGENCES, *_TAKES])
+    if list(options) != ([_TAKES[name]] if name in _TAKES else []):
+        form = f"{name}:{_TAKES[name]}=2" if name in _TAKES else name
+        raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
+    if name in DIVERGENCES:
+        return DIVERGENCES[name]
+    made: FDivergence = getattr(divergences, name)(*options.values())
+    return made
+
+
+def complete(names: Iterable[str]) -> Callable[..., list[str]]:
+    """Complete one of these names in the shell; hyphens and underscores are the same."""
+    shown = [name.replace("_", "-") for name in names]
+
+    def completed(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in shown if name.startswith(incomplete.lower().replace("_", "-"))]
+
+    return completed
+
+
+complete_sampler = complete([*SAMPLERS, "auto"])
+complete_divergence = complete([*DIVERGENCES, *(f"{name}:{key}=" for name, key in _TAKES.items())])
+epsilons_option = option(
+    "--epsilon", "-e", "epsilons", required=True, multiple=True, metavar="NUMBERS", panel="Samplers",
+    callback=lambda _context, _option, texts: parse_epsilons(texts),
+    help="Privacy parameter; several as 1,2,4 or 1:8 or 1:8:0.5.",
+)  # fmt: skip
+
+# ---------------------------------------------------------------- tables
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How one table is written: the dialect, and whether it has a column for each category."""
+
+    dialect: Dialect = DETECTED
+    wide: bool = False
+
+
+def readings(texts: Sequence[str], *tables: Path) -> list[Reading]:
+    """Return how each table is written: separator=;,sheet=Survey/Members,wide → one value for each table."""
+    allowed = [field.name for field in fields(Dialect)]
+    settings: dict[str, list[str]] = {}
+    for pair in (pair for text in texts for pair in text.split(",")):
+        key, equals, value = pair.partition("=")
+        key = key.strip()
+        values = [value] if value == "/" else value.split("/")
+        fits = (
+            all(values) and len(values) in (1, len(tables))
+            if key in allowed
+            else key == "wide" and not equals
+        )
+        if not fits or key in settings:
+            raise ParameterError(
+                f"--read takes {'=…, '.join(allowed)}=… and wide, each once, with commas between them; got "
+                f"{pair!r} (write separator=comma for a comma, and sheet=1/2 for the sheets of two tables)"
+            )
+        settings[key] = values * (len(tables) // len(values))
+    wide = settings.pop("wide", None) is not None
+    workbooks = {"", *KINDS} & {kind_of(path) for path in tables}  # a pipe may hold anything
+    if "sheet" in settings and not workbooks:
+        raise ParameterError(f"--read sheet=… is for workbooks ({', '.join(KINDS)}): leave it out")
+    return [
+        Reading(Dialect(**{key: values[k] for key, values in settings.items()}), wide)
+        for k in range(len(tables))
+    ]
+
+
+def parse_as(text: str | None, option_name: str, *others: str) -> tuple[str, str | None]:
+    """as=NAME → ("as", NAME); one of the others → (it, None)."""
+    kind, _, name = (text or "").partition("=")
+    if kind == "as" and name.strip():
+        return "as", name.strip()
+    if text not in others:
+        raise ParameterError(f"{option_name} must be {', '.join(others)} or as=NAME, got {text!r}")
+    return text, None
+
+
+def reading_options(unknown: str, *others: str, **more: Any) -> ReadingOptions:
+    """Return what to do with rows that do not fit, where --unknown may be as=NAME."""
+    kind, name = parse_as(unknown, "--unknown", *(others or ("error", "drop")))
+    if name is not None:
+        return ReadingOptions(unknown="other", other=name, **more)
+    return ReadingOptions(unknown=kind, **more)
+
+
+def read_public(path: Path, reading: Reading, *, item: str, count: str | None, by: str | None) -> PublicData:
+    """Read the priors of a command's public table."""
+    with reading_of(path):
+        return read_priors(
+            path,
+            item=item,
+            count=None if count == "none" else count,
+            by=by,
+            dialect=reading.dialect,
+            ask=count != "none",
+        )
+
+
+def read_histories(
+    path: Path, public: PublicData, reading: Reading, options: ReadingOptions, **columns: Any
+) -> tuple[dict[str, Users], str]:
+    """Read the users of every group, and how they were counted."""
+    with reading_of(path):
+        return read_user_groups(
+            path,
+            public.priors,
+            by=public.by,
+            wide=reading.wide,
+            options=options,
+            dialect=reading.dialect,
+            **columns,
+        )
+
+
+def as_typed(**options: str | None) -> str:
+    """Return the options that are set, as a user types them."""
+    return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
+
+
+def read_as_typed(reading: Reading) -> str:
+    """Return the value of --read for one table."""
+    given = {field.name: getattr(reading.dialect, field.name) for field in fields(Dialect)}
+    changed = {key: value for key, value in given.items() if value != getattr(DETECTED, key)}
+    return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in changed.items())
+
+
+def path_argument(name: str, **settings: Any) -> Decorator:
+    """Declare a file as argument."""
+    return click.argument(name, type=click.Path(path_type=Path), **settings)
+
+
+PATH = click.Path(path_type=Path)
+prior_argument = path_argument("prior_file", metavar="PRIOR")
+mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
+item_option = option("--item", default="item", metavar="COLUMN", panel="Columns", help="The category.")
+count_option = option(
+    "--count", metavar="COLUMN", panel="Columns",
+    help="Public amounts; default count, weight or probability if there. none: every row counts once.",
+)  # fmt: skip
+by_option = option(
+    "--by", metavar="COLUMN", panel="Columns",
+    help="Group: one prior per group. A user in two groups counts once in each.",
+)  # fmt: skip
+user_option = option("--user", default="user", metavar="COLUMN", panel="Columns", help="The user.")
+weight_option = option(
+    "--weight", metavar="COLUMN", panel="Columns",
+    help="The users' amounts; default weight or count if there.",
+)  # fmt: skip
+read_option = option(
+    "--read", multiple=True, metavar="SETTINGS", panel="Columns",
+    help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
+    "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
+)  # fmt: skip
+public_columns = composed(item_option, count_option, by_option, read_option)
+all_columns = composed(user_option, item_option, weight_option, count_option, by_option, read_option)
+unknown_option = option(
+    "--unknown", default="error", metavar="WHAT", panel="Users",
+    help="Items that the prior lacks: error, drop (their rows), or as=NAME, one of its categories.",
+)  # fmt: skip
+unknown_groups_option = option(
+    "--unknown-groups", default="error", type=click.Choice(("error", "drop")), panel="Users",
+    help="Groups of users that have no prior.",
+)  # fmt: skip
+output_option = option(
+    "--output", "-o", type=PATH, panel="Output", help="Also write the rows (.csv, .parquet or .json)."
+)
+force_option = option("--force", is_flag=True, panel="Output", help="Replace an output file that exists.")
+json_option = option(
+    "--json", "as_json", is_flag=True, panel="Output", help="Print JSON for programs; null is infinity."
+)
+provenance_option = option(
+    "--provenance", default="public", type=click.Choice(("public", "users")),
+    help="Accepted origin of the prior; users: also one made from the users it serves, as an experiment.",
+)  # fmt: skip
+policy_options = composed(
+    option("--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon."),
+    option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
+)
+
+
+def policy(max_epsilon: float | None, digest: str | None, provenance: str) -> Policy:
+    """Return the rules by which a mechanism file is accepted."""
+    return Policy(
+        max_epsilon="any" if max_epsilon is None else max_epsilon,
+        digest=digest,
+        require_public_prior=provenance == "public",
+    )
