@@ -1,4 +1,4 @@
-"""`make bench`: measure everything; all lines go to build/benchmarks.md, requirements to docs/benchmarks.md."""
+"""`make bench`: measure everything; write build/benchmarks.md and the table of docs/benchmarks.md."""
 
 from __future__ import annotations
 
