@@ -55,10 +55,10 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def tightest(lines: list[Line]) -> list[Line]:
-    """Lines with a requirement; of those that differ only in the sampler, the one nearest to its limit."""
+    """Lines with a requirement; of those that differ only in a sampler or a number, the tightest."""
     kept: dict[tuple[str, str], Line] = {}
     for line in lines:
-        key = re.sub(r"`\w+`", "", line.what), line.required
+        key = re.sub(r"`\w+`|[\d⁰¹²³⁴-⁹,.]+|es$", "", line.what), line.required
         if line.required and (key not in kept or _slack(line) < _slack(kept[key])):
             kept[key] = line
     return list(kept.values())

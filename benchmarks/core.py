@@ -136,7 +136,7 @@ def comparing() -> list[Line]:
     what = "compare of 10⁶ users (20 of 1000 categories) × nine samplers, against nine passes in the cache"
     return [
         at_most(what, ours, passes, 3),
-        at_most("the same for Users, which are also held against the prior", theirs, passes, 3),
+        at_most("the same for Users, also compared with the prior", theirs, passes, 3),
         *_in_chunks(p, prior),
     ]
 
@@ -187,7 +187,7 @@ def auditing() -> list[Line]:
     for make in (sv.minimax_kernel, sv.kernel_clip, sv.fitted):
         mechanism = sv.certify(make(prior, 2.0))
         ours = seconds(partial(sv.audit, mechanism, draws=1_000_000), 1)
-        what = f"audit of {mechanism.sampler}, n = 3,394, 10⁶ draws"
+        what = f"audit of `{mechanism.sampler}`, n = 3,394, 10⁶ draws"
         lines.append(Line(what, f"{ours:.1f} s", "60 s", f"{ours / 60:.2f}×", "≤ 1×", ours <= 60))
     return lines
 

@@ -145,7 +145,7 @@ def rates() -> list[Line]:
             continue
         fastest = each if fastest is None else min(fastest, each)
         ratio = each * USERS / ours["minimax_kernel"]
-        what = f"against {name}, called per user (it has no batch call); its randomness: {source}"
+        what = f"against {name} called per user; its randomness: {source}"
         rate = f"{USERS / ours['minimax_kernel'] / 1e6:.1f} M/s"
         lines.append(Line(what, rate, f"{1 / each / 1e3:,.0f} k/s", f"{ratio:,.1f}×", "≥ 3×", ratio >= 3))
     return lines
