@@ -41,7 +41,15 @@ def replace_block(file: str, name: str, content: str) -> tuple[str, str]:
     pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     if not pattern.search(text):
         raise SystemExit(f"{file} has no block named {name}")
-    return text, pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
+    tight = "\n".join(_tight(line) for line in content.splitlines())
+    return text, pattern.sub(lambda match: f"{match[1]}{tight}\n{match[2]}", text)
+
+
+def _tight(line: str) -> str:
+    """A row of a table without blanks around its bars; any other line as it is."""
+    if not line.startswith("|"):
+        return line
+    return f"|{'|'.join(cell.strip() for cell in line.strip().strip('|').split('|'))}|"
 
 
 def write_block(file: str, name: str, content: str) -> None:
