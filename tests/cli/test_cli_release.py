@@ -129,7 +129,7 @@ def test_users_without_a_usable_record_are_left_out_where_that_is_asked_for(made
         (["-o", "{}/x.csv", "--epoch", "may"], "--epoch and --exhausted need --ledger"),
         (["-o", "{}/x.csv", "--digest", "abc"], "64 hexadecimal digits"),
         (["-o", "{}/x.csv", "--digest", "0" * 64], "is not the expected mechanism"),
-        (["-o", "{}/x.csv", "--several-groups", "yes"], "several_groups must be one of error, allow"),
+        (["-o", "{}/x.csv", "--several-groups", "yes"], "Invalid value for '--several-groups'"),
         (["-o", "{}/users.csv"], "must not be one of the inputs"),
         (["-o", "{}/x.csv", "--item", "mechanism"], "not be named epsilon or mechanism"),
         (["-o", "{}/x.csv", "--user", "item"], "must differ"),

@@ -68,7 +68,10 @@ def test_a_range_of_epsilons_gives_the_rows_of_its_numbers(tmp_path: Path) -> No
     [
         (["compar"], "No such command 'compar'. Did you mean compare? See: sottovoce --help"),
         (["ledger", "shw"], "No such command 'shw'. Did you mean 'show'? See: sottovoce ledger --help"),
-        (["compare", "--epsilom", "2"], "--epsilom. Did you mean --epsilon? See: sottovoce compare --help"),
+        (
+            ["compare", "--epsilom", "2"],
+            "--epsilom'. Did you mean '--epsilon'? See: sottovoce compare --help",
+        ),
         (["compare", "a.csv", "-e", "2"], "Missing argument"),
         (["audit", "m.json", "--draws", "many"], "Invalid value for '--draws'"),
     ],

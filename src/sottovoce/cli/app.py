@@ -60,7 +60,7 @@ class Command(click.Command):
                 is_flag=True,
                 expose_value=False,
                 callback=lambda _context, _option, value: be_quiet() if value else None,
-                help="No notes and bars beside the result; errors stay.",
+                help="No notes and bars; errors stay.",
                 panel="Output",
             )
         )

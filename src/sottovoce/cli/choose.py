@@ -82,11 +82,11 @@ def command(
     _check(public_users, source, epsilon, wishes)
     tables = [prior_file] if public_users is None else [prior_file, public_users]
     written = readings(read, *tables)
+    options = reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
     public = read_public(prior_file, written[0], item=item, count=count, by=by)
     declared: dict[str, PublicUsers] = {}
     note = f"{prior_file.name}: {plain(public.how)}."
     if public_users is not None and source is not None:
-        options = reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
         columns = {"user": user, "item": item, "weight": weight}
         groups, how = read_histories(public_users, public, written[1], options, **columns)
         declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}

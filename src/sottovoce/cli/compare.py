@@ -69,16 +69,16 @@ LOOKED_AT = 200
 @epsilons_option
 @option(
     "--sampler", "-s", "samplers", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=complete_sampler, help=f"One of {SAMPLER_NAMES}. Default all; repeat for several.",
+    shell_complete=complete_sampler, help=f"{SAMPLER_NAMES}. Default all; repeat for several.",
 )  # fmt: skip
 @option(
     "--divergence", "-d", "divergences", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=complete_divergence, help=f"One of {DIVERGENCE_NAMES}. Default tv; repeat for several.",
+    shell_complete=complete_divergence, help=f"{DIVERGENCE_NAMES}. Default tv; repeat for several.",
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
 @option(
     "--samples", metavar="NUMBERS", panel="Samplers",
-    help="Compare several samples per user, such as 1,2,4: together, separately, one alone. One sampler.",
+    help="Compare several samples per user, such as 1,2,4, of one sampler.",
 )  # fmt: skip
 @all_columns
 @unknown_option
@@ -145,9 +145,9 @@ def command(
             "itself: leave out --limit, --samples and --read, or --spark"
         )
     written = readings(read, prior_file, users_file)
-    public = read_public(prior_file, written[0], item=item, count=count, by=by)
     # A comparison publishes no user's groups, so a user may have several.
     options = reading_options(unknown, empty=empty, unknown_groups=unknown_groups, several_groups="allow")
+    public = read_public(prior_file, written[0], item=item, count=count, by=by)
     columns = {"user": user, "item": item, "weight": weight}
     if numbers is not None:
         groups, how = read_histories(users_file, public, written[1], options, **columns)

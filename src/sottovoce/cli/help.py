@@ -16,7 +16,17 @@ from .terminal import console, print_note
 PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
-TOPICS = ("tutorial", "choosing", "tables", "collecting", "estimating", "guarantees", "format", "notation")
+TOPICS = (
+    "tutorial",
+    "commands",
+    "choosing",
+    "tables",
+    "collecting",
+    "estimating",
+    "guarantees",
+    "format",
+    "notation",
+)
 """The documents that can be read in the terminal, beside the help of the commands."""
 WIDEST = 100
 """The most columns of a page."""

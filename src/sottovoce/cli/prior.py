@@ -78,7 +78,7 @@ def command(
     Examples:
       sottovoce prior survey.csv --by group -o prior.json
       sottovoce prior clicks.csv.gz --user device --item site --by country \\
-          --top 100 --rare as=elsewhere --minimum-users 100 --average users -o prior.json
+          --top 100 --rare as=elsewhere --average users -o prior.json
       sottovoce prior survey.xlsx --read sheet=2 --rare as=other --rare-below 5
     """
     if output is not None:

@@ -180,4 +180,4 @@ def check_picture(path: Path | None, force: bool) -> None:
             f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
         )
     if path.exists() and not force:
-        raise ParameterError(f"{path} exists already: choose another name, or pass --force to replace it")
+        raise ParameterError(f"{path} is there already: choose another name, or pass --force to replace it")
