@@ -19,7 +19,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage proofs fuzz mutants lint hooks format bench figures docs lock clean
+.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage proofs fuzz lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -124,11 +124,6 @@ SECONDS ?= 600
 FUZZED = PYTHONPATH=$(CURDIR)/tests/support $(BIN)/python -m fuzzing
 fuzz: $(FUZZ) ## fuzz everything that reads from outside, for SECONDS=600 (TARGET=ledger for one)
 	$(FUZZED) --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
-
-MODULE ?=
-SAMPLE ?= 8
-mutants: $(READY) ## small faults in release/, one at a time: which do the tests notice? (MODULE=exact for one file)
-	$(BIN)/python -m mutation --sample $(SAMPLE) $(if $(MODULE),--module $(MODULE)) $(if $(COVER),--cover)
 
 lint: $(READY) ## ruff, mypy, spelling and the order of the rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

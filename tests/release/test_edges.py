@@ -1,6 +1,6 @@
 """Edges that small faults move, each at the last value that is allowed and the first that is not.
 
-`make mutants` made these faults, and no other test noticed them.
+A mutation tool made these faults in `release/`, and no other test noticed them.
 """
 
 from __future__ import annotations

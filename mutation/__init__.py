@@ -1,1 +1,0 @@
-"""Faults on purpose: small changes of the source, each of which some test must notice."""
