@@ -1,4 +1,4 @@
-"""Hypothesis repeats the same examples every day; the full run (`make test-full`) draws new ones."""
+"""Hypothesis repeats the same few examples every day; the full run (`make test-full`) draws many new ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import os
 
 from hypothesis import settings
 
-settings.register_profile("everyday", deadline=None, derandomize=True)
-settings.register_profile("full", deadline=None, print_blob=True)
+settings.register_profile("everyday", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("full", deadline=None, print_blob=True, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -106,7 +106,6 @@ def test_users(make: object, p: object, message: str) -> None:
         max_size=3,
     )
 )
-@settings(max_examples=300, deadline=None)
 def test_a_message_never_repeats_a_private_value(p: list[float]) -> None:
     """Only row counts and the size of the sum may appear, whatever is thrown in."""
     text = ""

@@ -9,7 +9,7 @@ import cases
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sottovoce as sv
@@ -28,7 +28,6 @@ entries = st.lists(
 
 @pytest.mark.parametrize(("f", "options"), NAMED, ids=lambda v: v.name if hasattr(v, "name") else "")
 @given(entries, entries)
-@settings(max_examples=60, deadline=None)
 def test_value_is_the_50_digit_sum(
     f: sv.FDivergence, options: dict[str, float], p: list[float], x: list[float]
 ) -> None:

@@ -81,6 +81,7 @@ def test_rooms_import_in_one_direction() -> None:
     assert "0 broken" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("room", "line"),
     [

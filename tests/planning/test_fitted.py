@@ -12,7 +12,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kinds import of_kind
 from numpy.testing import assert_allclose, assert_array_equal
@@ -35,7 +35,6 @@ PRIOR = sv.Prior.from_counts({"a": 60, "b": 25, "c": 10, "d": 4, "e": 1})
 
 
 @given(strategies.priors(most=20), strategies.epsilons, st.floats(0, 1), st.floats(0, 1))
-@settings(max_examples=150, deadline=None)
 def test_the_floor_is_the_formula_and_keeps_the_prior(
     q: np.ndarray, epsilon: float, exponent: float, place: float
 ) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kinds import of_kind
 from mpmath import mp
@@ -159,7 +159,6 @@ def kernel_for(q: np.ndarray, epsilon: float) -> tuple[exact.IntegerKernel, Frac
 
 
 @given(strategies.priors(least=2, most=10), st.floats(0.01, 8.0), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_a_tampered_kernel_does_not_certify_unless_it_is_private(
     q: np.ndarray, epsilon: float, seed: int
 ) -> None:
@@ -295,12 +294,12 @@ def test_the_integer_recursion_on_an_unsorted_prior_breaks_and_is_caught() -> No
         exact.check_kernel(made, ratio)
 
 
-def test_a_million_categories_certify() -> None:
-    n = 1_000_000
+@pytest.mark.parametrize("n", [20_000, pytest.param(1_000_000, marks=pytest.mark.full)])
+def test_promise_1_many_categories_certify(n: int) -> None:
     q = 1 / np.arange(1, n + 1)
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), 4.0))
     exact.check_kernel(of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio)
-    assert mechanism.release([7, 7, 123_456]) in mechanism.index
+    assert mechanism.release([7, 7, n // 8]) in mechanism.index
 
 
 # --- the exact clip -------------------------------------------------------------------------------
@@ -309,7 +308,6 @@ def test_a_million_categories_certify() -> None:
 @given(
     strategies.situations(most=8), st.sampled_from(["kernel_clip", "relative_mollifier", "global_minimax"])
 )
-@settings(max_examples=150, deadline=None)
 def test_the_exact_clip_is_the_clip(situation: tuple[np.ndarray, np.ndarray, float], name: str) -> None:
     q, p, epsilon = situation
     p = np.where(p < 1e-15, 0.0, p)  # below a unit of 2^-61 the whole numbers cannot see it
@@ -327,7 +325,6 @@ def test_the_exact_clip_is_the_clip(situation: tuple[np.ndarray, np.ndarray, flo
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
 def test_the_exact_clip_fills_any_box_with_room(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 7))
     whole = st.lists(st.integers(1, 10**6), min_size=n, max_size=n)

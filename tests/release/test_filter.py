@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from boxes import check, compared, rows_of, some_engine, some_user, units_of, words_beside
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from kinds import of_kind
 from strategies import situations
@@ -57,7 +57,6 @@ def test_every_word_of_twelve_bits() -> None:
 @pytest.mark.parametrize("name", BOXES)
 @pytest.mark.parametrize("bits", [24, 62])
 @given(situation=situations(least=2, most=9, smallest=1e-4), seed=st.integers(0, 2**32))
-@settings(max_examples=12, deadline=None)
 def test_every_clip_sampler_in_every_situation(
     name: str, bits: int, situation: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float], seed: int
 ) -> None:

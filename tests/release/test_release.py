@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from tape import tape
@@ -186,7 +186,6 @@ def test_the_tape_cannot_be_reached_from_release() -> None:
 
 @pytest.mark.parametrize("name", sv.SAMPLERS)
 @given(st.lists(st.sampled_from(PRIOR.categories), min_size=1, max_size=30))
-@settings(max_examples=30, deadline=None)
 def test_the_bytes_drawn_do_not_depend_on_the_data(name: str, records: list[str]) -> None:
     mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 0.7))
     with tape([5, 1 << 61, 9], 62) as reads:

@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -17,7 +17,6 @@ from sottovoce.samplers import floors
 
 
 @given(strategies.priors(most=25), strategies.epsilons, st.floats(0, 1), st.floats(1, 1e6))
-@settings(max_examples=200, deadline=None)
 def test_prior_keeping_floors_hold_the_prior(q: np.ndarray, epsilon: float, w: float, g: float) -> None:
     a = math.exp(epsilon)
     for c in (
@@ -32,14 +31,12 @@ def test_prior_keeping_floors_hold_the_prior(q: np.ndarray, epsilon: float, w: f
 
 
 @given(strategies.priors(least=2, most=10), st.floats(0.05, 8.0))
-@settings(max_examples=150, deadline=None)
 def test_prior_minimax_is_the_linear_program(q: np.ndarray, epsilon: float) -> None:
     worst = sv.prior_minimax(sv.Prior(range(len(q)), q), epsilon).worst_case(sv.TV)
     assert worst == pytest.approx(oracles.minimax_with_prior_lp(q, epsilon), abs=1e-9)
 
 
 @given(strategies.priors(least=1, most=40), strategies.epsilons)
-@settings(max_examples=200, deadline=None)
 def test_prior_minimax_solves_its_equation(q: np.ndarray, epsilon: float) -> None:
     a = math.exp(epsilon)
     c = floors.prior_minimax(q, epsilon)

@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kinds import of_kind
 from numpy.testing import assert_allclose
@@ -33,7 +33,6 @@ def numbered(q: np.ndarray) -> sv.Prior:
 
 
 @given(strategies.situations(zeros=True))
-@settings(max_examples=100, deadline=None)
 def test_definition_2_the_relative_mollifier(situation: Situation) -> None:
     q, p, epsilon = situation
     s = sv.relative_mollifier(numbered(q), epsilon)
@@ -78,7 +77,6 @@ def test_lemma_2_the_distance_of_a_point_mass_falls_with_what_is_kept(f: sv.FDiv
 
 
 @given(st.lists(st.tuples(st.floats(0.02, 30), st.floats(0, 5)), min_size=1, max_size=4))
-@settings(max_examples=100, deadline=None)
 def test_lemma_2_holds_for_any_convex_f(kinks: list[tuple[float, float]]) -> None:
     at_zero = -sum(weight * max(1 - place, 0) for place, weight in kinks)
 
@@ -95,7 +93,6 @@ def test_lemma_2_holds_for_any_convex_f(kinks: list[tuple[float, float]]) -> Non
 
 
 @given(strategies.priors(least=2, most=5, smallest=1e-4), st.floats(0.05, 5.0))
-@settings(max_examples=60, deadline=None)
 def test_lemma_3_for_every_category_by_a_program_over_all_kernels(q: np.ndarray, epsilon: float) -> None:
     a = math.exp(epsilon)
     ours = sv.bounds.diagonal_bound(numbered(q), epsilon)
@@ -108,7 +105,6 @@ def test_lemma_3_for_every_category_by_a_program_over_all_kernels(q: np.ndarray,
 
 
 @given(strategies.priors(least=1, most=30), strategies.epsilons)
-@settings(max_examples=150, deadline=None)
 def test_lemma_3_bounds_the_papers_kernel_and_is_met_by_its_rarest_category(
     q: np.ndarray, epsilon: float
 ) -> None:
@@ -124,7 +120,6 @@ def test_lemma_3_bounds_the_papers_kernel_and_is_met_by_its_rarest_category(
 
 @pytest.mark.parametrize("name", sv.SAMPLERS)
 @given(situation=strategies.situations(zeros=True))
-@settings(max_examples=60, deadline=None)
 def test_a_category_is_released_as_itself_at_least_as_often_as_promised(
     name: str, situation: Situation
 ) -> None:
@@ -162,7 +157,6 @@ def test_released_as_itself_asks_for_a_sampler() -> None:
 
 
 @given(strategies.situations(zeros=True))
-@settings(max_examples=200, deadline=None)
 def test_the_papers_sampler_moves_a_user_by_less_than_its_distance_to_the_prior(situation: Situation) -> None:
     q, p, epsilon = situation
     factor = sv.bounds.distance_factor(numbered(q), epsilon)
@@ -190,7 +184,6 @@ def test_the_distance_factor_is_attained_and_is_the_smallest_possible(case: str,
 
 @pytest.mark.parametrize("name", KEEPING_CLIPS)
 @given(situation=strategies.situations(zeros=True))
-@settings(max_examples=60, deadline=None)
 def test_releasing_is_never_worse_than_handing_out_the_public_data(name: str, situation: Situation) -> None:
     q, p, epsilon = situation
     s = sv.SAMPLERS[name](numbered(q), epsilon)
@@ -257,7 +250,6 @@ def test_local_minimax_in_the_example_of_its_docstring() -> None:
 
 
 @given(strategies.priors(least=2, most=6, smallest=1e-3), st.floats(1.0, 9.0), st.floats(0.1, 3.0))
-@settings(max_examples=80, deadline=None)
 def test_local_minimax_keeps_its_bound_for_the_users_of_its_class(
     q: np.ndarray, gamma: float, epsilon: float
 ) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from kinds import of_kind
 from numpy.testing import assert_allclose
 
@@ -110,7 +110,6 @@ def test_linear_samplers_are_their_matrix(name: str, case: str) -> None:
 
 
 @given(strategies.priors(most=15), strategies.epsilons)
-@settings(max_examples=150, deadline=None)
 def test_rr_with_prior_tells_the_truth_most_often(q: np.ndarray, epsilon: float) -> None:
     s = sv.rr_with_prior(sv.Prior(range(len(q)), q), epsilon)
     best = float(q @ np.diag(oracles.rr_with_prior(q, epsilon)))
@@ -137,7 +136,6 @@ def test_kernel_clip_is_never_worse_than_the_paper(count: int) -> None:
 
 
 @given(strategies.priors(most=12), strategies.epsilons)
-@settings(max_examples=100, deadline=None)
 def test_worst_cases_are_ordered(q: np.ndarray, epsilon: float) -> None:
     prior = sv.Prior(range(len(q)), q)
     for f in (sv.TV, sv.KL, sv.CHI2, sv.HELLINGER2, sv.JS):
@@ -174,7 +172,6 @@ def test_example_1_of_the_paper_with_its_true_values() -> None:
 
 
 @given(strategies.situations(zeros=True))
-@settings(max_examples=150, deadline=None)
 def test_the_papers_sampler_moves_a_user_at_most_twice_its_distance_to_the_prior(
     situation: tuple[np.ndarray, np.ndarray, float],
 ) -> None:
