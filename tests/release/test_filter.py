@@ -121,9 +121,10 @@ def test_ten_million_draws_of_every_clip_sampler(name: str, epsilon: float) -> N
 
 @pytest.mark.parametrize("name", ["kernel_clip", "relative_mollifier", "global_minimax"])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
-def test_ten_thousand_categories(name: str, epsilon: float) -> None:
+@pytest.mark.parametrize("n", [1_000, pytest.param(10_000, marks=pytest.mark.full)])
+def test_thousands_of_categories(name: str, epsilon: float, n: int) -> None:
     """Users with one record and with a few: at a small epsilon they are capped."""
-    n, rng = 10_000, random.Random(5)
+    rng = random.Random(5)
     made = sv.certify(sv.SAMPLERS[name](sv.Prior(range(n), priors(n)["zipf"]), epsilon))
     engine = of_kind(made.engine, BoxEngine)
     users = [{rng.randrange(n): 1} for _ in range(3)]

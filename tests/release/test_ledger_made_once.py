@@ -8,7 +8,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import unicodedata
 from fractions import Fraction
 from pathlib import Path
@@ -360,10 +359,7 @@ def test_a_user_is_named_on_standard_input(tmp_path: Path) -> None:
     book.release(mechanism(), "Zoé", ["c1"])
 
     def asked(text: bytes, name: str, *more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "sottovoce", "ledger", name, str(tmp_path / "b.db"), "-", *more]
-        done = subprocess.run(command, input=text, capture_output=True, check=False)
-        texts = (done.stdout.decode(), done.stderr.decode())
-        return subprocess.CompletedProcess(command, done.returncode, *texts)
+        return run("ledger", name, tmp_path / "b.db", "-", *more, stdin=text)
 
     for ending in ("", "\n", "\r\n"):
         assert asked(f"Zoé{ending}".encode(), "show").stdout == "3\n"

@@ -1,4 +1,7 @@
-"""The vectors have teeth: of all faults planted in a client that passes them, every one is caught."""
+"""The vectors have teeth: of all faults planted in a client that passes them, every one is caught.
+
+That the client without a fault passes them is a test of the vectors.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ def caught(source: str) -> str | None:
         return f"it failed: {problem}"
 
 
-def test_the_client_that_faults_are_planted_in_has_none() -> None:
-    assert list(complaints(tiny(tiny_source()))) == []
+SOME = list(FAULTS)[::10]
+"""Every tenth fault, for every day; the full run plants them all."""
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name", [name if name in SOME else pytest.param(name, marks=pytest.mark.full) for name in FAULTS]
+)
 def test_a_planted_fault_is_caught(name: str) -> None:
     source = tiny_source()
     for old, new in FAULTS[name]:

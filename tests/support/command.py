@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,20 +10,40 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 WARM = Path(__file__).with_name("warm.py")
 
 
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, cwd: Path | None = None, stdin: bytes | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a command, as a copy of a process that has its libraries imported where that changes nothing."""
     texts = list(map(str, arguments))
+    with tempfile.TemporaryDirectory() as folder:
+        given, out, err = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
+        given.write_bytes(stdin or b"")
+        out.touch()
+        err.touch()
+        places = {
+            "stdin": os.devnull if stdin is None else str(given),
+            "stdout": str(out),
+            "stderr": str(err),
+        }
+        code = _run(texts, os.fspath(cwd or Path.cwd()), places)
+        return subprocess.CompletedProcess(texts, code, out.read_text("utf-8"), err.read_text("utf-8"))
+
+
+def _run(arguments: list[str], cwd: str, places: dict[str, str]) -> int:
     if not hasattr(os, "fork") or "COVERAGE_FILE" in os.environ or _environment() != _first_environment():
-        command = [sys.executable, "-m", "sottovoce", *texts]
-        return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-    with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
-        request = {"arguments": texts, "cwd": os.fspath(cwd or Path.cwd())}
-        code = _ask({**request, "stdout": stdout.name, "stderr": stderr.name})
-        return subprocess.CompletedProcess(texts, code, stdout.read(), stderr.read())
+        command = [sys.executable, "-m", "sottovoce", *arguments]
+        with contextlib.ExitStack() as stack:
+            files: dict[str, Any] = {
+                name: stack.enter_context(open(place, "rb" if name == "stdin" else "wb"))
+                for name, place in places.items()
+            }
+            return subprocess.run(command, cwd=cwd, check=False, **files).returncode
+    return _ask({"arguments": arguments, "cwd": cwd, **places})
 
 
 def _environment() -> dict[str, str]:

@@ -1,8 +1,8 @@
 """A process that has imported the command line, and forks one process for every command that a test runs.
 
 A command spends most of its time on importing. Here the libraries are imported once; each command is still a
-process of its own, with its own exit code, folder and output. What a command imports on its way is imported here
-after it, so that the next command finds it.
+process of its own, with its own exit code, folder and output. What a command imports on its way is imported
+here after it, so that the next command finds it.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def command(arguments: list[str], cwd: str, stdout: str, stderr: str) -> int:
-    """Run one command with its output in two files."""
+def command(arguments: list[str], cwd: str, stdin: str, stdout: str, stderr: str) -> int:
+    """Run one command with its input and its output in files."""
     os.chdir(cwd)
-    places = [os.devnull, stdout, stderr]
+    places = [stdin, stdout, stderr]
     for number, place in enumerate(places):
         opened = os.open(place, os.O_RDWR)
         os.dup2(opened, number)
