@@ -24,7 +24,7 @@ def run(name: str, folder: Path) -> str:
         env={**os.environ, "TMPDIR": str(folder), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert list(folder.iterdir()) == []

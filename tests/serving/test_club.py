@@ -84,11 +84,11 @@ def test_members_release_in_their_tabs_and_the_club_learns(
         assert second.inner_text("#member") != first.inner_text("#member")
         assert "ε = 4 of 4" in second.inner_text("#budget")
         second.click("#crowd")
-        second.wait_for_selector("body[data-truth]", timeout=60_000)
+        second.wait_for_selector("body[data-truth]", timeout=300_000)
         truth = json.loads(second.get_attribute("body", "data-truth"))
         assert not faults
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 143
+    assert process.wait(timeout=300) == 143
     # One member in 10^4 runs is outside: the level is for all 18 genres at once.
     found = sv.estimate(MECHANISM, store, level=0.9999)
     assert found.reports == 2001

@@ -48,7 +48,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Running, Callable[[], int], str]]:
 
 
 def until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not reached():
         assert time.monotonic() < end, "it never happened"
         time.sleep(0.02)

@@ -43,7 +43,7 @@ class Load:
             thread.start()
 
     def _post(self) -> None:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=300)
         while not self._over.is_set():
             reports = [report(self.digest) for _ in range(self.size)]
             self.sent.append(reports)
@@ -82,7 +82,7 @@ def ids(batches: list[Reports]) -> list[bytes]:
 
 def until_answered(load: Load, batches: int) -> None:
     """Wait until the load was answered some more; how long that takes says nothing."""
-    goal, end = len(load.answered) + batches, time.monotonic() + 60
+    goal, end = len(load.answered) + batches, time.monotonic() + 300
     while len(load.answered) < goal:
         assert time.monotonic() < end
         time.sleep(0.002)
@@ -141,7 +141,7 @@ def test_a_clean_end_loses_nothing_that_was_answered(
             until_answered(load, 20)
             group = number == signal.SIGINT  # Ctrl-C reaches all processes of the terminal
             (os.killpg if group else os.kill)(running.process.pid, number)
-            assert running.process.wait(timeout=20) == 0
+            assert running.process.wait(timeout=300) == 0
         assert listening(running.port) == []
         assert running.last_words() == "stopped\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "r.db"]  # the log was taken in
@@ -166,7 +166,7 @@ def test_ctrl_c_cannot_hit_a_worker_that_starts(tmp_path: Path) -> None:
             assert (masks[0] | masks[1]) >> (signal.SIGINT - 1) & 1, child.cmdline()
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)
 
 
 def test_workers_share_the_load_are_replaced_and_end_with_the_first_process(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_workers_share_the_load_are_replaced_and_end_with_the_first_process(tmp_
             until_answered(load, 20)
             before[0].kill()
             until_answered(load, 20)
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             while len(workers()) < 2 or before[0] in workers():
                 assert time.monotonic() < end
                 time.sleep(0.05)
@@ -192,7 +192,7 @@ def test_workers_share_the_load_are_replaced_and_end_with_the_first_process(tmp_
         assert run("estimate", path, store, "--json").returncode == 0
         left = workers()
         first.kill()
-        _, alive = psutil.wait_procs(left, timeout=20)
+        _, alive = psutil.wait_procs(left, timeout=300)
         assert alive == []
     assert set(ids(load.answered)) <= {row[0] for row in rows_of(store)}
 
@@ -241,7 +241,7 @@ def test_no_address_user_or_time_is_kept_or_said(tmp_path: Path) -> None:
         assert len(files) == 3  # the store, its log, and their index
         running.process.terminate()
         said = running.last_words().encode()
-        running.process.wait(timeout=20)
+        running.process.wait(timeout=300)
     files += [store.read_bytes(), said]
     assert said == b"stopped\n"
     wanted = [b"mark", b"unheard", b"192.0.2", b"127.0.0.1", bytes([127, 0, 0, 1])]
@@ -277,6 +277,6 @@ def test_a_half_request_does_not_keep_the_collector_from_ending(tmp_path: Path) 
         stream.sendall(f"{head}Content-Length: 5000\r\n\r\n{{".encode())
         time.sleep(0.2)
         running.process.terminate()
-        assert running.process.wait(timeout=30) == 0
+        assert running.process.wait(timeout=300) == 0
         with suppress(OSError):
             stream.close()

@@ -143,7 +143,7 @@ def test_an_origin_is_named_as_often_as_there_are_sites(tmp_path: Path) -> None:
     arguments = ["--origin", "https://a.example", "--origin", "https://b.example"]
     with collecting(path, store, *arguments) as running:
         for origin in arguments[1::2]:
-            connection = HTTPConnection("127.0.0.1", running.port, timeout=30)
+            connection = HTTPConnection("127.0.0.1", running.port, timeout=300)
             connection.request("GET", "/v1/mechanism", headers={"origin": origin})
             assert connection.getresponse().headers["access-control-allow-origin"] == origin
             connection.close()

@@ -160,7 +160,7 @@ class Running:
     def ask(
         self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, path, body or None, headers or {})
             answer = connection.getresponse()
@@ -175,7 +175,7 @@ class Running:
         """kill -9 for all its processes at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=300)
 
     def last_words(self) -> str:
         assert self.process.stderr is not None
@@ -207,7 +207,7 @@ def collecting(mechanism_file: Path, store: Path, *arguments: object, port: int 
 
 def _answering(running: Running) -> None:
     """Wait for the first answer: the port is open before the first worker is."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         with suppress(OSError):
             if running.ask("GET", "/v1/mechanism")[0] == 200:

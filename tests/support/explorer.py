@@ -67,7 +67,7 @@ class Explorer:
         body = b"{}" if method == "POST" else b""
         given += [("Content-Length", str(len(body)))] if body else []
         lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in given)]
-        stream = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        stream = socket.create_connection(("127.0.0.1", self.port), timeout=300)
         stream.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         response = HTTPResponse(stream, method=method)
         response.begin()
@@ -108,16 +108,19 @@ class Explorer:
             stream.close()
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, 9)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=300)
         if self.process.stderr is not None:
             self.process.stderr.close()
 
-    def ended(self, within: float = 2.0) -> float:
+    def ended(self, within: float = 300.0) -> float:
         """Wait for the end: the process, all its children and the port; the seconds it took."""
         begin = time.perf_counter()
         self.process.wait(timeout=within)
         took = time.perf_counter() - begin
-        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+        with (
+            suppress(ConnectionRefusedError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=300),
+        ):
             raise AssertionError("the port is still served")
         assert listening(self.port) == []
         return took
@@ -129,7 +132,7 @@ def listening(port: int) -> list[int | None]:
     return [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr.port == port]
 
 
-def read_address(descriptor: int, seconds: float = 60) -> tuple[int, str]:
+def read_address(descriptor: int, seconds: float = 300) -> tuple[int, str]:
     """Port and path of the address that the command prints."""
     text, end = b"", time.monotonic() + seconds
     while time.monotonic() < end:
