@@ -15,8 +15,16 @@ def made(name: str, epsilon: float = 2.0) -> sv.Sampler:
     return sv.SAMPLERS[name](sv.Prior(list("abcdefg"), Q), epsilon)
 
 
-@pytest.mark.parametrize("name", ["minimax_kernel", "kernel_clip", "global_minimax"])
-@pytest.mark.parametrize("reports", [40, 2000])
+@pytest.mark.parametrize(
+    ("name", "reports"),
+    [
+        ("minimax_kernel", 2000),
+        ("kernel_clip", 40),
+        pytest.param("minimax_kernel", 40, marks=pytest.mark.full),
+        pytest.param("kernel_clip", 2000, marks=pytest.mark.full),
+        *(pytest.param("global_minimax", reports, marks=pytest.mark.full) for reports in (40, 2000)),
+    ],
+)
 def test_users_like_the_prior_are_seldom_called_different(name: str, reports: int) -> None:
     """At level 0.95 one collection in twenty, also with so few reports that some categories expect none."""
     sampler = made(name)

@@ -20,9 +20,11 @@ from sottovoce.serving import server
 from sottovoce.tables import tally
 
 
+@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_holds(name: str) -> None:
-    found = run_blindly(TARGETS[name], TARGETS[name].everyday, "every day")
+def test_a_target_holds(name: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fuzzing.target.MOST_SECONDS", 300)  # a machine under load is no finding
+    found = run_blindly(TARGETS[name], TARGETS[name].everyday // part, "every day")
     assert found["accepted"] > 0  # or the target tells nothing
     assert found["refused"] > 0
 

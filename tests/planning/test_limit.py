@@ -49,7 +49,9 @@ def check(found: sv.Limit, exact: float, gap: float) -> None:
 
 
 @pytest.mark.parametrize("keep_prior", [True, False])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(10, 25))]
+)
 def test_it_is_the_linear_program_over_the_floor(seed: int, keep_prior: bool) -> None:
     prior, users, epsilon, tail = situation(np.random.default_rng(seed))
     exact = oracles.limit_lp(users, prior.probabilities, epsilon, tail, keep_prior)
@@ -58,7 +60,9 @@ def test_it_is_the_linear_program_over_the_floor(seed: int, keep_prior: bool) ->
 
 
 @pytest.mark.parametrize("keep_prior", [True, False])
-@pytest.mark.parametrize("seed", range(25, 40))
+@pytest.mark.parametrize(
+    "seed", [*range(25, 30), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 40))]
+)
 def test_the_smooth_descent_finds_the_same(
     seed: int, keep_prior: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +176,9 @@ def above(prior: sv.Prior, epsilon: float, users: np.ndarray, f: sv.FDivergence,
                 assert one.objective <= reached + max(1e-3 * one.objective, 1e-6) + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(16), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(16, 40))]
+)
 def test_no_sampler_is_below_the_limit(seed: int) -> None:
     prior, users, epsilon, tail = situation(np.random.default_rng(1000 + seed))
     above(prior, epsilon, users, sv.TV if seed % 4 else sv.KL, tail)
@@ -186,8 +192,14 @@ def test_no_sampler_is_below_the_limit_in_ten_thousand_cases() -> None:
         above(prior, epsilon, users, sv.TV, tail)
 
 
-@pytest.mark.parametrize("case", cases.PRIORS)
-@pytest.mark.parametrize("epsilon", cases.EPSILONS)
+@pytest.mark.parametrize(
+    ("case", "epsilon"),
+    [
+        pytest.param(case, epsilon, marks=[pytest.mark.full] if len(q) > 20 and 1 < epsilon < 10 else [])
+        for case, q in cases.PRIORS.items()
+        for epsilon in cases.EPSILONS
+    ],
+)
 def test_awkward_priors_and_epsilons(case: str, epsilon: float) -> None:
     q = cases.PRIORS[case]
     prior, users = cases.prior(q), np.array(list(cases.users(q).values()))
@@ -201,9 +213,9 @@ def test_awkward_priors_and_epsilons(case: str, epsilon: float) -> None:
     assert 0 <= found.lower_bound <= found.objective <= min(reached) + 1e-12
 
 
-def test_thousands_of_categories_have_a_small_proven_gap() -> None:
+@pytest.mark.parametrize(("n", "m"), [(200, 60), pytest.param(600, 200, marks=pytest.mark.full)])
+def test_hundreds_of_categories_have_a_small_proven_gap(n: int, m: int) -> None:
     rng = np.random.default_rng(2)
-    n, m = 600, 200
     q = 1 / np.arange(1, n + 1) ** 0.8
     prior = sv.Prior(range(n), q / q.sum())
     counts = sparse.csr_array(rng.multinomial(60, prior.probabilities, size=m).astype(np.float64))

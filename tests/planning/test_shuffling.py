@@ -52,7 +52,7 @@ def check_small(rng: np.random.Generator, cases: int) -> None:
 
 
 def test_small_cases_are_never_below_the_exact_delta() -> None:
-    check_small(np.random.default_rng(1), 150)
+    check_small(np.random.default_rng(1), 50)
 
 
 @pytest.mark.full
@@ -62,7 +62,11 @@ def test_a_thousand_small_cases_are_never_below_the_exact_delta() -> None:
 
 @pytest.mark.parametrize(
     ("categories", "epsilon", "reports", "expected"),
-    [(18, 4.0, 10**5, 0.105), (18, 4.0, 10**4, 0.364), (2000, 8.0, 10**5, 0.90)],
+    [
+        (18, 4.0, 10**4, 0.364),
+        pytest.param(18, 4.0, 10**5, 0.105, marks=pytest.mark.full),
+        pytest.param(2000, 8.0, 10**5, 0.90, marks=pytest.mark.full),
+    ],
 )
 def test_figures_that_were_found_otherwise(
     categories: int, epsilon: float, reports: int, expected: float
@@ -100,14 +104,15 @@ def test_the_grid_against_the_multinomial_sum(mass: float) -> None:
         assert bound <= 1.03 * exact / m + 1e-15  # splitting values on the grid spreads them by 0.1 %
 
 
-def test_it_grows_and_falls_as_it_should() -> None:
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.full)])
+def test_it_grows_and_falls_as_it_should(step: int) -> None:
     prior = zipf(18)
     sampler = sv.kernel_clip(prior, 2.0)
-    by_reports = [sv.amplified(sampler, m, 1e-6) for m in (2, 10, 100, 1000, 10_000, 100_000)]
+    by_reports = [sv.amplified(sampler, m, 1e-6) for m in (2, 10, 100, 1000, 10_000, 100_000)[::step]]
     assert by_reports == sorted(by_reports, reverse=True)
-    by_delta = [sv.amplified(sampler, 1000, d) for d in (1e-30, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)]
+    by_delta = [sv.amplified(sampler, 1000, d) for d in (1e-30, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)[::step]]
     assert by_delta == sorted(by_delta, reverse=True)
-    by_local = [sv.amplified(sv.kernel_clip(prior, e), 10_000, 1e-6) for e in (0.5, 1.0, 2.0, 4.0)]
+    by_local = [sv.amplified(sv.kernel_clip(prior, e), 10_000, 1e-6) for e in (0.5, 1.0, 2.0, 4.0)[::step]]
     assert by_local == sorted(by_local)
     deltas = [sv.amplified_delta(sampler, 1000, e) for e in (0.0, 0.1, 0.3, 1.0, 1.9, 2.0)]
     assert deltas == sorted(deltas, reverse=True)

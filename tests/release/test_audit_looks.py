@@ -72,7 +72,7 @@ def test_the_looks_share_the_error_and_the_draws_and_depend_on_nothing_else() ->
         assert looks == schedule(draws, users, 0.001)
 
 
-@pytest.mark.parametrize(("n", "draws"), [(2, 6_000), (10, 3_600)])
+@pytest.mark.parametrize(("n", "draws"), [(2, 6_000), pytest.param(10, 3_600, marks=pytest.mark.full)])
 def test_a_sound_function_is_accused_no_more_often_than_the_confidence_allows(n: int, draws: int) -> None:
     """Bounding the draws that chose the event would accuse more than half of those with two categories."""
     repetitions, allowed = 300, 0.1

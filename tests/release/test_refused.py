@@ -271,7 +271,10 @@ cli.run()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.full) for one in (signal.SIGTERM, signal.SIGHUP))],
+)
 def test_promise_17_an_interruption_says_what_was_charged(three: Path, number: int) -> None:
     command = [
         sys.executable, "-c", _SLOW, "release", "m.json", "users.csv", "-o", "r.csv", "--by", "group",
@@ -345,7 +348,7 @@ cli.run()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.full), signal.SIGTERM])
 def test_promise_17_an_interruption_after_the_writing_does_not_deny_it(three: Path, number: int) -> None:
     arguments = ["release", "--max-epsilon", "100", "m.json", "users.csv", "-o", "r.csv", "--by", "group"]
     environment = {**os.environ, "NUMBER": str(int(number))}
