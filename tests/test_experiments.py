@@ -124,7 +124,9 @@ def test_the_generator_is_seeded_and_has_the_logs_skew(tmp_path: Path) -> None:
     assert log["hour"].n_unique() == 240
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize(
+    "kind", ["csv.gz", *(pytest.param(kind, marks=pytest.mark.full) for kind in ("csv", "parquet"))]
+)
 def test_avazu_rules_by_hand(tmp_path: Path, kind: str) -> None:
     path = avazu_like.write(tmp_path / f"log.{kind}", 20_000)
     rules = avazu.Rules(rows_per_device=4, sites=12, devices_per_value=10)
@@ -200,6 +202,7 @@ def test_the_summary_of_avazu_is_of_the_attributes_that_the_paper_prints() -> No
     assert "| 100.0% | 0.800 | 0.0% |" in line  # C20, lost, is not counted
 
 
+@pytest.mark.full
 def test_avazu_writes_its_table_and_figures(tmp_path: Path) -> None:
     log = avazu_like.write(tmp_path / "train.gz", 20_000)
     arguments = [

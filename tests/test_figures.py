@@ -42,13 +42,17 @@ def test_the_kl_panel_of_figure_2_against_the_recursion_and_a_bisection() -> Non
 
 
 @pytest.mark.parametrize("number", recursion.PRIORS)
-def test_the_picture_of_the_recursion_shows_the_kernel(number: int, tmp_path: Path) -> None:
+def test_the_picture_of_the_recursion_shows_the_kernel(number: int) -> None:
     q = np.array(recursion.PRIORS[number])
     assert np.all(np.diff(q) >= 0)
     shown = recursion.step(q, recursion.EPSILON)
     np.testing.assert_allclose(shown, oracles.algorithm_1(q, recursion.EPSILON), rtol=1e-12)
     texts = [text.get_text() for axes in recursion.draw(number).axes for text in axes.texts]
     assert [text for text in texts if text.startswith("0.")] == [f"{value:.3f}" for value in shown.flat]
+
+
+@pytest.mark.full
+def test_the_pictures_of_the_recursion_are_written(tmp_path: Path) -> None:
     assert len(recursion.run(tmp_path)) == 4
 
 

@@ -235,6 +235,7 @@ PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("file", "pattern", "planted", "fault"), PLANTED)
 def test_a_planted_fault_is_reported(file: str, pattern: str, planted: str, fault: str) -> None:
     changed = re.sub(pattern, planted, FILES[file], count=1)
@@ -242,6 +243,7 @@ def test_a_planted_fault_is_reported(file: str, pattern: str, planted: str, faul
     assert any(re.search(fault, line) for line in supply_faults({**FILES, file: changed}, installed_here))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "found", "fault"),
     [

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -311,8 +310,7 @@ def test_an_interruption_waits_while_it_is_held_back() -> None:
     def interrupted() -> None:
         with _interruption.Interruptions() as interruptions:
             with interruptions.held_back():
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.05)
+                signal.raise_signal(signal.SIGINT)  # heard by this thread, and now
                 steps.append("the step has ended")
             steps.append("never reached")
 
@@ -365,8 +363,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with _interruption.Interruptions():
-            os.kill(os.getpid(), signal.SIGHUP)
-            time.sleep(0.02)
+            signal.raise_signal(signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -117,11 +117,11 @@ def killed_again_and_again(folder: Path, rounds: int, *arguments: object) -> Non
 
 
 def test_killed_at_any_moment_it_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
-    killed_again_and_again(tmp_path, 3)
+    killed_again_and_again(tmp_path, 2)
 
 
 def test_two_workers_killed_at_any_moment(tmp_path: Path) -> None:
-    killed_again_and_again(tmp_path, 2, "--workers", 2)
+    killed_again_and_again(tmp_path, 1, "--workers", 2)
 
 
 @pytest.mark.full
