@@ -55,7 +55,7 @@ def test_every_word_of_twelve_bits() -> None:
 
 
 @pytest.mark.parametrize("name", BOXES)
-@pytest.mark.parametrize("bits", [24, 62])
+@pytest.mark.parametrize("bits", [pytest.param(24, marks=pytest.mark.full), 62])
 @given(situation=situations(least=2, most=9, smallest=1e-4), seed=st.integers(0, 2**32))
 def test_every_clip_sampler_in_every_situation(
     name: str, bits: int, situation: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float], seed: int
