@@ -26,7 +26,7 @@ print(f"loaded: the same mechanism is {client == mechanism}")
 # %% A client with a stricter policy refuses the same file.
 try:
     sv.load(file, policy=sv.Policy(max_epsilon=1))
-except sv.MechanismFileError:
+except sv.errors.MechanismFileError:
     print("refused: a client that accepts ε up to 1 does not load it")
 
 # %% The ledger charges a user before anything is drawn. The budget of one epoch is one release.
@@ -41,7 +41,7 @@ print(f"left for ann in this epoch: {ledger.left('ann', '2025-05')}")
 other = sv.certify(sv.minimax_kernel(prior, epsilon=2))
 try:
     ledger.release(other, "ann", history, epoch="2025-05")
-except sv.BudgetError as refusal:
+except sv.errors.BudgetError as refusal:
     print(f"refused: {refusal}")
 ledger.close()
 folder.cleanup()

@@ -67,7 +67,7 @@ def measure(
             minimum_users=least.devices_per_value,
             average="users",
         )
-    except sv.TableError as problem:
+    except sv.errors.TableError as problem:
         if "no prior is left" not in str(problem):
             raise
         raise NothingLeft from problem
@@ -150,7 +150,7 @@ def run(
         taken, values = time.perf_counter() - begin, len({row["group"] for row in found})
         print(f"measured  {attribute}: {values} values in {taken:.1f} s", flush=True)
     if not rows:
-        raise sv.TableError(
+        raise sv.errors.TableError(
             f"{path}: no attribute has a value with enough devices: lower "
             "--rows-per-device and --devices-per-value"
         )

@@ -82,7 +82,7 @@ def test_counts_out_of_range_are_refused_and_zeros_dropped(value: int, message: 
     if message is None:
         assert _validate.count_rows(rows, 5).nnz == rows.nnz - 2
     else:
-        with pytest.raises(sv.UserDataError, match=message):
+        with pytest.raises(sv.errors.UserDataError, match=message):
             _validate.count_rows(rows, 5)
     assert np.array_equal(rows.data, before)
 
@@ -98,7 +98,7 @@ def test_distributions_are_refused_or_mended_as_a_dense_array_is(value: float) -
     for p in (rows, dense):
         try:
             outcome.append(_validate.users(p, 5).toarray().tolist())
-        except sv.UserDataError as refused:
+        except sv.errors.UserDataError as refused:
             outcome.append(str(refused))
     assert outcome[0] == outcome[1]
 
@@ -114,7 +114,7 @@ def test_a_row_without_entries_is_a_user_without_records() -> None:
 
     assert np.diff(_validate.count_rows(lengthened(np.int64), 5).indptr)[-1] == 0
     assert np.diff(_validate.users(lengthened(np.float64), 5, empty=True).indptr)[-1] == 0
-    with pytest.raises(sv.UserDataError, match="1 of 4 users"):
+    with pytest.raises(sv.errors.UserDataError, match="1 of 4 users"):
         _validate.users(lengthened(np.float64), 5)
 
 
@@ -163,10 +163,10 @@ def test_a_damaged_matrix_is_refused_before_anybody_is_charged(
     mechanism = sv.certify(sv.SAMPLERS[name](prior, 1.0))
     users = sparse.csr_array((np.array([1], dtype=kind), np.array([0]), np.array([0, 1])), shape=(1, 4))
     users.indices[0] = column
-    with pytest.raises(sv.UserDataError, match="damaged"):
+    with pytest.raises(sv.errors.UserDataError, match="damaged"):
         mechanism.release_many(users)
     book = sv.Ledger.create(tmp_path / "book.db", budget=4)
-    with pytest.raises(sv.UserDataError, match="damaged"):
+    with pytest.raises(sv.errors.UserDataError, match="damaged"):
         book.release_batch(mechanism, ["ann"], users)
     assert book.total("ann") == 0
     book.close()

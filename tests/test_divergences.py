@@ -120,13 +120,13 @@ def test_a_user_defined_divergence_works_everywhere() -> None:
     ],
 )
 def test_a_bad_generator_is_refused(f: object, at_zero: float, at_infinity: float, message: str) -> None:
-    with pytest.raises(sv.ParameterError, match=message):
+    with pytest.raises(sv.errors.ParameterError, match=message):
         sv.FDivergence("mine", f, at_zero, at_infinity)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("order", [1e-4, 1 - 1e-5, 0.049, 1.04, 50.0, math.nan])
 def test_orders_that_lose_digits_are_refused(order: float) -> None:
-    with pytest.raises(sv.ParameterError, match="order"):
+    with pytest.raises(sv.errors.ParameterError, match="order"):
         sv.alpha(order)
 
 
@@ -149,12 +149,14 @@ def test_a_name_is_not_a_divergence() -> None:
         lambda: s.worst_case("tv"),  # type: ignore[arg-type]
         lambda: sv.compare(s, s, "tv"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(sv.ParameterError, match=r"f must be a divergence such as sottovoce\.TV, got str"):
+        with pytest.raises(
+            sv.errors.ParameterError, match=r"f must be a divergence such as sottovoce\.TV, got str"
+        ):
             call()
 
 
 def test_hockey_stick_below_one_is_refused() -> None:
-    with pytest.raises(sv.ParameterError, match=r"gamma must be at least 1, got 0\.5"):
+    with pytest.raises(sv.errors.ParameterError, match=r"gamma must be at least 1, got 0\.5"):
         sv.hockey_stick(0.5)
 
 
@@ -172,7 +174,7 @@ def test_the_slope_is_the_derivative_of_a_summand(f: sv.FDivergence) -> None:
 
 def test_a_slope_that_is_not_the_slope_is_refused() -> None:
     for wrong in (lambda t: t, lambda t: 2 - 2 * t, lambda t: np.full_like(t, np.nan)):
-        with pytest.raises(sv.ParameterError, match="have slope ="):
+        with pytest.raises(sv.errors.ParameterError, match="have slope ="):
             sv.FDivergence("mine", sv.KL.f, 1.0, math.inf, wrong)
     mine = sv.FDivergence("mine", sv.KL.f, 1.0, math.inf, lambda t: 1 - t)
     prior, users = sv.Prior(["a", "b"], [0.3, 0.7]), [[0.8, 0.2], [0.1, 0.9]]

@@ -44,7 +44,7 @@ SHOWN: dict[str, tuple[Any, list[str]]] = {
     ),
     "choice": (sv.choose(PRIOR, epsilon=2.0), ["sottovoce design"]),
     "estimate": (FOUND, ["interval"]),
-    "verdict": (sv.verdict(FOUND), ["100 reports"]),
+    "verdict": (FOUND.verdict(), ["100 reports"]),
     "audit": (sv.audit(MECHANISM, draws=2000), ["certificate holds", "passed yes", "of 2 stated"]),
 }
 

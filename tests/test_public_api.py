@@ -18,10 +18,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_all_is_sorted_and_complete() -> None:
-    capital = [name for name in sv.__all__ if name.isupper()]
-    classes = [name for name in sv.__all__ if not name.isupper() and name[0].isupper()]
-    verbs = [name for name in sv.__all__ if name[0].islower()]
-    assert sv.__all__ == [*sorted(capital), *sorted(classes), *sorted(verbs)]
+    assert sv.__all__ == sorted(set(sv.__all__))
+    assert len(sv.__all__) <= 62
     for name in sv.__all__:
         assert getattr(sv, name) is not None
     assert set(sv.SAMPLERS) <= set(sv.__all__)
@@ -41,7 +39,7 @@ def test_every_public_name_is_documented() -> None:
 def test_import_loads_numpy_and_scipy_only() -> None:
     code = "import sys, sottovoce; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"polars", "pyarrow", "matplotlib", "typer", "rich", "pyspark", "pandas", "duckdb", "marimo"}
+    heavy = {"polars", "pyarrow", "matplotlib", "click", "rich", "pyspark", "pandas", "duckdb", "marimo"}
     assert not heavy & set(done.stdout.split())
 
 
@@ -90,8 +88,8 @@ def test_rooms_import_in_one_direction() -> None:
         ("tables/tally.py", "from ..release import mechanism"),
         ("samplers/base.py", "import polars"),
         ("samplers/base.py", "from .. import bounds"),
-        ("planning/cards.py", "import typer"),
-        ("tables/read.py", "import matplotlib"),
+        ("planning/cards.py", "import rich"),
+        ("tables/tally.py", "import matplotlib"),
         ("newcomer.py", "x = 1"),  # a file that no layer names
     ],
 )

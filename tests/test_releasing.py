@@ -41,7 +41,7 @@ def test_with_a_ledger_everybody_is_charged_once_and_repeated_for_nothing(tmp_pa
     assert first.equals(again)
     assert [ledger.left(user, "2026-11") for user in (7, 8, 9)] == [1, 1, 1]
     other = sv.certify(sv.kernel_clip(PRIOR, 1.5))
-    with pytest.raises(sv.BudgetError, match="nobody was charged"):
+    with pytest.raises(sv.errors.BudgetError, match="nobody was charged"):
         sv.release_table(pl.DataFrame(ROWS), other, ledger=ledger, epoch="2026-11")
     more = {"user": [*ROWS["user"], 10], "item": [*ROWS["item"], "a"]}
     skipped = sv.release_table(pl.DataFrame(more), other, ledger=ledger, epoch="2026-11", exhausted="skip")
@@ -51,14 +51,14 @@ def test_with_a_ledger_everybody_is_charged_once_and_repeated_for_nothing(tmp_pa
 def test_what_is_refused_has_charged_nobody(tmp_path: Path) -> None:
     ledger = sv.Ledger.create(tmp_path / "budget.db", budget=3)
     wrong = {"user": [1, 2], "item": ["a", "nowhere"]}
-    with pytest.raises(sv.UserDataError):
+    with pytest.raises(sv.errors.UserDataError):
         sv.release_table(pl.DataFrame(wrong), ONE, ledger=ledger, unknown="error")
     assert ledger.users() == 0
     marked = sv.certify(
         sv.kernel_clip(sv.build_prior(pl.DataFrame(ROWS), item="item", user="user", public=False), 2.0),
         accept_prior_from_users=True,
     )
-    with pytest.raises(sv.PriorError, match="accept_prior_from_users=True"):
+    with pytest.raises(sv.errors.PriorError, match="accept_prior_from_users=True"):
         sv.release_table(pl.DataFrame(ROWS), marked, ledger=ledger)
     assert ledger.users() == 0
 
@@ -85,7 +85,7 @@ def test_groups_and_several_samples() -> None:
 )
 def test_bad_arguments_say_what_to_do(change: dict[str, Any], words: str) -> None:
     given: dict[str, Any] = {"frame": pl.DataFrame(ROWS), "mechanism": ONE, **change}
-    with pytest.raises(sv.ParameterError, match=words):
+    with pytest.raises(sv.errors.ParameterError, match=words):
         sv.release_table(given.pop("frame"), given.pop("mechanism"), **given)
 
 
@@ -102,5 +102,5 @@ def test_users_go_straight_into_samplers_and_mechanisms() -> None:
         sv.certify(sv.kernel_clip(other, 1.0)).release_many,
         sv.kernel_clip(other, 1.0).distribution,
     ):
-        with pytest.raises(sv.UserDataError, match="other categories"):
+        with pytest.raises(sv.errors.UserDataError, match="other categories"):
             call(users)

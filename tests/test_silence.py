@@ -205,7 +205,7 @@ def test_who_asks_for_it_is_told_and_nothing_is_charged(tmp_path: Path, unknown:
     ledger = sv.Ledger.create(tmp_path / "l.db", budget=2)
     given: dict[str, Any] = {"weight": "weight", "ledger": ledger, "unknown": unknown, "empty": "skip"}
     if unknown == "error":
-        with pytest.raises(sv.UserDataError, match="2 of 5 rows"):
+        with pytest.raises(sv.errors.UserDataError, match="2 of 5 rows"):
             sv.release_table(frame("unknown only"), mechanism, **given)
         assert ledger.users() == 0
         return
@@ -216,8 +216,8 @@ def test_who_asks_for_it_is_told_and_nothing_is_charged(tmp_path: Path, unknown:
 def test_one_user_can_ask_for_strictness() -> None:
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
     for records in ([], ["SECRET"], ["a", "SECRET"]):
-        with pytest.raises(sv.UserDataError) as caught:
+        with pytest.raises(sv.errors.UserDataError) as caught:
             mechanism.release(records, unknown="error")
         assert "SECRET" not in str(caught.value)
-    with pytest.raises(sv.ParameterError, match="unknown must be one of prior, error"):
+    with pytest.raises(sv.errors.ParameterError, match="unknown must be one of prior, error"):
         mechanism.release(["a"], unknown="drop")

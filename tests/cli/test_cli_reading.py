@@ -136,21 +136,21 @@ def test_reports_in_any_form_are_estimated_alike(tmp_path: Path) -> None:
         return values
 
     expected = found(text)
-    with pytest.raises(sv.TableError, match="--read encoding=cp1252"):
+    with pytest.raises(sv.errors.TableError, match="--read encoding=cp1252"):
         found(text, "latin-1")
     assert found(text, "latin-1", encoding="latin-1") == expected
     assert found(text.replace(";", ":"), separator=":") == expected
     missing = f"{text};;\n;b;{mechanism.digest}\n"
-    with pytest.raises(sv.TableError, match="--read missing=drop"):
+    with pytest.raises(sv.errors.TableError, match="--read missing=drop"):
         found(missing)
     assert found(missing, missing="drop") == expected
-    with pytest.raises(sv.EstimateError, match="1 reports do not say which mechanism"):
+    with pytest.raises(sv.errors.EstimateError, match="1 reports do not say which mechanism"):
         found(f"{text}v;b;\n", missing="drop")
     counts = "item;count\ná;20,0\nb;20,0\nc;20,0\n"
-    with pytest.raises(sv.TableError, match="--read decimal=comma"):
+    with pytest.raises(sv.errors.TableError, match="--read decimal=comma"):
         found(counts)
     assert found(counts, decimal="comma") == expected
-    with pytest.raises(sv.ParameterError, match="dialect is for"):
+    with pytest.raises(sv.errors.ParameterError, match="dialect is for"):
         sv.estimate(mechanism, {"b": 3}, dialect=sv.Dialect())
     reports.write_bytes(missing.encode("latin-1"))
     options = ["--read", "encoding=latin-1,missing=drop", "--read", "separator=;,decimal=comma"]

@@ -163,7 +163,7 @@ def test_changed_group_files_are_refused(tmp_path: Path) -> None:
     ]  # fmt: skip
     for change in changes:
         (tmp_path / "x.json").write_text(json.dumps({**plain, **change}))
-        with pytest.raises(sv.MechanismFileError):
+        with pytest.raises(sv.errors.MechanismFileError):
             load_mechanisms(tmp_path / "x.json", policy=ANY)
 
 
@@ -253,8 +253,8 @@ def test_released_frequencies_follow_the_law_through_the_command(made: Path) -> 
 def test_groups_are_loaded_by_their_own_name(tmp_path: Path) -> None:
     prior = write(tmp_path, "prior.csv", "item,count,age\na,5,old\nb,3,old\na,1,young\nb,9,young\n")
     assert run("design", prior, "-e", 1, "--by", "age", "-o", tmp_path / "m.json").returncode == 0
-    with pytest.raises(sv.MechanismFileError, match="load_groups"):
+    with pytest.raises(sv.errors.MechanismFileError, match="load_groups"):
         sv.load(tmp_path / "m.json", policy=ANY)
     assert set(sv.load_groups(tmp_path / "m.json", policy=ANY)) == {"old", "young"}
-    with pytest.raises(sv.MechanismFileError, match="has epsilon 1, the policy allows"):
+    with pytest.raises(sv.errors.MechanismFileError, match="has epsilon 1, the policy allows"):
         sv.load_groups(tmp_path / "m.json", policy=sv.Policy(max_epsilon=0.5))

@@ -210,9 +210,9 @@ def test_clip_mechanisms_give_the_released_law_and_say_so() -> None:
         np.testing.assert_allclose(found.standard_errors**2, variance / 1529)
         assert found.bias_bound == pytest.approx(sv.kernel_clip(prior, 1.0).worst_case(sv.TV), abs=1e-12)
         assert "that was released, not the users' own" in repr(found)
-        with pytest.raises(sv.EstimateError, match="no likelihood"):
+        with pytest.raises(sv.errors.EstimateError, match="no likelihood"):
             _ = found.likeliest
-        with pytest.raises(sv.EstimateError, match="no number of them"):
+        with pytest.raises(sv.errors.EstimateError, match="no number of them"):
             sv.how_many(made, 0.01)
     users = np.random.default_rng(0).dirichlet(np.ones(18), size=500)
     released = sv.kernel_clip(prior, 1.0).distribution(users).mean(axis=0)

@@ -64,17 +64,17 @@ def test_a_table_has_a_row_for_each_sample(tmp_path: Path) -> None:
     assert found.reports == 3
     model = model_of(TWO)
     table.write_text("user,item\nu1,a\nu1,b\nu2,a\n")
-    with pytest.raises(sv.EstimateError, match="1 of 2 users do not have 2 reports"):
+    with pytest.raises(sv.errors.EstimateError, match="1 of 2 users do not have 2 reports"):
         count_reports(table, model)
     table.write_text("item\na\nb\n")
-    with pytest.raises(sv.EstimateError, match="counted by user"):
+    with pytest.raises(sv.errors.EstimateError, match="counted by user"):
         count_reports(table, model)
     table.write_text("user,item\nu1,a\nu1,x\n")
-    with pytest.raises(sv.EstimateError, match="must be categories"):
+    with pytest.raises(sv.errors.EstimateError, match="must be categories"):
         count_reports(table, model)
     other = "0" * 64
     table.write_text(f"user,item,mechanism\nu1,a,{other}\nu1,b,{other}\n")
-    with pytest.raises(sv.EstimateError, match="another mechanism"):
+    with pytest.raises(sv.errors.EstimateError, match="another mechanism"):
         count_reports(table, model)
 
 
@@ -90,7 +90,7 @@ def test_a_table_has_a_row_for_each_sample(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(reports: object, words: str) -> None:
-    with pytest.raises(sv.EstimateError, match=words):
+    with pytest.raises(sv.errors.EstimateError, match=words):
         sv.estimate(TWO, reports)
 
 
@@ -117,16 +117,16 @@ def test_users_like_the_prior_are_seldom_said_to_differ(k: int) -> None:
     """At level 95 %, forty times: more than nine would be a chance of 1 in 100,000."""
     mechanism = sv.certify(sv.several(PRIOR, 4.0, samples=k))
     people = np.tile(PRIOR.probabilities, (300, 1))
-    learnt = [sv.verdict(sv.estimate(mechanism, mechanism.release_many(people))).learnt for _ in range(40)]
+    learnt = [sv.estimate(mechanism, mechanism.release_many(people)).verdict().learnt for _ in range(40)]
     assert sum(learnt) <= 9
     others = np.tile([0.6, 0.3, 0.1], (300, 1))
-    assert sv.verdict(sv.estimate(mechanism, mechanism.release_many(others))).learnt
+    assert sv.estimate(mechanism, mechanism.release_many(others)).verdict().learnt
 
 
 def test_several_samples_of_users_like_the_prior_need_fewer_of_them() -> None:
-    one = sv.verdict(sv.estimate(sv.certify(sv.kernel_clip(PRIOR, 1.0)), {"a": 20, "b": 30, "c": 50}))
+    one = sv.estimate(sv.certify(sv.kernel_clip(PRIOR, 1.0)), {"a": 20, "b": 30, "c": 50}).verdict()
     four = sv.certify(sv.several(PRIOR, 4.0, samples=4))
-    found = sv.verdict(sv.estimate(four, [("a", "b", "c", "c")] * 30))
+    found = sv.estimate(four, [("a", "b", "c", "c")] * 30).verdict()
     assert one.needed is not None
     assert found.needed is not None
     assert found.needed == pytest.approx(one.needed / 4, rel=0.1)  # the unseen reports are a little more

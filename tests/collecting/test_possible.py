@@ -131,7 +131,7 @@ def test_estimates_of_clip_mechanisms_carry_the_range_and_others_do_not() -> Non
     assert np.all(wide[1] >= high)
     linear = sv.estimate(sv.minimax_kernel(prior, 3.0), counts)
     assert "possible_low" not in linear.to_dicts()[0]
-    with pytest.raises(sv.EstimateError, match="clip mechanisms"):
+    with pytest.raises(sv.errors.EstimateError, match="clip mechanisms"):
         linear.possible()
 
 

@@ -29,7 +29,7 @@ def test_users_like_the_prior_are_seldom_called_different(name: str, reports: in
     """At level 0.95 one collection in twenty, also with so few reports that some categories expect none."""
     sampler = made(name)
     counts = np.random.default_rng(1).multinomial(reports, sampler.distribution(Q), size=2000)
-    chances = np.array([sv.verdict(sv.estimate(sampler, one)).chance for one in counts])
+    chances = np.array([sv.estimate(sampler, one).verdict().chance for one in counts])
     # 2,000 collections: 5 % is known to ± 2 % (four standard deviations); the gamma law is an approximation.
     assert 0.02 < np.mean(chances < 0.05) < 0.08
     assert 0.4 < np.mean(chances < 0.5) < 0.6
@@ -40,7 +40,7 @@ def test_other_users_are_told_from_the_prior(name: str) -> None:
     sampler = made(name)
     law = sampler.distribution(Q[::-1].copy())
     counts = np.random.default_rng(2).multinomial(2000, law)
-    judged = sv.verdict(sv.estimate(sampler, counts))
+    judged = sv.estimate(sampler, counts).verdict()
     assert judged.learnt
     assert judged.chance < 1e-12
     assert judged.standing_out >= 4
@@ -51,7 +51,7 @@ def test_the_certified_mechanism_gives_the_same_verdict() -> None:
     for name in ("minimax_kernel", "kernel_clip", "global_minimax"):
         sampler = made(name)
         counts = np.array([400, 300, 200, 150, 70, 30, 20])
-        first, second = (sv.verdict(sv.estimate(one, counts)) for one in (sampler, sv.certify(sampler)))
+        first, second = (sv.estimate(one, counts).verdict() for one in (sampler, sv.certify(sampler)))
         assert first.chance == pytest.approx(second.chance, rel=1e-6)
         assert first.standing_out == second.standing_out
 
@@ -60,15 +60,15 @@ def test_the_number_that_is_needed_is_how_many() -> None:
     sampler = made("minimax_kernel")
     few, many = (sv.estimate(sampler, (m * sampler.distribution(Q)).round()) for m in (1000, 10**6))
     needed = sv.how_many(sampler, 0.01)
-    assert sv.verdict(few).needed == sv.verdict(many).needed == needed
-    assert not sv.verdict(few).enough
-    assert sv.verdict(many).enough
-    assert f"needs {needed:,}" in sv.verdict(few).summary()
-    assert "nothing was learnt beyond the prior" in sv.verdict(few).summary()
-    assert sv.verdict(few, error=1e-12).needed is None
-    assert "no number of them gives" in sv.verdict(few, error=1e-12).summary()
-    with pytest.raises(sv.ParameterError, match="error"):
-        sv.verdict(few, error=0)
+    assert few.verdict().needed == many.verdict().needed == needed
+    assert not few.verdict().enough
+    assert many.verdict().enough
+    assert f"needs {needed:,}" in few.verdict().summary()
+    assert "nothing was learnt beyond the prior" in few.verdict().summary()
+    assert few.verdict(error=1e-12).needed is None
+    assert "no number of them gives" in few.verdict(error=1e-12).summary()
+    with pytest.raises(sv.errors.ParameterError, match="error"):
+        few.verdict(error=0)
 
 
 def test_shares_are_shares() -> None:
@@ -118,12 +118,12 @@ def test_the_whole_population_is_the_mean_over_all_reports() -> None:
     np.testing.assert_allclose(found.variances, within, rtol=0, atol=1e-10)
     reach = np.max([one.max(axis=0) - one.min(axis=0) for one in rows], axis=0)
     np.testing.assert_allclose(found.reach, reach, rtol=0, atol=1e-10)
-    judged = sv.verdict(found, list(parts.values()))
+    judged = found.verdict()
     assert judged.reports == 245
     assert judged.needed is not None
-    with pytest.raises(sv.EstimateError, match="likelihood"):
+    with pytest.raises(sv.errors.EstimateError, match="likelihood"):
         _ = found.likeliest
-    with pytest.raises(sv.EstimateError, match="must be some"):
+    with pytest.raises(sv.errors.EstimateError, match="must be some"):
         sv.whole_population({})
 
 

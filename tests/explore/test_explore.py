@@ -148,23 +148,27 @@ def test_a_workbook_can_be_uploaded(tmp_path: Path) -> None:
     pytest.importorskip("fastexcel")
     content = write_workbook(tmp_path / "b.xlsx", [["item", "count"], ["a", 3], ["b", 1]]).read_bytes()
     assert views.uploaded_prior(content, "my.xlsx").probabilities.tolist() == [0.75, 0.25]
-    with pytest.raises(sv.TableError, match=r"^my\.xlsx cannot be read as xlsx: it is cut off or damaged$"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"^my\.xlsx cannot be read as xlsx: it is cut off or damaged$"
+    ):
         views.uploaded_prior(content[:200], "my.xlsx")
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zlib", "zstd", "zip", "parquet", "ipc"])
 def test_a_packed_upload_is_refused_before_it_is_opened(kind: str) -> None:
-    with pytest.raises(sv.TableError, match=r"my\.csv is compressed or binary: upload a plain CSV file"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"my\.csv is compressed or binary: upload a plain CSV file"
+    ):
         views.uploaded_prior(packed(kind), "my.csv")
 
 
 def test_a_prior_that_cannot_be_certified_is_refused() -> None:
-    with pytest.raises(sv.CertificateError, match="too rare to certify"):
+    with pytest.raises(sv.errors.CertificateError, match="too rare to certify"):
         views.uploaded_prior(b"item,count\na,100000000000000000000\nb,1\n", "x.csv")
 
 
 def test_a_large_upload_is_refused() -> None:
-    with pytest.raises(sv.TableError, match=r"my\.csv has more than 10 MB"):
+    with pytest.raises(sv.errors.TableError, match=r"my\.csv has more than 10 MB"):
         views.uploaded_prior(b"item,count\n" + b"a,1\n" * 2_500_000, "my.csv")
 
 

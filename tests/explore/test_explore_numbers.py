@@ -59,7 +59,7 @@ def test_a_typed_user() -> None:
     assert people.typed("Science fiction 3\n\nWar: 1", prior).tolist() == [3, 1]
     assert people.typed("War 2\nWar 1.5", prior).tolist() == [0, 3.5]
     for text in ("", "War", "War -1", "Opera 3", "War 0", "3", "War 1000000000000000"):
-        with pytest.raises(sv.UserDataError):
+        with pytest.raises(sv.errors.UserDataError):
             people.typed(text, prior)
     counts = np.array([1.0, 0.0])
     assert people.changed(counts, 0, -1) is counts  # somebody without a record is nobody

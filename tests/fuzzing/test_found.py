@@ -27,7 +27,7 @@ def test_a_ledger_whose_schema_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     sv.Ledger.create(path, budget=4).close()
     no_text(path, b"CREATE TABLE granted")
-    with pytest.raises(sv.LedgerError, match="is not a readable ledger"):
+    with pytest.raises(sv.errors.LedgerError, match="is not a readable ledger"):
         sv.Ledger.open(path)
 
 
@@ -40,9 +40,9 @@ def test_a_ledger_that_is_damaged_while_it_is_open_is_refused(tmp_path: Path) ->
         other.execute(f"UPDATE sqlite_master SET sql = {sql} WHERE name = 'granted'")  # noqa: S608
         other.execute("PRAGMA schema_version = 99")  # the open connection reads the schema again
     other.close()
-    with pytest.raises(sv.LedgerError, match="could not be read"):
+    with pytest.raises(sv.errors.LedgerError, match="could not be read"):
         with_charge.users()
-    with pytest.raises(sv.LedgerError, match="busy or could not be written"):
+    with pytest.raises(sv.errors.LedgerError, match="busy or could not be written"):
         with_charge.grant("ann", 1, epoch="e")
     with_charge.close()
 
@@ -54,7 +54,7 @@ def test_a_witness_that_does_not_count_is_refused(tmp_path: Path, count: str) ->
     ledger.close()
     _, *rest = ledger.witness.read_text().split()
     ledger.witness.write_text(" ".join([count, *rest]))
-    with pytest.raises(sv.LedgerError):
+    with pytest.raises(sv.errors.LedgerError):
         sv.Ledger.open(tmp_path / "l.db")
 
 
@@ -66,7 +66,7 @@ def test_the_format_of_a_damaged_ledger_is_not_repeated(tmp_path: Path, version:
     with sqlite3.connect(path) as database:
         database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (version,))
     database.close()
-    with pytest.raises(sv.LedgerError, match="has format unknown, this version reads 2"):
+    with pytest.raises(sv.errors.LedgerError, match="has format unknown, this version reads 2"):
         sv.Ledger.open(path)
 
 
@@ -74,9 +74,9 @@ def test_a_store_whose_schema_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     create_store(path, {"all": MECHANISM.digest})
     no_text(path, b"CREATE TABLE counts")
-    with pytest.raises(sv.StoreError, match="cannot be read: it is damaged"):
+    with pytest.raises(sv.errors.StoreError, match="cannot be read: it is damaged"):
         stored_counts(path, {"all": model_of(MECHANISM)})
-    with pytest.raises(sv.StoreError, match="cannot be opened: it is damaged"):
+    with pytest.raises(sv.errors.StoreError, match="cannot be opened: it is damaged"):
         open_store(path, {"all": MECHANISM.digest})
 
 
@@ -86,5 +86,5 @@ def test_an_unknown_category_that_nobody_reported_changes_nothing(tmp_path: Path
     path.write_text("item,count\na,3\nz,0\nb,2\n")
     assert list(count_reports(path, model_of(MECHANISM))["all"]) == [3, 2, 0]
     path.write_text("item,count\na,3\nz,1\nb,2\n")
-    with pytest.raises(sv.EstimateError, match="1 of 6 are not"):
+    with pytest.raises(sv.errors.EstimateError, match="1 of 6 are not"):
         count_reports(path, model_of(MECHANISM))

@@ -27,7 +27,7 @@ def test_tradeoff_draws_the_worst_case_or_the_user() -> None:
             np.testing.assert_allclose(np.asarray(line.get_ydata()), expected)
             assert line.get_label() == name
             assert line.get_color() == STYLES[name]["color"]
-    with pytest.raises(sv.ParameterError, match="got 'magic'"):
+    with pytest.raises(sv.errors.ParameterError, match="got 'magic'"):
         sv.plot_tradeoff(PRIOR, samplers=["magic"])
 
 
@@ -40,7 +40,7 @@ def test_every_sampler_can_be_told_apart_without_colour() -> None:
 def test_estimate_draws_values_intervals_prior_and_truth(tmp_path: Path) -> None:
     found = sv.estimate(sv.minimax_kernel(PRIOR, 2.0), {"a": 400, "b": 100, "c": 300, "d": 200})
     truth = [0.5, 0.1, 0.2, 0.2]
-    axes = sv.plot_estimate(found, truth=truth)
+    axes = found.plot(truth=truth)
     points = next(line for line in axes.lines if line.get_marker() == "o")
     np.testing.assert_allclose(np.asarray(points.get_ydata()), found.shares)
     bars = [of_kind(patch, Rectangle).get_height() for patch in axes.patches]
@@ -59,7 +59,7 @@ def test_estimate_draws_values_intervals_prior_and_truth(tmp_path: Path) -> None
 def test_a_dollar_is_a_dollar(tmp_path: Path) -> None:
     prior = sv.Prior(["$0 to $10_", "$5%$"], [0.5, 0.5])
     found = sv.estimate(sv.randomized_response(prior, 1.0), {"$5%$": 5, "$0 to $10_": 9})
-    figure = of_kind(sv.plot_estimate(found).figure, Figure)
+    figure = of_kind(found.plot().figure, Figure)
     assert save_figure(figure, tmp_path / "e.png").stat().st_size > 1000
 
 
@@ -75,5 +75,5 @@ def test_box_and_comparison_make_their_own_figures() -> None:
     np.testing.assert_allclose(drawn["kernel_clip"], clip.distribution(p))
     np.testing.assert_allclose(drawn["the user's p"], p)
     table = sv.compare(p, [sv.kernel_clip(PRIOR, 1.0), sv.kernel_clip(PRIOR, 2.0)])
-    (line,) = sv.plot_comparison(table, statistic="maximum").lines
+    (line,) = table.plot(statistic="maximum").lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [row.maximum for row in table])

@@ -130,14 +130,14 @@ def test_the_limit_is_told_beside_the_choice() -> None:
     ],
 )
 def test_a_target_out_of_reach_says_the_best_that_can_be_had(asked: dict[str, Any], best: Any) -> None:
-    with pytest.raises(sv.TargetError) as told:
+    with pytest.raises(sv.errors.TargetError) as told:
         sv.choose(PRIOR, None, PUBLIC, **asked)
     made = [*(make(PRIOR, 2.0) for make in KEEPING), sv.fitted(PRIOR, 2.0, PUBLIC)]
     assert f"the best is {best(made):.4g}" in str(told.value)
 
 
 def test_too_few_reports_say_how_many_it_takes() -> None:
-    with pytest.raises(sv.TargetError) as told:
+    with pytest.raises(sv.errors.TargetError) as told:
         sv.choose(PRIOR, 1.0, share_within=0.001, reports=10)
     assert f"{sv.how_many(sv.minimax_kernel(PRIOR, 1.0), 0.001):,} reports" in str(told.value)
 
@@ -148,7 +148,7 @@ def test_two_targets_that_exclude_each_other_are_told_apart() -> None:
     lowest = sv.prior_minimax(PRIOR, 2.0)
     assert worst(typical) > worst(lowest)
     assert mean(lowest) > mean(typical)
-    with pytest.raises(sv.TargetError, match="not all of them by one sampler"):
+    with pytest.raises(sv.errors.TargetError, match="not all of them by one sampler"):
         sv.choose(
             PRIOR,
             2.0,
@@ -162,7 +162,7 @@ def test_two_targets_that_exclude_each_other_are_told_apart() -> None:
 def test_private_users_are_refused(read: bool) -> None:
     rows = sparse.csr_array(np.eye(5))
     private: Any = sv.Users(("1", "2", "3", "4", "5"), rows, PRIOR.categories) if read else rows
-    with pytest.raises(sv.ParameterError, match="must be a PublicUsers"):
+    with pytest.raises(sv.errors.ParameterError, match="must be a PublicUsers"):
         sv.choose(PRIOR, 2.0, private)
 
 
@@ -181,7 +181,7 @@ def test_private_users_are_refused(read: bool) -> None:
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(sv.ParameterError, match=message):
+    with pytest.raises(sv.errors.ParameterError, match=message):
         sv.choose(PRIOR, **options)
 
 

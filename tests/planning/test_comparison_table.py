@@ -73,7 +73,7 @@ def test_the_limit_is_a_row_and_every_row_says_how_far_above_it_is() -> None:
 
 def test_the_limit_needs_one_prior() -> None:
     samplers = [sv.kernel_clip(q, 1.0) for q in PRIORS.values()]
-    with pytest.raises(sv.ParameterError, match="share one prior"):
+    with pytest.raises(sv.errors.ParameterError, match="share one prior"):
         sv.compare(people(5, 5), samplers, limit=True)
 
 
@@ -97,7 +97,7 @@ def test_the_best_keeps_the_prior_unless_asked_otherwise() -> None:
         "careless": "best without q",
     }
     assert {one.sampler for one in table.marks("maximum")} == {"steady"}
-    with pytest.raises(sv.ParameterError, match="statistic"):
+    with pytest.raises(sv.errors.ParameterError, match="statistic"):
         table.best("users")
 
 

@@ -78,13 +78,13 @@ def test_powers_in_sixteenths_are_square_roots(sixteenths: int) -> None:
 def test_parameters_that_give_everybody_the_prior_are_refused_with_the_range() -> None:
     prior = sv.Prior(["a", "b"], [0.25, 0.75])
     for scale in (0.4, 2.4):  # e·√0.75 = 2.3541
-        with pytest.raises(sv.ParameterError, match=r"scale must lie between 0\.5 and 2\.3541 for"):
+        with pytest.raises(sv.errors.ParameterError, match=r"scale must lie between 0\.5 and 2\.3541 for"):
             sv.power_caps(prior, 1.0, scale=scale, exponent=0.5)
     for scale in (0.5, 2.354):
         assert sv.power_caps(prior, 1.0, scale=scale, exponent=0.5).keeps_prior
-    with pytest.raises(sv.ParameterError, match=r"exponent must lie between 0 and 1, got 1\.5"):
+    with pytest.raises(sv.errors.ParameterError, match=r"exponent must lie between 0 and 1, got 1\.5"):
         sv.power_caps(prior, 1.0, scale=1, exponent=1.5)
-    with pytest.raises(sv.ParameterError, match="scale must be greater than 0"):
+    with pytest.raises(sv.errors.ParameterError, match="scale must be greater than 0"):
         sv.power_caps(prior, 1.0, scale=-1, exponent=0.5)
 
 
@@ -243,13 +243,13 @@ def test_public_users_move_the_choice_their_way() -> None:
 def test_private_users_are_refused() -> None:
     private = sv.Users(("u",), sparse.csr_array(np.eye(5)[:1]), PRIOR.categories)
     for users in (np.eye(5), [[0.2] * 5], private, sparse.csr_array(np.eye(5))):
-        with pytest.raises(sv.ParameterError, match="parameters chosen on private users leak"):
+        with pytest.raises(sv.errors.ParameterError, match="parameters chosen on private users leak"):
             sv.fitted(PRIOR, 1.0, users)  # type: ignore[arg-type]
-    with pytest.raises(sv.ParameterError, match="tail must be at least 0"):
+    with pytest.raises(sv.errors.ParameterError, match="tail must be at least 0"):
         sv.fitted(PRIOR, 1.0, tail=-0.1)
-    with pytest.raises(sv.ParameterError, match="prior must be a Prior"):
+    with pytest.raises(sv.errors.ParameterError, match="prior must be a Prior"):
         sv.fitted([0.5, 0.5], 1.0)  # type: ignore[arg-type]
-    with pytest.raises(sv.ParameterError, match="p must not come from read_users"):
+    with pytest.raises(sv.errors.ParameterError, match="p must not come from read_users"):
         sv.PublicUsers(private, source="a table")  # type: ignore[arg-type]
 
 
@@ -260,7 +260,9 @@ def test_simulated_users_scatter_around_the_prior() -> None:
     # mean of 20,000 users is within 5 × 0.5/√20000 = 0.018.
     assert np.abs(mean - PRIOR.probabilities).max() < 0.018
     assert repr(crowd).startswith("PublicUsers(20000 users, source='simulated")
-    with pytest.raises(sv.ParameterError, match="users and records must be whole numbers ≥ 1, got 0 and 5"):
+    with pytest.raises(
+        sv.errors.ParameterError, match="users and records must be whole numbers ≥ 1, got 0 and 5"
+    ):
         sv.PublicUsers.simulated(PRIOR, users=0, records=5)
 
 

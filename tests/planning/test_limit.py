@@ -17,7 +17,7 @@ import sottovoce as sv
 from experiments import movielens
 from sottovoce.planning import limit as limits
 from sottovoce.planning import limit_solvers
-from sottovoce.planning.limit import FloorProblem
+from sottovoce.planning.limit import FloorProblem, Limit
 
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
 needs_movielens = pytest.mark.skipif(
@@ -39,7 +39,7 @@ def situation(rng: np.random.Generator, most: int = 6) -> tuple[sv.Prior, np.nda
     return prior, users, float(rng.uniform(0.1, 6)), float(rng.choice([0.0, 0.3, 2.0]))
 
 
-def check(found: sv.Limit, exact: float, gap: float) -> None:
+def check(found: Limit, exact: float, gap: float) -> None:
     """The program's value lies between the two bounds, and they are as close as asked for."""
     # The oracle's own tolerance is 1e-10 a constraint.
     assert found.lower_bound <= exact + 1e-8
@@ -262,22 +262,22 @@ def test_users_of_the_prior_alone_cost_nothing() -> None:
 def test_what_cannot_be_answered_is_refused() -> None:
     prior = sv.Prior(["a", "b"], [0.3, 0.7])
     with pytest.raises(
-        sv.ParameterError, match="infinite for every sampler as soon as a user lacks a category"
+        sv.errors.ParameterError, match="infinite for every sampler as soon as a user lacks a category"
     ):
         sv.limit(prior, 1.0, np.eye(2), divergence=sv.REVERSE_KL)
     whole = sv.limit(prior, 1.0, [[0.4, 0.6], [0.05, 0.95]], divergence=sv.REVERSE_KL)
     assert 0 < whole.lower_bound <= whole.objective < math.inf
     own = sv.FDivergence("le-cam", lambda t: (1 - t) ** 2 / (2 * t + 2), 0.5, 0.5)
-    with pytest.raises(sv.ParameterError, match="'le-cam' does not know its slope"):
+    with pytest.raises(sv.errors.ParameterError, match="'le-cam' does not know its slope"):
         sv.limit(prior, 1.0, np.eye(2), divergence=own)
-    with pytest.raises(sv.ParameterError, match="tail must be at least 0"):
+    with pytest.raises(sv.errors.ParameterError, match="tail must be at least 0"):
         sv.limit(prior, 1.0, np.eye(2), tail=-1)
-    with pytest.raises(sv.UserDataError, match="the prior has 2 categories, p has 3"):
+    with pytest.raises(sv.errors.UserDataError, match="the prior has 2 categories, p has 3"):
         sv.limit(prior, 1.0, np.eye(3))
-    with pytest.raises(sv.ParameterError, match="prior must be a Prior"):
+    with pytest.raises(sv.errors.ParameterError, match="prior must be a Prior"):
         sv.limit([0.3, 0.7], 1.0, np.eye(2))  # type: ignore[arg-type]
     other = sv.Users(("u",), sparse.csr_array([[1.0, 0.0]]), ("b", "a"))
-    with pytest.raises(sv.UserDataError, match="read against other categories"):
+    with pytest.raises(sv.errors.UserDataError, match="read against other categories"):
         sv.limit(prior, 1.0, other)
 
 

@@ -167,13 +167,13 @@ def test_the_floor_of_a_certified_mechanism_is_that_of_its_laws(make: Any) -> No
     ],
 )
 def test_bad_input_is_refused(reports: Any, delta: float, message: str) -> None:
-    with pytest.raises(sv.ParameterError, match=message):
+    with pytest.raises(sv.errors.ParameterError, match=message):
         sv.amplified(sv.kernel_clip(zipf(3), 1.0), reports, delta)
-    with pytest.raises(sv.ParameterError, match="mechanism must be"):
+    with pytest.raises(sv.errors.ParameterError, match="mechanism must be"):
         sv.amplified("kernel", 10, 1e-6)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_reached_is_said() -> None:
     huge = sv.kernel_clip(zipf(3), 30.0)
-    with pytest.raises(sv.ParameterError, match="do not give epsilon"):
+    with pytest.raises(sv.errors.ParameterError, match="do not give epsilon"):
         sv.reports_for(huge, 0.1, 1e-9)

@@ -41,7 +41,7 @@ def test_a_mechanism_is_linear_if_its_sampler_is(name: str) -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(-1, 2), Fraction(-1), Fraction(-3)])
 def test_there_is_no_ratio_for_an_epsilon_that_is_not_positive(epsilon: Fraction) -> None:
-    with pytest.raises(sv.CertificateError, match="epsilon must be greater than 0"):
+    with pytest.raises(sv.errors.CertificateError, match="epsilon must be greater than 0"):
         exp_below(epsilon)
 
 
@@ -61,7 +61,7 @@ def test_the_ratio_beside_a_whole_number(whole: int, digits: int) -> None:
 )
 def test_prior_weights_that_have_one_fault(weights: list[int], size: int) -> None:
     check_prior_weights([1, 2, 5], 3, 8)
-    with pytest.raises(sv.CertificateError, match="positive and add up to N"):
+    with pytest.raises(sv.errors.CertificateError, match="positive and add up to N"):
         check_prior_weights(weights, size, 8)
 
 
@@ -70,7 +70,7 @@ def test_a_box_that_holds_one_law_is_a_box() -> None:
     assert certified_box([3, 5], two, 8) == Box((3, 5), (6, 8), 8)
     assert certified_box([2, 2], two, 8) == Box((2, 2), (4, 4), 8)
     for low in ([4, 5], [2, 1], [0, 4]):
-        with pytest.raises(sv.CertificateError):
+        with pytest.raises(sv.errors.CertificateError):
             certified_box(low, two, 8)
 
 
@@ -84,7 +84,7 @@ def test_a_law_outside_its_box_is_not_released(monkeypatch: pytest.MonkeyPatch) 
 
     assert law([(0, 4), (1, 2), (2, 2)]) == [Fraction(4, 8), Fraction(2, 8), Fraction(2, 8)]
     for outside in ([(0, 5), (1, 2), (2, 1)], [(0, 1), (1, 4), (2, 3)], [(0, 4), (1, 3), (2, 2)], [(0, 5)]):
-        with pytest.raises(sv.CertificateError, match="left its box"):
+        with pytest.raises(sv.errors.CertificateError, match="left its box"):
             law(outside)
 
 
@@ -154,7 +154,7 @@ def test_the_certificate_of_a_kernel_of_few_units_is_the_definition() -> None:
         expected = floor_of(kernel, ratio)
         try:
             found = check_kernel(kernel, ratio)
-        except sv.CertificateError:
+        except sv.errors.CertificateError:
             assert expected is None, (kernel, ratio)
         else:
             assert found == expected, (kernel, ratio)
@@ -192,7 +192,7 @@ def test_the_certificate_of_a_response_of_few_units() -> None:
         sound = sum(row) == 8 and min(row) >= 1 and max(row) <= ratio * min(row)
         try:
             check_response(own, other, kept, ratio, 8)
-        except sv.CertificateError:
+        except sv.errors.CertificateError:
             assert not sound, (own, other, kept, ratio)
         else:
             assert sound, (own, other, kept, ratio)
@@ -202,5 +202,5 @@ def test_the_certificate_of_a_response_of_few_units() -> None:
 def test_a_weight_that_is_no_plain_whole_number_is_refused(strange: object) -> None:
     whole_numbers([], [1, 2], [3])
     for groups in ([[strange]], [[1, strange]], [[1], [strange, 2]]):
-        with pytest.raises(sv.CertificateError, match="whole numbers"):
+        with pytest.raises(sv.errors.CertificateError, match="whole numbers"):
             whole_numbers(*groups)

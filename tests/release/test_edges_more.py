@@ -66,7 +66,7 @@ def test_a_box_that_rounding_has_closed_is_opened_again() -> None:
 def test_a_user_may_be_any_integer_below_2_to_the_128() -> None:
     for sign in (1, -1):
         assert user_name(sign * ((1 << 128) - 1)) == str(sign * ((1 << 128) - 1))
-        with pytest.raises(sv.ParameterError, match="below 2\\^128"):
+        with pytest.raises(sv.errors.ParameterError, match="below 2\\^128"):
             user_name(sign << 128)
 
 
@@ -77,7 +77,7 @@ def test_places_that_are_not_there(places: object) -> None:
 
     assert read([0, 2]) == (0, 2)
     assert read([]) == ()
-    with pytest.raises(sv.MechanismFileError, match="not there"):
+    with pytest.raises(sv.errors.MechanismFileError, match="not there"):
         read(places)
 
 
@@ -129,7 +129,7 @@ def test_nothing_is_released_when_the_witness_cannot_be_written(
         raise OSError("the disk is full")
 
     monkeypatch.setattr("sottovoce.release.ledger_store.write_whole", full)
-    with pytest.raises(sv.LedgerError, match=r"the witness .* could not be written"):
+    with pytest.raises(sv.errors.LedgerError, match=r"the witness .* could not be written"):
         ledger.release(mechanism, "ann", ["a"])
     ledger.close()
 
@@ -137,9 +137,9 @@ def test_nothing_is_released_when_the_witness_cannot_be_written(
 def test_a_law_is_asked_for_by_shares_or_by_records() -> None:
     mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
     assert mechanism.law(np.array([1, 0])) == mechanism.law(records=["a"])
-    with pytest.raises(sv.ParameterError, match="one of them"):
+    with pytest.raises(sv.errors.ParameterError, match="one of them"):
         mechanism.law()
-    with pytest.raises(sv.ParameterError, match="one of them"):
+    with pytest.raises(sv.errors.ParameterError, match="one of them"):
         mechanism.law(np.array([1, 0]), records=["a"])
 
 

@@ -64,7 +64,7 @@ def test_every_clip_sampler_in_every_situation(
     rng = random.Random(seed)
     try:
         made = certify_with(sv.SAMPLERS[name](sv.Prior(range(len(q)), q), epsilon), bits)
-    except sv.CertificateError:
+    except sv.errors.CertificateError:
         assume(False)
     engine = of_kind(made.engine, BoxEngine)
     row = made.prepare(p)
@@ -203,5 +203,5 @@ def test_what_is_no_user_takes_the_exact_path() -> None:
     engine = of_kind(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(5)), 1.0)).engine, BoxEngine)
     rows = rows_of([{0: -3, 1: 1, 2: 1}, {3: 1}], 5)
     assert not decided(rows, np.array([5, 1 << 61]), engine._filter, engine._descent)[1].any()
-    with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
+    with pytest.raises(sv.errors.CertificateError, match="left its box; nothing is released"):
         engine.positions(rows, [np.array([5, 1 << 61])])

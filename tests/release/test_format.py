@@ -40,7 +40,7 @@ def test_a_number_is_written_in_one_way(old: str, new: str) -> None:
     text = signed(mechanism.document())
     assert old in text
     assert parse(text, "the file", ANY) == mechanism
-    with pytest.raises(sv.MechanismFileError, match="not valid JSON"):
+    with pytest.raises(sv.errors.MechanismFileError, match="not valid JSON"):
         parse(text.replace(old, new), "the file", ANY)
 
 
@@ -58,7 +58,7 @@ def test_the_version_of_a_file_of_groups_is_the_number_one(version: object, tmp_
     path.write_text(signed(plain))
     assert load_mechanisms(path, policy=ANY).by == "region"
     path.write_text(signed({**plain, "version": version}))
-    with pytest.raises(sv.MechanismFileError):
+    with pytest.raises(sv.errors.MechanismFileError):
         load_mechanisms(path, policy=ANY)
 
 

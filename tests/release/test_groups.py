@@ -84,11 +84,11 @@ def test_promise_14_items_users_and_amounts_are_never_groups_whoever_signs(
         done = run("release", "--max-epsilon", "100", path, users, "-o", tmp_path / "r.csv", *consent)
         check_refused(done, "cannot be a group")
         assert not (tmp_path / "r.csv").exists()
-    with pytest.raises(sv.MechanismFileError, match="cannot be a group"):
+    with pytest.raises(sv.errors.MechanismFileError, match="cannot be a group"):
         sv.load_groups(path, policy=ANY)
-    with pytest.raises(sv.MechanismFileError, match="cannot be a group"):
+    with pytest.raises(sv.errors.MechanismFileError, match="cannot be a group"):
         sv.load_groups(path, policy=sv.Policy(digest=digest))
-    with pytest.raises(sv.ParameterError, match="cannot be a group"):
+    with pytest.raises(sv.errors.ParameterError, match="cannot be a group"):
         save_mechanisms({"a": mechanism()}, by, tmp_path / "own.json")
     assert not (tmp_path / "own.json").exists()
 
@@ -103,14 +103,14 @@ def test_promise_14_nor_under_another_name(tmp_path: Path, by: str) -> None:
     check_refused(done, "cannot be a group")
     frame = pl.read_csv(table)
     columns: dict[str, Any] = {"user": "who", "item": "what", "weight": "much", "by": by}
-    with pytest.raises(sv.ParameterError, match="cannot be a group"):
+    with pytest.raises(sv.errors.ParameterError, match="cannot be a group"):
         sv.read_users(frame, **columns, prior={"a": PRIOR})
-    with pytest.raises(sv.ParameterError, match="cannot be a group"):
+    with pytest.raises(sv.errors.ParameterError, match="cannot be a group"):
         sv.build_prior(frame, **columns)
-    with pytest.raises(sv.ParameterError, match="cannot be a group"):
+    with pytest.raises(sv.errors.ParameterError, match="cannot be a group"):
         sv.count_table(frame, **columns)
     wide = pl.DataFrame({"who": ["ann"], "a": [1], "b": [2]})
-    with pytest.raises(sv.ParameterError, match="cannot be a group"):
+    with pytest.raises(sv.errors.ParameterError, match="cannot be a group"):
         sv.count_table(wide, item=["a", "b"], user="who", by="b")
 
 
@@ -152,7 +152,7 @@ def test_promise_14_a_user_has_one_group(tmp_path: Path) -> None:
     allowed = run(*release, "--several-groups", "allow")
     assert allowed.returncode == 0, allowed.stderr
     assert pl.read_csv(tmp_path / "r.csv").height == 3
-    with pytest.raises(sv.UserDataError, match="1 of 2 users have more than one value"):
+    with pytest.raises(sv.errors.UserDataError, match="1 of 2 users have more than one value"):
         sv.read_users(
             table, user="user", item="item", by="shop", prior=sv.load_groups(tmp_path / "m.json", policy=ANY)
         )
@@ -164,16 +164,16 @@ def test_a_policy_pins_a_file_of_groups_as_a_whole(tmp_path: Path) -> None:
     loaded = load_mechanisms(tmp_path / "m.json", policy=sv.Policy(digest=digest))
     assert (loaded.digest, loaded.by, set(loaded.mechanisms)) == (digest, "age", {"old", "young"})
     for wrong in (mechanism().digest, other.digest, "0" * 64):  # a part of the file is not the file
-        with pytest.raises(sv.MechanismFileError, match="not the expected file"):
+        with pytest.raises(sv.errors.MechanismFileError, match="not the expected file"):
             sv.load_groups(tmp_path / "m.json", policy=sv.Policy(digest=wrong))
     swapped = save_mechanisms({"old": other, "young": mechanism()}, "age", tmp_path / "swapped.json")
     renamed = save_mechanisms({"old": mechanism(), "young": other}, "sex", tmp_path / "renamed.json")
     assert len({digest, swapped, renamed}) == 3
     for name in ("swapped.json", "renamed.json"):
-        with pytest.raises(sv.MechanismFileError, match="not the expected file"):
+        with pytest.raises(sv.errors.MechanismFileError, match="not the expected file"):
             sv.load_groups(tmp_path / name, policy=sv.Policy(digest=digest))
     for bad in ("abc", digest.upper(), digest[:16], 7):
-        with pytest.raises(sv.ParameterError, match="64 hexadecimal digits"):
+        with pytest.raises(sv.errors.ParameterError, match="64 hexadecimal digits"):
             sv.Policy(digest=bad)  # type: ignore[arg-type]
 
 
@@ -197,9 +197,9 @@ def test_a_policy_can_require_a_public_prior(tmp_path: Path, users: Path) -> Non
     marked.save(tmp_path / "m.json")
     save_mechanisms({"old": mechanism(), "young": marked}, "age", tmp_path / "g.json")
     assert sv.load(tmp_path / "m.json", policy=ANY).prior_from_users
-    with pytest.raises(sv.MechanismFileError, match="the policy wants a public one"):
+    with pytest.raises(sv.errors.MechanismFileError, match="the policy wants a public one"):
         sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any", require_public_prior=True))
-    with pytest.raises(sv.MechanismFileError, match=r"group 'young'.*the policy wants a public one"):
+    with pytest.raises(sv.errors.MechanismFileError, match=r"group 'young'.*the policy wants a public one"):
         sv.load_groups(tmp_path / "g.json", policy=sv.Policy(max_epsilon="any", require_public_prior=True))
     out = ["-o", tmp_path / "r.csv"]
     check_refused(
@@ -255,9 +255,9 @@ def test_promise_14_one_person_in_two_codings_has_two_groups(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["x" * 101, "line\nbreak", ""])
 def test_names_of_groups_are_short_printable_text(tmp_path: Path, name: str) -> None:
-    with pytest.raises(sv.ParameterError, match="names of groups"):
+    with pytest.raises(sv.errors.ParameterError, match="names of groups"):
         save_mechanisms({name: mechanism()}, "age", tmp_path / "m.json")
     path, _ = hostile(tmp_path, "age", [name])
-    with pytest.raises(sv.MechanismFileError, match="does not have the fields") as caught:
+    with pytest.raises(sv.errors.MechanismFileError, match="does not have the fields") as caught:
         sv.load_groups(path, policy=ANY)
     assert len(str(caught.value)) < 300

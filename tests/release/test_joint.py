@@ -48,7 +48,7 @@ def some_mechanism(rng: random.Random, n: int, k: int, bits: int) -> sv.Mechanis
         epsilon = rng.choice([0.5, 1.0, 2.0, 4.0, 8.0])
         try:
             return certify_with(sv.several(some_prior(rng, n), epsilon, samples=k, sampler=sampler), bits)
-        except sv.CertificateError:
+        except sv.errors.CertificateError:
             continue
 
 
@@ -279,7 +279,7 @@ def test_planted_faults_break_privacy_visibly(
 def test_a_law_that_left_its_box_is_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = sv.certify(sv.several(sv.Prior.uniform(["a", "b", "c"]), 2.0, samples=2))
     monkeypatch.setattr(joint, "exact_clip", lambda weights, low, high, target: list(high))
-    with pytest.raises(sv.CertificateError, match="left its box"):
+    with pytest.raises(sv.errors.CertificateError, match="left its box"):
         mechanism.release(["a"])
 
 
@@ -289,17 +289,17 @@ def test_a_law_that_left_its_box_is_not_released(monkeypatch: pytest.MonkeyPatch
 def test_what_is_no_joint_mechanism_is_refused() -> None:
     prior = sv.Prior.uniform(["a", "b"])
     for wrong in (1, 17, 2.0, "2", True):
-        with pytest.raises(sv.ParameterError, match="samples"):
+        with pytest.raises(sv.errors.ParameterError, match="samples"):
             sv.several(prior, 1.0, samples=wrong)  # type: ignore[arg-type]  # that is what is refused
-    with pytest.raises(sv.ParameterError, match="clip sampler"):
+    with pytest.raises(sv.errors.ParameterError, match="clip sampler"):
         sv.several(prior, 1.0, samples=2, sampler=sv.minimax_kernel)
     good = sv.certify(sv.several(prior, 1.0, samples=2))
     box = engine_of(good).box
     for low, samples in (((0, box.low[1]), 2), ((box.total, 1), 2), ((1, 1), 2), (box.low, 1), (box.low, 17)):
-        with pytest.raises(sv.CertificateError):
+        with pytest.raises(sv.errors.CertificateError):
             JointBox(low, samples, box.ratio, box.total).check()
     many = sv.certify(sv.several(sv.Prior.uniform(list(range(101))), 1.0, samples=3))
-    with pytest.raises(sv.ParameterError, match="written out"):
+    with pytest.raises(sv.errors.ParameterError, match="written out"):
         many.law(records=[1])
 
 

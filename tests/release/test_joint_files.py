@@ -68,7 +68,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 def test_a_changed_file_is_refused_even_with_a_right_digest(name: str) -> None:
     plain = made().document()
     assert parse(signed(plain), "a file", ANY) == made()
-    with pytest.raises((sv.MechanismFileError, sv.CertificateError)):
+    with pytest.raises((sv.errors.MechanismFileError, sv.errors.CertificateError)):
         parse(signed({**plain, **CHANGES[name](plain)}), "a file", ANY)
 
 
@@ -76,10 +76,10 @@ def test_a_policy_bounds_the_samples(tmp_path: Path) -> None:
     made(3).save(tmp_path / "three.json")
     assert sv.load(tmp_path / "three.json", policy=sv.Policy(max_epsilon="any", max_samples=3)).samples == 3
     for most in (1, 2):
-        with pytest.raises(sv.MechanismFileError, match="releases 3 samples at once"):
+        with pytest.raises(sv.errors.MechanismFileError, match="releases 3 samples at once"):
             sv.load(tmp_path / "three.json", policy=sv.Policy(max_epsilon="any", max_samples=most))
     for wrong in (0, 17, True, 2.0):
-        with pytest.raises(sv.ParameterError, match="max_samples"):
+        with pytest.raises(sv.errors.ParameterError, match="max_samples"):
             sv.Policy(max_epsilon="any", max_samples=wrong)  # type: ignore[arg-type]  # that is what is refused
 
 
@@ -95,14 +95,14 @@ def test_a_ledger_charges_once_for_all_samples_and_repeats_the_same_tuple(tmp_pa
     many = ledger.release_batch(mechanism, ["ann", "bob"], np.array([[1, 0, 0, 0], [0, 1, 1, 0]]))
     assert many[0] == answer
     assert set(many[1]) <= set("abcd")
-    with pytest.raises(sv.BudgetError, match="nobody was charged"):
+    with pytest.raises(sv.errors.BudgetError, match="nobody was charged"):
         ledger.release(made(2, epsilon=2.0), "ann", ["a"])
 
 
 def test_a_ledger_refuses_tuples_that_do_not_fit_before_anybody_is_charged(tmp_path: Path) -> None:
     ledger = sv.Ledger.create(tmp_path / "budget.db", budget=4)
     mechanism = made(10, prior=sv.Prior.uniform(list(range(80))))
-    with pytest.raises(sv.ParameterError, match="take fewer samples"):
+    with pytest.raises(sv.errors.ParameterError, match="take fewer samples"):
         ledger.release(mechanism, "ann", [3])
     assert ledger.users() == 0
 
@@ -126,11 +126,11 @@ def test_an_audit_looks_at_tuples_and_finds_a_broken_box(monkeypatch: pytest.Mon
 
 def test_where_one_category_is_meant_several_samples_are_refused() -> None:
     mechanism = made()
-    with pytest.raises(sv.ParameterError, match="the collector takes one sample per user"):
+    with pytest.raises(sv.errors.ParameterError, match="the collector takes one sample per user"):
         parse_served(signed(mechanism.document()), "a file")
-    with pytest.raises(sv.ParameterError, match="releases 3"):
+    with pytest.raises(sv.errors.ParameterError, match="releases 3"):
         one_sample_each([mechanism], "it")
-    with pytest.raises(sv.EstimateError, match="clip mechanism"):
+    with pytest.raises(sv.errors.EstimateError, match="clip mechanism"):
         sv.how_many(mechanism, 0.01)
 
 
@@ -145,19 +145,19 @@ def test_a_ledger_with_an_impossible_answer_releases_nothing(
     ledger.close()
     with sqlite3.connect(tmp_path / "budget.db") as database:
         database.execute("UPDATE answers SET position = ?", (number,))
-    with pytest.raises(sv.LedgerError, match="was changed; nothing is released"):
+    with pytest.raises(sv.errors.LedgerError, match="was changed; nothing is released"):
         sv.Ledger.open(tmp_path / "budget.db").release(mechanism, "ann", ["a"])
 
 
 def test_a_prior_that_is_too_rare_is_refused_in_words() -> None:
     prior = sv.Prior.from_counts({"usual": 10**18, **{f"rare {i}": 1 for i in range(9)}})
-    with pytest.raises(sv.CertificateError, match="too rare"):
+    with pytest.raises(sv.errors.CertificateError, match="too rare"):
         sv.certify(sv.several(prior, 4.0, samples=2))
-    with pytest.raises(sv.CertificateError, match="too rare"):
+    with pytest.raises(sv.errors.CertificateError, match="too rare"):
         sv.certify(sv.kernel_clip(prior, 4.0))
-    with pytest.raises(sv.ParameterError, match="constructor"):
+    with pytest.raises(sv.errors.ParameterError, match="constructor"):
         sv.several(PRIOR, 1.0, samples=2, sampler="fitted")  # type: ignore[arg-type]  # that is refused
-    with pytest.raises(sv.ParameterError, match="clip sampler"):
+    with pytest.raises(sv.errors.ParameterError, match="clip sampler"):
         sv.several(PRIOR, 1.0, samples=2, sampler=lambda prior, epsilon: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(sv.ParameterError, match="must be a Mechanism"):
+    with pytest.raises(sv.errors.ParameterError, match="must be a Mechanism"):
         sv.audit(sv.several(PRIOR, 1.0, samples=2))  # type: ignore[arg-type]  # that is refused

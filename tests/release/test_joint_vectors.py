@@ -69,7 +69,7 @@ def test_library_and_tiny_client_agree_on_what_chance_makes_up(size: int) -> Non
         prior = sv.Prior.from_counts({i: rng.choice([1, 1, 2, 9, 100]) for i in range(n)})
         try:
             mechanism = joint(prior, rng.choice([0.01, 0.5, 2.0, 6.0, 20.0]), k, rng.choice(clips))
-        except sv.CertificateError:
+        except sv.errors.CertificateError:
             continue
         document = json.loads(signed(mechanism.document()))
         tiny_joint.check_joint(document)
@@ -120,7 +120,7 @@ def test_library_and_tiny_client_accept_the_same_files(size: int) -> None:
 def by_library(text: str) -> bool:
     try:
         parse(text, "a mutant", ANY)
-    except (sv.MechanismFileError, sv.CertificateError):
+    except (sv.errors.MechanismFileError, sv.errors.CertificateError):
         return False
     return True
 

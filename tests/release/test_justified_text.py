@@ -52,7 +52,7 @@ def test_promise_10_padding_is_not_read(
     monkeypatch.setattr(file, "longest", counting)
     for call in (sv.load, sv.load_groups):
         with pytest.raises(
-            sv.MechanismFileError, match=r"too large for [03] categories: it was not read further"
+            sv.errors.MechanismFileError, match=r"too large for [03] categories: it was not read further"
         ):
             call(path, policy=ANY)
         assert read < 1 << 19
@@ -80,7 +80,7 @@ def test_promise_10_no_text_is_scanned_twice_over(tmp_path: Path, text: bytes) -
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file, "longest", counting)
-        with pytest.raises(sv.MechanismFileError, match="too large for"):
+        with pytest.raises(sv.errors.MechanismFileError, match="too large for"):
             sv.load(tmp_path / "m.json", policy=ANY)
     assert looked < 1 << 21  # seven thousand categories justify a megabyte
 
@@ -89,13 +89,13 @@ def test_promise_10_many_names_are_bounded_by_the_policy(tmp_path: Path) -> None
     head = b'{"format": "sottovoce-mechanism", "categories": ['
     with (tmp_path / "m.json").open("wb") as file:
         file.write(head + b",".join(b'"%d"' % i for i in range(400_000)))
-    with pytest.raises(sv.MechanismFileError, match="too large for"):
+    with pytest.raises(sv.errors.MechanismFileError, match="too large for"):
         sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any", max_categories=1000))
 
 
 def test_promise_10_one_endless_name(tmp_path: Path) -> None:
     path = huge(tmp_path / "m.json", b'{"categories": ["', b"x")
-    with pytest.raises(sv.MechanismFileError, match="too large for 0 categories"):
+    with pytest.raises(sv.errors.MechanismFileError, match="too large for 0 categories"):
         sv.load(path, policy=ANY)
 
 
@@ -105,7 +105,7 @@ def test_promise_10_names_that_grow_with_the_text_justify_no_more(tmp_path: Path
     while len(text) < 8_000_000:
         text += b'"' + b"a" * (len(text) // 2) + b'",'
     (tmp_path / "m.json").write_bytes(text + b'"b"]}')
-    with pytest.raises(sv.MechanismFileError, match="too large for"):
+    with pytest.raises(sv.errors.MechanismFileError, match="too large for"):
         sv.load(tmp_path / "m.json", policy=ANY)
 
 
@@ -117,7 +117,7 @@ def test_a_file_has_ten_thousand_groups_at_most(groups: int, problem: str) -> No
         "by": "age",
         "groups": dict.fromkeys(map(str, range(groups))),
     }
-    with pytest.raises(sv.MechanismFileError, match=problem):
+    with pytest.raises(sv.errors.MechanismFileError, match=problem):
         file.parse_mechanisms(json.dumps({**plain, "digest": "0"}), "m.json", ANY)
 
 

@@ -71,7 +71,7 @@ def test_what_is_refused_is_counted_over_all_pieces(
     laws = some_laws(5)
     laws.data /= np.repeat(laws.sum(axis=1), np.diff(laws.indptr))
     spoil(laws.data)
-    with pytest.raises(sv.UserDataError, match=message):
+    with pytest.raises(sv.errors.UserDataError, match=message):
         weights.from_rows(laws, 40)
 
 

@@ -59,7 +59,7 @@ def test_a_budget_is_what_is_written() -> None:
     assert budget_of(0.3) == 300_000 == charge_of(Fraction(0.3))
     assert budget_of("1/3") == 333_333
     for bad in (0, -1, "x", float("nan"), float("inf"), None, "1e30", 10**10, "9" * 100):
-        with pytest.raises(sv.ParameterError, match="budget must be"):
+        with pytest.raises(sv.errors.ParameterError, match="budget must be"):
             budget_of(bad)  # type: ignore[arg-type]
 
 
@@ -69,7 +69,7 @@ def test_spending_until_the_budget_refuses(tmp_path: Path) -> None:
     book.release(one, "ann", ["c1"], epoch="may")
     book.release(two, "ann", ["c1"], epoch="may")
     assert book.left("ann", "may") == Fraction(1, 4)
-    with pytest.raises(sv.BudgetError, match=r"needs ε = 0\.3, ε = 0\.25 is left"):
+    with pytest.raises(sv.errors.BudgetError, match=r"needs ε = 0\.3, ε = 0\.25 is left"):
         book.release(mechanism(0.3), "ann", ["c1"], epoch="may")
     assert book.left("ann", "may") == Fraction(1, 4)
     assert book.left("ann", "june") == Fraction(5, 2)
@@ -123,7 +123,9 @@ def test_batches_are_all_or_nothing(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
     m = mechanism()
     book.release(mechanism(0.5), "bob", ["c1"])
-    with pytest.raises(sv.BudgetError, match=r"1 of 3 users have less than the ε = 1 .*nobody was") as caught:
+    with pytest.raises(
+        sv.errors.BudgetError, match=r"1 of 3 users have less than the ε = 1 .*nobody was"
+    ) as caught:
         book.release_batch(m, ["ann", "bob", "cy"], rows(3))
     assert "bob" not in str(caught.value)
     assert book.left("ann") == 1
@@ -152,7 +154,7 @@ def test_a_rolled_back_store_refuses(tmp_path: Path) -> None:
     book.release(mechanism(), "ann", ["c1"])
     book.close()
     shutil.copy(tmp_path / "backup", path)
-    with pytest.raises(sv.LedgerError, match="rolled back"):
+    with pytest.raises(sv.errors.LedgerError, match="rolled back"):
         Ledger(path)
 
 
@@ -163,28 +165,28 @@ def test_a_store_rolled_back_under_an_open_ledger_refuses(tmp_path: Path) -> Non
     with sqlite3.connect(path) as other:
         other.execute("UPDATE facts SET value = '0' WHERE name = 'commits'")
         other.execute("DELETE FROM spent")
-    with pytest.raises(sv.LedgerError, match="rolled back"):
+    with pytest.raises(sv.errors.LedgerError, match="rolled back"):
         book.release(mechanism(0.5), "ann", ["c1"])
 
 
 def test_a_lost_store_or_witness_refuses(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
-    with pytest.raises(sv.LedgerError, match="there is no ledger"):
+    with pytest.raises(sv.errors.LedgerError, match="there is no ledger"):
         Ledger(path)
     Ledger.create(path, budget=1).close()
     path.unlink()
-    with pytest.raises(sv.LedgerError, match="the store was lost"):
+    with pytest.raises(sv.errors.LedgerError, match="the store was lost"):
         Ledger(path)
-    with pytest.raises(sv.LedgerError, match="a ledger was here before"):
+    with pytest.raises(sv.errors.LedgerError, match="a ledger was here before"):
         Ledger.create(path, budget=1)
     other = tmp_path / "c.db"
     Ledger.create(other, budget=1).close()
     (tmp_path / "c.db.witness").unlink()
-    with pytest.raises(sv.LedgerError, match="witness"):
+    with pytest.raises(sv.errors.LedgerError, match="witness"):
         Ledger(other)
     garbage = tmp_path / "d.db"
     garbage.write_bytes(b"not a database" * 100)
-    with pytest.raises(sv.LedgerError, match="not a readable ledger"):
+    with pytest.raises(sv.errors.LedgerError, match="not a readable ledger"):
         Ledger(garbage)
 
 
@@ -197,10 +199,10 @@ def test_one_person_has_one_budget_however_the_name_is_typed(tmp_path: Path) -> 
     book.release(mechanism(), "7", ["c1"])
     for same in ("7", 7, np.array(["7"])[0], Number.SEVEN):
         assert book.left(same) == 0
-    with pytest.raises(sv.ParameterError, match="user must be"):
+    with pytest.raises(sv.errors.ParameterError, match="user must be"):
         book.left(None)  # type: ignore[arg-type]
     for epoch in (b"", 1, "a\nb", " may", "may ", "x" * 101):
-        with pytest.raises(sv.ParameterError, match="epoch must be"):
+        with pytest.raises(sv.errors.ParameterError, match="epoch must be"):
             book.left("ann", epoch)  # type: ignore[arg-type]
 
 
@@ -221,7 +223,7 @@ def test_a_store_from_between_charge_and_answer_refuses(
         book.release(mechanism(), "ann", ["c1"])
     book.close()
     shutil.copy(tmp_path / "snapshot", path)
-    with pytest.raises(sv.LedgerError, match="rolled back"):
+    with pytest.raises(sv.errors.LedgerError, match="rolled back"):
         Ledger(path)
 
 
@@ -240,7 +242,7 @@ def test_a_resumed_charge_is_witnessed_before_it_is_drawn_on(
     book.release(mechanism(), "ann", ["c1"])
     book.close()
     shutil.copy(tmp_path / "empty", path)
-    with pytest.raises(sv.LedgerError, match="rolled back"):
+    with pytest.raises(sv.errors.LedgerError, match="rolled back"):
         Ledger(path)
 
 
@@ -253,7 +255,7 @@ def test_the_witness_may_stand_elsewhere(tmp_path: Path) -> None:
     assert int(place.read_text().split()[0]) == 2  # the charge and the answer
     assert Ledger(tmp_path / "b.db").budget == 2
     place.unlink()
-    with pytest.raises(sv.LedgerError, match="witness"):
+    with pytest.raises(sv.errors.LedgerError, match="witness"):
         Ledger(tmp_path / "b.db")
 
 
@@ -263,14 +265,14 @@ def test_a_busy_store_releases_nothing_and_recovers(tmp_path: Path) -> None:
     book._store.database.execute("PRAGMA busy_timeout = 50")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(sv.LedgerError, match="busy"):
+    with pytest.raises(sv.errors.LedgerError, match="busy"):
         book.release(mechanism(), "ann", ["c1"])
     other.execute("ROLLBACK")
     assert book.left("ann") == 1
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM facts").fetchall()  # a shared lock lets the commit itself fail
-    with pytest.raises(sv.LedgerError, match="busy"):
+    with pytest.raises(sv.errors.LedgerError, match="busy"):
         book.release(mechanism(), "ann", ["c1"])
     reader.execute("ROLLBACK")
     assert book.left("ann") == 1
@@ -278,18 +280,18 @@ def test_a_busy_store_releases_nothing_and_recovers(tmp_path: Path) -> None:
 
 
 def test_nothing_raw_comes_out_of_a_ledger(tmp_path: Path) -> None:
-    with pytest.raises(sv.LedgerError, match="no ledger could be made"):
+    with pytest.raises(sv.errors.LedgerError, match="no ledger could be made"):
         Ledger.create(tmp_path / "no" / "b.db", budget=1)
     book = Ledger.create(tmp_path / "b.db", budget=1)
     book.close()
-    with pytest.raises(sv.LedgerError):
+    with pytest.raises(sv.errors.LedgerError):
         book.left("ann")
-    with pytest.raises(sv.LedgerError):
+    with pytest.raises(sv.errors.LedgerError):
         book.release(mechanism(), "ann", ["c1"])
 
 
 def test_a_ledger_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(sv.LedgerError, match="no ledger could be made"):
+    with pytest.raises(sv.errors.LedgerError, match="no ledger could be made"):
         Ledger.create(tmp_path / "b.db", budget=1, witness=tmp_path / "no" / "witness")
     assert list(tmp_path.iterdir()) == []
 
@@ -344,7 +346,7 @@ def _ask(path: Path, worker: int, requests: int, out: Path) -> None:
             # The same user, another group each time, so that every request is a new release.
             book.release(cheap, "shared", ["a"], group=str(worker * requests + i))
             granted += 1
-        except sv.BudgetError:
+        except sv.errors.BudgetError:
             pass
     out.write_text(str(granted))
 

@@ -30,7 +30,7 @@ def mechanism(epsilon: float = 1.0) -> sv.Mechanism:
 def test_promise_16_nothing_but_create_makes_one(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
     for call in (Ledger, Ledger.open):
-        with pytest.raises(sv.LedgerError, match="make one with sottovoce ledger create"):
+        with pytest.raises(sv.errors.LedgerError, match="make one with sottovoce ledger create"):
             call(path)
     (mechanism().save)(tmp_path / "m.json")
     users = write(tmp_path, "u.csv", "user,item\nann,c1\n")
@@ -51,9 +51,9 @@ def test_promise_16_a_store_that_is_gone_refuses(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
     Ledger.create(path, budget=1).close()
     path.unlink()
-    with pytest.raises(sv.LedgerError, match=r"b\.db\.witness is there: the store was lost"):
+    with pytest.raises(sv.errors.LedgerError, match=r"b\.db\.witness is there: the store was lost"):
         Ledger.open(path)
-    with pytest.raises(sv.LedgerError, match=r"b\.db\.witness already: a ledger was here before"):
+    with pytest.raises(sv.errors.LedgerError, match=r"b\.db\.witness already: a ledger was here before"):
         Ledger.create(path, budget=1)
     assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"]
 
@@ -68,7 +68,7 @@ def test_promise_16_a_store_that_goes_while_it_is_open_refuses(tmp_path: Path, h
     path.unlink()
     if how == "replaced":
         shutil.copy(tmp_path / "copy", path)
-    with pytest.raises(sv.LedgerError, match="removed or replaced while it was open"):
+    with pytest.raises(sv.errors.LedgerError, match="removed or replaced while it was open"):
         book.release(mechanism(), "ann", ["c1"])
 
 
@@ -82,7 +82,7 @@ def test_promise_16_a_relative_path_means_one_file_whatever_the_folder(
     monkeypatch.chdir(tmp_path / "two")
     book.release(mechanism(), "ann", ["c1"])
     assert book.left("ann") == 1
-    with pytest.raises(sv.LedgerError, match="there is no ledger"):
+    with pytest.raises(sv.errors.LedgerError, match="there is no ledger"):
         Ledger.open("b.db")
     assert list((tmp_path / "two").iterdir()) == []
     monkeypatch.chdir(tmp_path / "one")
@@ -107,7 +107,7 @@ def _create(path: Path, out: Path, barrier: object) -> None:
         book = Ledger.create(path, budget=1)
         book.release(mechanism(), "ann", ["c1"])
         out.write_text("made")
-    except sv.LedgerError:
+    except sv.errors.LedgerError:
         out.write_text("refused")
 
 
@@ -134,7 +134,7 @@ def test_promise_16_a_late_creator_removes_nothing(tmp_path: Path, monkeypatch: 
     """The name is taken between looking and making: what is there stays, whoever made it."""
     path = tmp_path / "b.db"
     (tmp_path / "b.db.witness").write_text("somebody else's")
-    with pytest.raises(sv.LedgerError, match="a ledger was here before"):
+    with pytest.raises(sv.errors.LedgerError, match="a ledger was here before"):
         create_store(path, {"key": ""}, None)
     assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"]
     (tmp_path / "b.db.witness").unlink()
@@ -148,7 +148,7 @@ def test_promise_16_a_late_creator_removes_nothing(tmp_path: Path, monkeypatch: 
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "fsync", replaced)
-    with pytest.raises(sv.LedgerError, match="no ledger could be made"):
+    with pytest.raises(sv.errors.LedgerError, match="no ledger could be made"):
         Ledger.create(path, budget=1)
     assert path.read_text() == "somebody else's"
 
@@ -172,9 +172,9 @@ def test_promise_16_killed_while_it_was_made_is_no_ledger(tmp_path: Path) -> Non
     path = tmp_path / "b.db"
     path.touch()
     (tmp_path / "b.db.witness").touch()
-    with pytest.raises(sv.LedgerError, match="not a readable ledger"):
+    with pytest.raises(sv.errors.LedgerError, match="not a readable ledger"):
         Ledger.open(path)
-    with pytest.raises(sv.LedgerError, match="never overwritten"):
+    with pytest.raises(sv.errors.LedgerError, match="never overwritten"):
         Ledger.create(path, budget=1)
 
 
@@ -187,7 +187,7 @@ def test_promise_16_another_ledger_in_its_place_refuses(tmp_path: Path) -> None:
         book.release(mechanism(), f"u{i}", ["c1"])
     book.close()
     shutil.copy(other, mine)
-    with pytest.raises(sv.LedgerError, match="belongs to another ledger"):
+    with pytest.raises(sv.errors.LedgerError, match="belongs to another ledger"):
         Ledger.open(mine)
 
 
@@ -209,7 +209,7 @@ def test_promise_16_a_copy_that_goes_its_own_way_refuses(
     asked = request(mechanism(), ["ann"], np.eye(50)[:1])
     first, second = book.charge([asked]), copy.charge([asked])  # both before either has testified
     book.answers(asked, first.epoch, np.array([0]))
-    with pytest.raises(sv.LedgerError, match=r"rolled back|gone another way"):
+    with pytest.raises(sv.errors.LedgerError, match=r"rolled back|gone another way"):
         copy.answers(asked, second.epoch, np.array([0]))
     assert drawn == ["drawn"]
 
@@ -241,7 +241,7 @@ def test_promise_16_an_answer_is_witnessed_before_it_is_returned(
     assert book.release(mechanism(), "ann", ["c1"]) == "c1"
     book.close()
     shutil.copy(tmp_path / "snapshot", path)  # from after the charge, before the answer
-    with pytest.raises(sv.LedgerError, match="rolled back"):
+    with pytest.raises(sv.errors.LedgerError, match="rolled back"):
         Ledger.open(path)
 
 
@@ -249,13 +249,13 @@ def test_promise_16_a_second_name_for_the_store_is_refused(tmp_path: Path) -> No
     Ledger.create(tmp_path / "b.db", budget=1, witness=tmp_path / "w").close()
     os.link(tmp_path / "b.db", tmp_path / "c.db")
     for name in ("b.db", "c.db"):
-        with pytest.raises(sv.LedgerError, match="a hard link"):
+        with pytest.raises(sv.errors.LedgerError, match="a hard link"):
             Ledger.open(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["b.db", "b.db-journal", "b.db-wal", "b.db-shm"])
 def test_promise_16_a_witness_cannot_have_a_name_of_the_store(tmp_path: Path, name: str) -> None:
-    with pytest.raises(sv.LedgerError, match="belongs to the store itself"):
+    with pytest.raises(sv.errors.LedgerError, match="belongs to the store itself"):
         Ledger.create(tmp_path / "b.db", budget=1, witness=tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
@@ -263,7 +263,7 @@ def test_promise_16_a_witness_cannot_have_a_name_of_the_store(tmp_path: Path, na
 def test_promise_16_a_lost_store_is_not_started_anew_beside_its_witness(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "b.db", budget=1).close()
     (tmp_path / "b.db").unlink()
-    with pytest.raises(sv.LedgerError, match="a ledger was here before"):
+    with pytest.raises(sv.errors.LedgerError, match="a ledger was here before"):
         Ledger.create(tmp_path / "b.db", budget=1, witness=tmp_path / "new.witness")
     assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"]
 
@@ -290,13 +290,13 @@ def test_a_grant_that_buys_nothing_changes_nothing(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1, lifetime=1)
     answer = book.release(mechanism(), "ann", ["c1"], epoch="may")
     before = (tmp_path / "b.db").read_bytes()
-    with pytest.raises(sv.ParameterError, match=r"at least 0\.000001"):
+    with pytest.raises(sv.errors.ParameterError, match=r"at least 0\.000001"):
         book.grant("ann", "0.0000001", epoch="may")
-    with pytest.raises(sv.BudgetError, match="nothing was changed"):
+    with pytest.raises(sv.errors.BudgetError, match="nothing was changed"):
         book.grant("ann", 5, epoch="may")
     assert (tmp_path / "b.db").read_bytes() == before
     assert book.release(mechanism(), "ann", ["c1"], epoch="may") == answer
-    with pytest.raises(sv.ParameterError, match="at least"):
+    with pytest.raises(sv.errors.ParameterError, match="at least"):
         Ledger.create(tmp_path / "c.db", budget="0.0000001")
 
 
@@ -315,7 +315,7 @@ def test_promise_16_a_store_of_another_format_is_not_read(tmp_path: Path) -> Non
     store = Store(tmp_path / "b.db")
     store.database.execute("UPDATE facts SET value = '1' WHERE name = 'version'")
     store.close()
-    with pytest.raises(sv.LedgerError, match=f"has format 1, this version reads {VERSION}"):
+    with pytest.raises(sv.errors.LedgerError, match=f"has format 1, this version reads {VERSION}"):
         Ledger.open(tmp_path / "b.db")
 
 
@@ -328,10 +328,10 @@ def test_one_person_has_one_budget_however_the_letters_are_coded(tmp_path: Path)
     assert composed != decomposed
     book.release(mechanism(), composed, ["c1"], epoch="mai é")
     assert book.left(decomposed, unicodedata.normalize("NFD", "mai é")) == 0
-    with pytest.raises(sv.ParameterError, match="distinct"):
+    with pytest.raises(sv.errors.ParameterError, match="distinct"):
         book.release_batch(mechanism(), [composed, decomposed], np.eye(50)[:2], epoch="x")
     for other in (" Zoé", "Zoé ", "Zoé\u00a0", "\tZoé", ""):
-        with pytest.raises(sv.ParameterError, match="white space") as caught:
+        with pytest.raises(sv.errors.ParameterError, match="white space") as caught:
             book.left(other, "mai é")
         assert "Zo" not in str(caught.value)
 
@@ -347,7 +347,7 @@ def test_a_name_that_only_looks_like_another_is_refused(tmp_path: Path) -> None:
     for hidden in HIDDEN:
         for name in (f"Zo{hidden}é", f"Zoé{hidden}", f"Zo{hidden}e"):
             for call in (lambda: book.left(name), lambda: book.grant("ann", 1, name)):  # noqa: B023
-                with pytest.raises(sv.ParameterError, match="printable text") as caught:
+                with pytest.raises(sv.errors.ParameterError, match="printable text") as caught:
                     call()
                 assert "Zo" not in str(caught.value), ascii(hidden)
     assert book.left("Zoé van der Ånström 能 🎬") == 1
@@ -384,7 +384,7 @@ def test_an_epoch_left_out_is_refused_where_there_are_others(tmp_path: Path) -> 
         lambda: book.left("ann"),
         lambda: book.grant("ann", 1),
     ):
-        with pytest.raises(sv.ParameterError, match=r"the ledger knows 1, such as '2026-11'"):
+        with pytest.raises(sv.errors.ParameterError, match=r"the ledger knows 1, such as '2026-11'"):
             call()
     assert book.left("ann", "") == Fraction(1, 2)
 
@@ -395,16 +395,16 @@ def test_a_lifetime_caps_all_epochs_together(tmp_path: Path) -> None:
     assert book.left("ann", "june") == 1
     book.release(mechanism(1.0), "ann", ["c1"], epoch="june")
     assert book.total("ann") == 3
-    with pytest.raises(sv.BudgetError, match=r"needs ε = 0\.5, ε = 0 is left"):
+    with pytest.raises(sv.errors.BudgetError, match=r"needs ε = 0\.5, ε = 0 is left"):
         book.release(mechanism(0.5), "ann", ["c1"], epoch="july")
-    with pytest.raises(sv.BudgetError):  # more in one epoch is not more in all
+    with pytest.raises(sv.errors.BudgetError):  # more in one epoch is not more in all
         book.grant("ann", 5, epoch="july")
     assert book.left("ann", "july") == 0
-    with pytest.raises(sv.BudgetError):
+    with pytest.raises(sv.errors.BudgetError):
         book.release(mechanism(0.5), "ann", ["c1"], epoch="july")
     assert book.left("bob", "july") == 2
     assert Ledger.open(tmp_path / "b.db").lifetime == 3
-    with pytest.raises(sv.ParameterError, match="at least the budget of one epoch"):
+    with pytest.raises(sv.errors.ParameterError, match="at least the budget of one epoch"):
         Ledger.create(tmp_path / "c.db", budget=2, lifetime=1)
 
 

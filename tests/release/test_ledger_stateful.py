@@ -127,7 +127,7 @@ class LedgerMachine(RuleBasedStateMachine):
         lacking = {user for user in need if need[user] > self.left(user, epoch)}
         paying = [(user, kind) for user, kind in new if user not in lacking]
         if lacking and exhausted == "error":
-            with self.unchanged(), pytest.raises(sv.BudgetError, match="nobody was charged"):
+            with self.unchanged(), pytest.raises(sv.errors.BudgetError, match="nobody was charged"):
                 self.book.charge(requests, epoch=epoch, exhausted=exhausted)
             return
         before = self.files()
@@ -189,7 +189,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.granted[user, epoch] += allowance(more)
         if not self.left(user, epoch):  # the lifetime leaves nothing: the grant would buy nothing
             self.granted[user, epoch] -= allowance(more)
-            with self.unchanged(), pytest.raises(sv.BudgetError, match="nothing was changed"):
+            with self.unchanged(), pytest.raises(sv.errors.BudgetError, match="nothing was changed"):
                 self.book.grant(user, more, epoch)
             return
         self.book.grant(user, more, epoch)
@@ -206,18 +206,18 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(user=users, records=st.sampled_from(["abc", {"a": 1}, 3]), epoch=st.sampled_from(EPOCHS))
     def bad_records(self, user: str, records: Any, epoch: str) -> None:
-        with self.unchanged(), pytest.raises(sv.UserDataError):
+        with self.unchanged(), pytest.raises(sv.errors.UserDataError):
             self.book.release(MECHANISMS[0], user, records, epoch=epoch)
 
     @precondition(lambda self: self.seen - {""})
     @rule(user=users)
     def without_an_epoch(self, user: str) -> None:
-        with self.unchanged(), pytest.raises(sv.ParameterError, match="epoch must be said"):
+        with self.unchanged(), pytest.raises(sv.errors.ParameterError, match="epoch must be said"):
             self.book.release(MECHANISMS[0], user, ["a"])
 
     @rule(budget=amounts)
     def create_again(self, budget: str) -> None:
-        with self.unchanged(), pytest.raises(sv.LedgerError, match="never overwritten"):
+        with self.unchanged(), pytest.raises(sv.errors.LedgerError, match="never overwritten"):
             Ledger.create(self.folder / "b.db", budget=budget)
 
     # --- what always holds -----------------------------------------------------------------------

@@ -75,11 +75,11 @@ def test_policy(name: str) -> None:
     mechanism = make(name)
     text = signed(mechanism.document())
     assert read(text, max_epsilon=1.5, max_categories=4, digest=mechanism.digest) == mechanism
-    with pytest.raises(sv.MechanismFileError, match=r"has epsilon 1\.5, the policy allows 1"):
+    with pytest.raises(sv.errors.MechanismFileError, match=r"has epsilon 1\.5, the policy allows 1"):
         read(text, max_epsilon=1)
-    with pytest.raises(sv.MechanismFileError, match="has 4 categories, the policy allows 3"):
+    with pytest.raises(sv.errors.MechanismFileError, match="has 4 categories, the policy allows 3"):
         read(text, max_categories=3)
-    with pytest.raises(sv.MechanismFileError, match="not the expected mechanism"):
+    with pytest.raises(sv.errors.MechanismFileError, match="not the expected mechanism"):
         read(text, digest="0" * 64)
 
 
@@ -111,7 +111,7 @@ def test_policy(name: str) -> None:
     ],
 )
 def test_promise_10_a_wrong_field_is_refused(name: str, change: dict[str, Any], message: str) -> None:
-    with pytest.raises((sv.MechanismFileError, sv.CertificateError), match=message):
+    with pytest.raises((sv.errors.MechanismFileError, sv.errors.CertificateError), match=message):
         read(signed({**make(name).document(), **change}))
 
 
@@ -134,7 +134,7 @@ def refused_or_private(text: str) -> None:
     """What is accepted must be private: the only acceptable kind of tampering is a harmless one."""
     try:
         mechanism = read(text)
-    except (sv.MechanismFileError, sv.CertificateError):
+    except (sv.errors.MechanismFileError, sv.errors.CertificateError):
         return
     laws = [mechanism.law(records=[c]) for c in mechanism.categories]
     assert all(sum(law) == 1 for law in laws)
@@ -170,15 +170,15 @@ def test_promise_10_what_is_not_canonical_or_claims_too_much(name: str, change: 
         for _ in range(985):
             nested = [nested]
         change = {"options": nested}
-    with pytest.raises((sv.MechanismFileError, sv.CertificateError)):
+    with pytest.raises((sv.errors.MechanismFileError, sv.errors.CertificateError)):
         read(signed({**plain, **change}))
 
 
 @pytest.mark.parametrize("bad", [0, -1, "abc", float("nan"), float("inf")])
 def test_a_policy_has_to_make_sense(bad: object) -> None:
-    with pytest.raises(sv.ParameterError, match="max_epsilon"):
+    with pytest.raises(sv.errors.ParameterError, match="max_epsilon"):
         sv.Policy(max_epsilon=bad)  # type: ignore[arg-type]
-    with pytest.raises(sv.ParameterError, match="max_categories"):
+    with pytest.raises(sv.errors.ParameterError, match="max_categories"):
         sv.Policy(max_epsilon="any", max_categories=0)
 
 
@@ -192,21 +192,21 @@ def test_a_mechanism_cannot_be_edited() -> None:
 
 @pytest.mark.parametrize("order", [[0, 0, 2, 3], [0, 1, 2], [3, 2, 1, 4], [0, 1, 2, 3.0]])
 def test_promise_10_an_order_that_is_no_order(order: list[Any]) -> None:
-    with pytest.raises((sv.MechanismFileError, sv.CertificateError)):
+    with pytest.raises((sv.errors.MechanismFileError, sv.errors.CertificateError)):
         read(signed({**make("minimax_kernel").document(), "order": order}))
 
 
 def test_promise_10_a_field_said_twice_is_refused() -> None:
     text = signed(make("kernel_clip").document())
     assert read(text)
-    with pytest.raises(sv.MechanismFileError, match="not valid JSON"):
+    with pytest.raises(sv.errors.MechanismFileError, match="not valid JSON"):
         read(text.replace('"version": 1', '"version": 9, "version": 1', 1))
 
 
 def test_promise_10_an_unsigned_change_is_refused() -> None:
     plain = make("kernel_clip").document()
     text = json.dumps({**plain, "digest": digest_of(plain)})
-    with pytest.raises(sv.MechanismFileError, match="was changed"):
+    with pytest.raises(sv.errors.MechanismFileError, match="was changed"):
         read(text.replace('"a"', '"z"', 1))
 
 
@@ -215,18 +215,18 @@ def test_promise_10_an_unsigned_change_is_refused() -> None:
     ["", "null", "[]", "{}", "[" * 100_000, '{"a":1,"a":2}', '{"format": NaN}', "9" * 10_000, "\x00"],
 )
 def test_promise_10_not_even_a_document(text: str) -> None:
-    with pytest.raises(sv.MechanismFileError):
+    with pytest.raises(sv.errors.MechanismFileError):
         read(text)
 
 
 def test_promise_10_unreadable_and_too_large_files(tmp_path: Path) -> None:
-    with pytest.raises(sv.MechanismFileError, match="No such file"):
+    with pytest.raises(sv.errors.MechanismFileError, match="No such file"):
         sv.load(tmp_path / "none.json", policy=ANY)
     (tmp_path / "latin.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(sv.MechanismFileError, match="not UTF-8"):
+    with pytest.raises(sv.errors.MechanismFileError, match="not UTF-8"):
         sv.load(tmp_path / "latin.json", policy=ANY)
     (tmp_path / "huge.json").write_text(" " * 80_000)
-    with pytest.raises(sv.MechanismFileError, match="too large for 0 categories"):
+    with pytest.raises(sv.errors.MechanismFileError, match="too large for 0 categories"):
         sv.load(tmp_path / "huge.json", policy=sv.Policy(max_epsilon="any", max_categories=10))
 
 

@@ -34,42 +34,42 @@ def state(folder: Path) -> dict[str, bytes]:
 
 
 REFUSALS: dict[str, tuple[type[Exception], Callable[[Ledger], object]]] = {
-    "a string of records": (sv.UserDataError, lambda b: b.release(mechanism(), "ann", "abc")),
+    "a string of records": (sv.errors.UserDataError, lambda b: b.release(mechanism(), "ann", "abc")),
     "records that fail": (ZeroDivisionError, lambda b: b.release(mechanism(), "ann", (1 / 0 for _ in "x"))),  # type: ignore[misc]
-    "not a mechanism": (sv.ParameterError, lambda b: b.release("m.json", "ann", ["a"])),  # type: ignore[arg-type]
-    "a user that is no name": (sv.ParameterError, lambda b: b.release(mechanism(), 1.5, ["a"])),  # type: ignore[arg-type]
-    "a user with a blank": (sv.ParameterError, lambda b: b.release(mechanism(), "ann ", ["a"])),
-    "an epoch that is no text": (sv.ParameterError, lambda b: b.release(mechanism(), "ann", ["a"], epoch=7)),  # type: ignore[arg-type]
-    "a group that is no text": (sv.ParameterError, lambda b: b.release(mechanism(), "ann", ["a"], group=7)),  # type: ignore[arg-type]
-    "too little left": (sv.BudgetError, lambda b: b.release(mechanism(3.0), "ann", ["a"])),
-    "a wrong width": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], np.eye(2)[:1])),
-    "a negative count": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], -ONE)),
-    "not a number": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[np.nan, 1, 0]])),
-    "no distribution": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[0.5, 0.2, 0.1]])),
-    "a callback": (sv.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], lambda new: ["a"])),  # type: ignore[arg-type]
-    "more users than rows": (sv.ParameterError, lambda b: b.release_batch(mechanism(), ["ann", "bob"], ONE)),
-    "fewer users than rows": (sv.ParameterError, lambda b: b.release_batch(mechanism(), ["ann"], THREE)),
-    "a user twice": (sv.ParameterError, lambda b: b.release_batch(mechanism(), ["7", 7], THREE[:2])),
-    "users as a string": (sv.ParameterError, lambda b: b.release_batch(mechanism(), "abc", THREE)),
+    "not a mechanism": (sv.errors.ParameterError, lambda b: b.release("m.json", "ann", ["a"])),  # type: ignore[arg-type]
+    "a user that is no name": (sv.errors.ParameterError, lambda b: b.release(mechanism(), 1.5, ["a"])),  # type: ignore[arg-type]
+    "a user with a blank": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann ", ["a"])),
+    "an epoch that is no text": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann", ["a"], epoch=7)),  # type: ignore[arg-type]
+    "a group that is no text": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann", ["a"], group=7)),  # type: ignore[arg-type]
+    "too little left": (sv.errors.BudgetError, lambda b: b.release(mechanism(3.0), "ann", ["a"])),
+    "a wrong width": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], np.eye(2)[:1])),
+    "a negative count": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], -ONE)),
+    "not a number": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[np.nan, 1, 0]])),
+    "no distribution": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[0.5, 0.2, 0.1]])),
+    "a callback": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], lambda new: ["a"])),  # type: ignore[arg-type]
+    "more users than rows": (sv.errors.ParameterError, lambda b: b.release_batch(mechanism(), ["ann", "bob"], ONE)),
+    "fewer users than rows": (sv.errors.ParameterError, lambda b: b.release_batch(mechanism(), ["ann"], THREE)),
+    "a user twice": (sv.errors.ParameterError, lambda b: b.release_batch(mechanism(), ["7", 7], THREE[:2])),
+    "users as a string": (sv.errors.ParameterError, lambda b: b.release_batch(mechanism(), "abc", THREE)),
     "one of three over budget": (
-        sv.BudgetError,
+        sv.errors.BudgetError,
         lambda b: b.release_batch(mechanism(1.5), ["ann", "spent", "cy"], THREE),
     ),
     "a request twice": (
-        sv.ParameterError,
+        sv.errors.ParameterError,
         lambda b: b.charge([ledger.request(mechanism(), [user], ONE) for user in ("ann", "bob")]),
     ),
     "an unknown rule": (
-        sv.ParameterError,
+        sv.errors.ParameterError,
         lambda b: b.charge([ledger.request(mechanism(), ["ann"], ONE)], exhausted="perhaps"),
     ),
     "over budget in the third group": (
-        sv.BudgetError,
+        sv.errors.BudgetError,
         lambda b: b.charge(
             [ledger.request(mechanism(0.75), ["ann"], ONE, group=name) for name in ("x", "y", "z")]
         ),
     ),
-    "a grant of nothing": (sv.ParameterError, lambda b: b.grant("ann", 0)),
+    "a grant of nothing": (sv.errors.ParameterError, lambda b: b.grant("ann", 0)),
 }  # fmt: skip
 
 
@@ -327,7 +327,7 @@ def test_a_charge_without_its_release_cannot_be_answered(tmp_path: Path) -> None
     """Nobody who was not charged gets an answer, whoever asks for it."""
     book = Ledger.create(tmp_path / "b.db", budget=1)
     asked: Any = ledger.request(mechanism(), ["ann"], ONE)
-    with pytest.raises(sv.LedgerError, match="vanished"):
+    with pytest.raises(sv.errors.LedgerError, match="vanished"):
         book.answers(asked, "", np.array([0]))
     assert book.total("ann") == 0
 

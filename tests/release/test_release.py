@@ -160,9 +160,9 @@ def test_promise_8_a_short_read_or_a_failure_releases_nothing(
 
     for source in (lambda size: os.urandom(size)[:-1], lambda _: b"", failing):
         monkeypatch.setattr(randomness, "_read", source)
-        with pytest.raises(sv.RandomnessError, match="nothing was released"):
+        with pytest.raises(sv.errors.RandomnessError, match="nothing was released"):
             mechanism.release(["a"])
-        with pytest.raises(sv.RandomnessError, match="nothing was released"):
+        with pytest.raises(sv.errors.RandomnessError, match="nothing was released"):
             mechanism.release_many(np.eye(4))
 
 
@@ -236,7 +236,7 @@ def test_promise_9_bad_records(
     name: str, records: list[object], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 1.0))
-    with caplog.at_level(logging.DEBUG), pytest.raises(sv.UserDataError, match=message) as caught:
+    with caplog.at_level(logging.DEBUG), pytest.raises(sv.errors.UserDataError, match=message) as caught:
         mechanism.release(records, unknown="error")  # type: ignore[arg-type]
     error: BaseException | None = caught.value
     while error is not None:
@@ -258,7 +258,7 @@ def test_promise_9_bad_records(
 )
 def test_promise_9_bad_distributions(p: UsersLike, message: str) -> None:
     mechanism = sv.certify(sv.minimax_kernel(PRIOR, 1.0))
-    with pytest.raises(sv.UserDataError, match=message):
+    with pytest.raises(sv.errors.UserDataError, match=message):
         mechanism.release(p=p)
 
 
@@ -275,20 +275,20 @@ def test_a_mechanism_travels_to_other_processes(name: str) -> None:
 def test_a_law_outside_its_box_releases_nothing() -> None:
     """Even if the whole numbers were wrong: what the clip answers is looked at before it is drawn from."""
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
-    with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
+    with pytest.raises(sv.errors.CertificateError, match="left its box; nothing is released"):
         mechanism.engine.position([(0, -3), (1, 1), (2, 1)], [5])
 
 
 def test_counts_that_would_wrap_around_are_refused() -> None:
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior.uniform(range(2048)), 4.0))
-    with pytest.raises(sv.UserDataError, match="sum is below"):
+    with pytest.raises(sv.errors.UserDataError, match="sum is below"):
         mechanism.release_many(np.full((1, 2048), (1 << 53) - 1))
 
 
 def test_release_takes_one_kind_of_data() -> None:
     mechanism = sv.certify(sv.minimax_kernel(PRIOR, 1.0))
-    with pytest.raises(sv.ParameterError, match="either records or p="):
+    with pytest.raises(sv.errors.ParameterError, match="either records or p="):
         mechanism.release()
-    with pytest.raises(sv.ParameterError, match="either records or p="):
+    with pytest.raises(sv.errors.ParameterError, match="either records or p="):
         mechanism.release(["a"], p=[1, 0, 0, 0])
     assert repr(mechanism) == "<Mechanism minimax_kernel on 4 categories, epsilon=1>"

@@ -367,11 +367,11 @@ def test_tables_that_contradict_the_box_release_nothing() -> None:
     for table in ("units", "slope"):
         tables = Spread(engine.box, engine.prior)
         getattr(tables.sums, table)[:] += 1
-        with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
+        with pytest.raises(sv.errors.CertificateError, match="left its box; nothing is released"):
             tables.locate([3], words[50])
     for name in ("low", "high", "weight"):
         tables = Spread(engine.box, engine.prior)
         array = getattr(tables, name)
         array[:] = array * 7 // 8
-        with pytest.raises(sv.CertificateError, match="left its box; nothing is released"):
+        with pytest.raises(sv.errors.CertificateError, match="left its box; nothing is released"):
             [tables.locate([3], u) for u in words]

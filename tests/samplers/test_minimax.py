@@ -159,5 +159,5 @@ def test_many_categories_keep_epsilon_between_rows(kind: str, epsilon: float, n:
 
 def test_a_matrix_too_large_is_refused() -> None:
     kernel = MinimaxKernel(np.full(LARGEST_MATRIX + 1, 1 / (LARGEST_MATRIX + 1)), 1.0)
-    with pytest.raises(sv.ParameterError, match="20000 categories, this sampler has 20001"):
+    with pytest.raises(sv.errors.ParameterError, match="20000 categories, this sampler has 20001"):
         kernel.matrix()

@@ -150,10 +150,10 @@ def test_gamma_tv_is_the_largest_probability_of_releasing_another_category(case:
 
 
 def test_released_as_itself_asks_for_a_sampler() -> None:
-    with pytest.raises(sv.ParameterError, match="ClipSampler or a KernelSampler"):
+    with pytest.raises(sv.errors.ParameterError, match="ClipSampler or a KernelSampler"):
         sv.bounds.released_as_itself("kernel_clip")  # type: ignore[arg-type]  # the mistake is the test
     for ask in (sv.bounds.diagonal_bound, sv.bounds.distance_factor):
-        with pytest.raises(sv.ParameterError, match="must be a Prior"):
+        with pytest.raises(sv.errors.ParameterError, match="must be a Prior"):
             ask([0.5, 0.5], 1.0)  # type: ignore[arg-type]  # the mistake is the test
 
 

@@ -211,7 +211,7 @@ def test_the_papers_bound_keeps_its_digits_at_a_large_epsilon() -> None:
 
 @pytest.mark.parametrize("floor", [[0.9, 0.9, 0.9], [0.1, 0.1], [0.0, 0.5, 0.4], [0.01, 0.01, 0.01]])
 def test_a_floor_without_room_is_refused(floor: list[float]) -> None:
-    with pytest.raises(sv.ParameterError, match="floor must hold one positive number per category"):
+    with pytest.raises(sv.errors.ParameterError, match="floor must hold one positive number per category"):
         sv.ClipSampler("mine", sv.Prior(range(3), [0.2, 0.3, 0.5]), 1.0, np.array(floor))
 
 
@@ -222,7 +222,7 @@ def test_rr_with_prior_takes_the_larger_set_when_two_are_equally_good() -> None:
 
 
 def test_nothing_but_a_clip_lacks_a_matrix() -> None:
-    with pytest.raises(sv.NotLinearError, match="kernel_clip is not one"):
+    with pytest.raises(sv.errors.NotLinearError, match="kernel_clip is not one"):
         sv.kernel_clip(sv.Prior.uniform(["a", "b"]), 1.0).matrix()
 
 

@@ -72,5 +72,5 @@ def test_it_is_certified_like_any_other_and_says_so() -> None:
 
 
 def test_a_kernel_has_nothing_to_trim() -> None:
-    with pytest.raises(sv.ParameterError, match="only a clip sampler"):
+    with pytest.raises(sv.errors.ParameterError, match="only a clip sampler"):
         sv.trimmed(sv.minimax_kernel(sv.Prior.uniform(["a", "b"]), 1.0))  # type: ignore[arg-type]  # what is refused

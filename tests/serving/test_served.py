@@ -172,7 +172,7 @@ def test_the_live_estimate_is_the_librarys(tmp_path: Path) -> None:
     library = sv.estimate(mechanism, told)
     low, high = library.interval()
     assert (found["reports"], found["epsilon"], only["reports"]) == (400, 2.0, 400)
-    assert only["verdict"] == sv.verdict(library).summary()
+    assert only["verdict"] == library.verdict().summary()
     assert [row["share"] for row in only["rows"]] == sorted(library.shares, reverse=True)
     for row in only["rows"]:
         i = library.categories.index(row["category"])
@@ -267,7 +267,7 @@ def test_the_page_in_a_browser(tmp_path: Path, dark: bool) -> None:
         library = sv.estimate(mechanism, told)
         first = window.locator(".row .numbers").first.inner_text()
         assert first.startswith(f"{100 * library.shares.max():.1f} %")
-        assert window.locator(".verdict").inner_text() == sv.verdict(library).summary()
+        assert window.locator(".verdict").inner_text() == library.verdict().summary()
         assert faults == []
         if folder := os.environ.get("SOTTOVOCE_PICTURES"):
             for width in (390, 1100):

@@ -72,7 +72,7 @@ def test_a_store_is_never_overwritten_and_nothing_is_left_of_a_failure(tmp_path:
     (tmp_path / "there").write_text("mine")
     with pytest.raises(FileExistsError):
         create_store(tmp_path / "there", {"all": "0" * 64})
-    with pytest.raises(sv.StoreError, match="No such file"):
+    with pytest.raises(sv.errors.StoreError, match="No such file"):
         create_store(tmp_path / "no" / "r.db", {"all": "0" * 64})
     assert (tmp_path / "there").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
@@ -85,20 +85,20 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     for name in ("other.db", "r.csv", "empty", "nothing", "."):
         assert not is_store(tmp_path / name)
-        with pytest.raises(sv.StoreError, match="not a store of reports"):
+        with pytest.raises(sv.errors.StoreError, match="not a store of reports"):
             open_store(tmp_path / name, {"all": "0" * 64})
-    with pytest.raises(sv.StoreError, match="another mechanism file"):
+    with pytest.raises(sv.errors.StoreError, match="another mechanism file"):
         open_store(tmp_path / "r.db", {"all": "1" * 64})
-    with pytest.raises(sv.StoreError, match="another mechanism file"):
+    with pytest.raises(sv.errors.StoreError, match="another mechanism file"):
         open_store(tmp_path / "r.db", {"old": "0" * 64})
     os.link(tmp_path / "r.db", tmp_path / "second.db")
-    with pytest.raises(sv.StoreError, match="second name"):
+    with pytest.raises(sv.errors.StoreError, match="second name"):
         open_store(tmp_path / "r.db", {"all": "0" * 64})
     (tmp_path / "second.db").unlink()
     database = sqlite3.connect(tmp_path / "r.db")
     database.execute("PRAGMA user_version = 2")
     database.close()
-    with pytest.raises(sv.StoreError, match="has format 2, this version reads 1"):
+    with pytest.raises(sv.errors.StoreError, match="has format 2, this version reads 1"):
         open_store(tmp_path / "r.db", {"all": "0" * 64})
 
 
@@ -275,7 +275,7 @@ def test_estimate_refuses_the_wrong_store(tmp_path: Path) -> None:
     check_refused(run("estimate", path, tmp_path / "r.db"), "holds no report yet")
     check_refused(run("estimate", groups, tmp_path / "r.db"), "another mechanism file")
     check_refused(run("estimate", path, tmp_path / "r.db", "--user", "u"), "a store of reports has none")
-    with pytest.raises(sv.EstimateError, match="not a sampler"):
+    with pytest.raises(sv.errors.EstimateError, match="not a sampler"):
         sv.estimate(sv.minimax_kernel(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0), tmp_path / "r.db")
     database = sqlite3.connect(tmp_path / "r.db")
     database.execute("INSERT INTO reports VALUES (?, 0, 99)", (os.urandom(16),))

@@ -146,7 +146,7 @@ def test_a_driver_that_fails_after_the_charge_repeats_at_no_cost(
 
     def three_batches(self: sv.Ledger, asked: Any, epoch: str, which: Any) -> Any:
         if len(answered) > 300:
-            raise sv.LedgerError("the disk is gone")
+            raise sv.errors.LedgerError("the disk is gone")
         found = answers(self, asked, epoch, which)
         answered.update(zip(asked.users, map(str, found), strict=True))
         return found
@@ -155,7 +155,7 @@ def test_a_driver_that_fails_after_the_charge_repeats_at_no_cost(
     monkeypatch.setattr(releasing, "BATCH", 100)
     monkeypatch.setattr(sv.Ledger, "answers", three_batches)
     message = f"the disk is gone; {PEOPLE} releases were charged; running again costs nothing more"
-    with pytest.raises(sv.LedgerError, match=message):
+    with pytest.raises(sv.errors.LedgerError, match=message):
         spark.release(frame, mechanisms, str(tmp_path / "out"), **call)
     monkeypatch.setattr(sv.Ledger, "answers", answers)
     assert not (tmp_path / "out").exists()
@@ -173,19 +173,19 @@ def test_refused_means_nobody_is_charged(
     out = tmp_path / "out"
     call: dict[str, Any] = {**NAMED, "ledger": ledger, "epoch": "11"}
     bad = session.createDataFrame([("u", "a", "old"), ("v", "SECRET", "new")], SCHEMA)
-    with pytest.raises(sv.UserDataError, match="1 of 2 rows do not name one"):
+    with pytest.raises(sv.errors.UserDataError, match="1 of 2 rows do not name one"):
         spark.release(bad, mechanisms, str(out), **call, unknown="error")
     spelled = [
         ("Zoë" if form == "NFC" else unicodedata.normalize("NFD", "Zoë"), "a", "old")
         for form in ("NFC", "NFD")
     ]
-    with pytest.raises(sv.ParameterError, match="users must be distinct"):
+    with pytest.raises(sv.errors.ParameterError, match="users must be distinct"):
         spark.release(session.createDataFrame(spelled, SCHEMA), mechanisms, str(out), **call)
-    with pytest.raises(sv.ParameterError, match="epoch and exhausted need a ledger"):
+    with pytest.raises(sv.errors.ParameterError, match="epoch and exhausted need a ledger"):
         spark.release(frame, mechanisms, str(out), **NAMED, epoch="11")
     assert not out.exists()
     out.mkdir()
-    with pytest.raises(sv.TableError, match="it is there already"):
+    with pytest.raises(sv.errors.TableError, match="it is there already"):
         spark.release(frame, mechanisms, str(out), **call)
     assert ledger.users() == 0
 
@@ -196,7 +196,9 @@ def test_one_without_budget_refuses_all_groups_or_is_left_out(
     ledger.release(sv.certify(sv.blend(PRIOR, 0.75, weight=0.5)), "u7", ["a"], epoch="11")
     before = totals(ledger)
     call: dict[str, Any] = {**NAMED, "ledger": ledger, "epoch": "11"}
-    with pytest.raises(sv.BudgetError, match=f"1 of {PEOPLE} users have less than they need; nobody was"):
+    with pytest.raises(
+        sv.errors.BudgetError, match=f"1 of {PEOPLE} users have less than they need; nobody was"
+    ):
         spark.release(frame, mechanisms, str(tmp_path / "out"), **call)
     assert totals(ledger) == before
     assert not (tmp_path / "out").exists()
@@ -217,6 +219,6 @@ def test_who_was_not_charged_is_not_drawn(
     people = session.createDataFrame(rows, SCHEMA_OF_PEOPLE).drop("what")
     names = charging._names_of
     monkeypatch.setattr(charging, "_names_of", lambda table, group: names(table, group)[:1])
-    with pytest.raises(sv.LedgerError, match=r"an answer vanished.*1 releases were charged"):
+    with pytest.raises(sv.errors.LedgerError, match=r"an answer vanished.*1 releases were charged"):
         charging.charge_and_draw(people, mechanisms, ledger, "11", exhausted="error", grouped=True, batch=100)
     assert ledger.users() == 1

@@ -29,11 +29,11 @@ def test_spellings_of_one_name_are_one_person_in_several_groups(session: Any, tm
         rows += [(name, "a", "old"), (other, "b", "new"), (f"plain{i}", "a", "old")]
     prior = {"old": PRIOR, "new": PRIOR}
     here = pl.DataFrame(rows, schema=["who", "genre", "age"], orient="row")
-    with pytest.raises(sv.UserDataError, match="40 of 120 users have more than one") as local:
+    with pytest.raises(sv.errors.UserDataError, match="40 of 120 users have more than one") as local:
         sv.read_users(here, **NAMED, prior=prior)
     there = session.createDataFrame(rows, "who string, genre string, age string")
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
-    with pytest.raises(sv.UserDataError, match=re.escape(str(local.value))):
+    with pytest.raises(sv.errors.UserDataError, match=re.escape(str(local.value))):
         spark.release(there, {"old": mechanism, "new": mechanism}, str(tmp_path / "out"), **NAMED)
 
 
@@ -46,11 +46,11 @@ def test_the_table_is_shuffled_once_and_nothing_stays_held(session: Any, tmp_pat
     held = session.sparkContext._jsc.getPersistentRDDs
     spark.release(frame, mechanism, str(tmp_path / "out"), user="who", item="genre")
     assert not held()
-    with pytest.raises(sv.TableError, match="there already"):
+    with pytest.raises(sv.errors.TableError, match="there already"):
         spark.release(frame, mechanism, str(tmp_path / "out"), user="who", item="genre")
     reports = session.read.parquet(str(tmp_path / "out"))
     spark.estimate(reports, mechanism, user="who", item="genre")
     other = sv.certify(sv.kernel_clip(PRIOR, 2.0))
-    with pytest.raises(sv.EstimateError, match="another mechanism"):
+    with pytest.raises(sv.errors.EstimateError, match="another mechanism"):
         spark.estimate(reports, other, user="who", item="genre")
     assert not held()

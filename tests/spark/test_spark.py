@@ -24,6 +24,7 @@ from rows import columns, table
 import sottovoce as sv
 from experiments import avazu_like
 from sottovoce import spark
+from sottovoce.planning.compare import ComparisonRow
 from sottovoce.spark import cells as spark_cells
 from sottovoce.tables.query import Columns
 
@@ -131,7 +132,7 @@ def test_release_writes_one_report_per_user(session: Any, tmp_path: Path) -> Non
     for category, share in zip("abc", mechanism.law(records=["b"]), strict=True):
         sigma = (float(share) * (1 - float(share)) / people) ** 0.5
         assert abs(drawn[category] / people - float(share)) < 6 * sigma
-    with pytest.raises(sv.TableError, match="it is there already"):
+    with pytest.raises(sv.errors.TableError, match="it is there already"):
         spark.release(frame, mechanism, str(out), user="who", item="genre")
     assert len(list(out.glob("*.parquet"))) >= 2
 
@@ -143,12 +144,12 @@ def test_release_in_groups_and_refusals_before_any_draw(session: Any, tmp_path: 
     one = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
     named: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}
     out = tmp_path / "reports"
-    with pytest.raises(sv.UserDataError, match="1 of 2 rows do not name one") as caught:
+    with pytest.raises(sv.errors.UserDataError, match="1 of 2 rows do not name one") as caught:
         spark.release(frame, {"old": one, "new": one}, str(out), **named, unknown="error")
     assert "SECRET" not in str(caught.value)
-    with pytest.raises(sv.UserDataError, match="1 of 2 users have no usable record"):
+    with pytest.raises(sv.errors.UserDataError, match="1 of 2 users have no usable record"):
         spark.release(frame, {"old": one, "new": one}, str(out), **named, unknown="drop")
-    with pytest.raises(sv.TableError, match="1 of 2 groups have no prior"):
+    with pytest.raises(sv.errors.TableError, match="1 of 2 groups have no prior"):
         spark.release(frame, {"old": one}, str(out), **named)
     assert not out.exists()
     assert spark.release(frame, {"old": one}, str(out), **named, unknown_groups="drop") == 1
@@ -162,10 +163,12 @@ def test_promise_14_release_publishes_no_set_of_groups_and_no_items(session: Any
     one = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.6, 0.4]), 1.0))
     out = tmp_path / "reports"
     named: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}
-    with pytest.raises(sv.UserDataError, match="1 of 2 users have more than one value in column 'age'"):
+    with pytest.raises(
+        sv.errors.UserDataError, match="1 of 2 users have more than one value in column 'age'"
+    ):
         spark.release(frame, {"old": one, "new": one}, str(out), **named)
     for by in ("who", "genre", "item", "user"):
-        with pytest.raises(sv.ParameterError, match=r"cannot be a group|must differ"):
+        with pytest.raises(sv.errors.ParameterError, match=r"cannot be a group|must differ"):
             spark.release(frame, {"a": one, "b": one}, str(out), **{**named, "by": by})
     assert not out.exists()
     assert spark.release(frame, {"old": one, "new": one}, str(out), **named, several_groups="allow") == 3
@@ -187,7 +190,7 @@ def test_release_refuses_a_marked_prior_and_writes_for_its_owner_alone(session: 
         assert path.stat().st_mode & 0o077 == 0, path.name
     marked = sv.Prior.from_counts(shares, made_from_users=True)
     admitted = sv.certify(sv.kernel_clip(marked, 1.0), accept_prior_from_users=True)
-    with pytest.raises(sv.PriorError, match="accept_prior_from_users=True"):
+    with pytest.raises(sv.errors.PriorError, match="accept_prior_from_users=True"):
         spark.release(frame, admitted, str(tmp_path / "more"), **named)
     assert not (tmp_path / "more").exists()
     with pytest.warns(UserWarning, match="made from the very users it serves"):
@@ -259,7 +262,7 @@ def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
         done = run("compare", *inputs, *engine, "-o", out)
         assert done.returncode == 0, done.stderr
         rows = pl.read_json(out).to_dicts()
-        tables.append(sv.Comparison(tuple(sv.ComparisonRow(**row) for row in rows)))
+        tables.append(sv.Comparison(tuple(ComparisonRow(**row) for row in rows)))
     close(*tables)
     (tmp_path / "bad.csv").write_text("user,item,group\nu,SECRET,under 25\n")
     bad = ["compare", tmp_path / "survey.csv", tmp_path / "bad.csv", "--by", "group", "-e", 2]

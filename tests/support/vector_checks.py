@@ -75,7 +75,7 @@ class LibraryClient:
             path.write_bytes(data)
             found = load_mechanisms(path, policy=sv.Policy(**rules))
         if digests is not None and found.digest not in digests:  # the library expects one digest at most
-            raise sv.MechanismFileError("not one of the digests that are expected")
+            raise sv.errors.MechanismFileError("not one of the digests that are expected")
         return _Loaded(found)
 
     def from_records(self, mechanism: sv.Mechanism, records: list[Any], unknown: str = "prior") -> Any:
@@ -89,7 +89,7 @@ class LibraryClient:
                 counts[place] = count
         held = weights.from_law(np.array(counts), len(counts))
         if unknown == "error" and not held:
-            raise sv.UserDataError("no record")
+            raise sv.errors.UserDataError("no record")
         return held
 
     def from_shares(self, p: list[float]) -> dict[int, int]:

@@ -70,7 +70,7 @@ import sys, sottovoce as sv
 for path in sys.argv[1:3]:
     try:
         sv.count_table(path, user="user", item="item")
-    except sv.TableError as problem:
+    except sv.errors.TableError as problem:
         print(problem.__context__, problem.__cause__)
 print(sv.count_table(sys.argv[3], item="item"))
 """
@@ -135,7 +135,7 @@ def test_paths_are_told_as_they_were_given(tmp_path: Path, monkeypatch: pytest.M
     sub.mkdir()
     for folder, given in ((tmp_path, "t.csv"), (sub, "../t.csv")):
         monkeypatch.chdir(folder)
-        with pytest.raises(sv.TableError) as caught:
+        with pytest.raises(sv.errors.TableError) as caught:
             sv.count_table(given, item="item")
         assert str(caught.value).startswith(f"{given} cannot be read")
 
@@ -185,7 +185,7 @@ def test_a_header_is_listed_only_if_it_is_one(
     rows = [line.split(",") for line in text.splitlines()]
     table = {name: [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
     for given in (tmp_path / "t.csv", *every_library(table)):
-        with pytest.raises(sv.TableError, match="there is no column") as caught:
+        with pytest.raises(sv.errors.TableError, match="there is no column") as caught:
             sv.count_table(given, **columns)
         message = str(caught.value)
         assert (HEADER in message) != shown, (type(given), message)
@@ -197,17 +197,17 @@ def test_a_header_is_listed_only_if_it_is_one(
 def test_a_name_far_below_is_found_and_a_head_that_fails_shows_nothing(tmp_path: Path) -> None:
     lines = ["item,Secret", *["a,b"] * (query.LOOKED_AT - 1), "Secret,b"]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    with pytest.raises(sv.TableError, match=r"a header\?$"):
+    with pytest.raises(sv.errors.TableError, match=r"a header\?$"):
         sv.count_table(tmp_path / "t.csv", item="item", user="user")
 
     def fails() -> Any:
-        raise sv.TableError("Secret")
+        raise sv.errors.TableError("Secret")
 
     problem = query.no_column("user", ["item", "user"], ["item", "Secret"], fails)
     assert HEADER in str(problem)
     assert "Secret" not in str(problem)
     (tmp_path / "ragged.csv").write_text("item,Secret\na,b,c\n")
-    with pytest.raises(sv.TableError, match=r"a header\?$"):
+    with pytest.raises(sv.errors.TableError, match=r"a header\?$"):
         sv.count_table(tmp_path / "ragged.csv", item="item", user="user")
 
 
@@ -224,11 +224,11 @@ def test_commands_show_no_row_of_a_table_without_a_header(tmp_path: Path) -> Non
 
 def test_a_wide_file_does_not_name_its_columns(tmp_path: Path) -> None:
     (tmp_path / "w.json").write_text('[{"user": "u", "Secret": true, "b": 1}]')
-    with pytest.raises(sv.TableError, match="the category columns must hold numbers") as caught:
+    with pytest.raises(sv.errors.TableError, match="the category columns must hold numbers") as caught:
         users_table.read_user_groups(tmp_path / "w.json", {"all": sv.Prior(["a"], [1.0])}, wide=True)
     assert "Secret" not in str(caught.value)
     pl.DataFrame({"user": ["u"], "Secret": [True], "b": [1]}).write_parquet(tmp_path / "w.parquet")
-    with pytest.raises(sv.TableError, match="every category column must hold numbers") as caught:
+    with pytest.raises(sv.errors.TableError, match="every category column must hold numbers") as caught:
         users_table.read_user_groups(tmp_path / "w.parquet", {"all": sv.Prior(["a"], [1.0])}, wide=True)
     assert "Secret" not in str(caught.value)
 
@@ -237,7 +237,7 @@ def test_a_wide_file_does_not_name_its_columns(tmp_path: Path) -> None:
 def test_a_damaged_document_does_not_hang_on_its_error(tmp_path: Path, content: bytes) -> None:
     """A decoding error carries the whole document; what logs errors with their context would print it."""
     (tmp_path / "d.json").write_bytes(content)
-    with pytest.raises(sv.TableError, match="cannot be read as json") as caught:
+    with pytest.raises(sv.errors.TableError, match="cannot be read as json") as caught:
         priors_table.read_priors(tmp_path / "d.json")
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
@@ -268,7 +268,7 @@ def test_gzip_in_several_members_cut_off_or_followed_by_something(tmp_path: Path
         flipped = whole[:-6] + bytes([whole[-6] ^ 1]) + whole[-5:]
         for content in (whole[:-3], whole[: len(whole) // 2], whole + b"Secret", flipped):
             path.write_bytes(content)
-            with pytest.raises(sv.TableError, match="cannot be read as") as caught:
+            with pytest.raises(sv.errors.TableError, match="cannot be read as") as caught:
                 priors_table.read_priors(path)
             assert "\n" not in str(caught.value)
             assert caught.value.__context__ is None
@@ -292,7 +292,7 @@ def test_what_unpacks_to_too_much_is_refused(
     monkeypatch.setattr(workbook, "LEAST", 1 << 20)
     head, line = (b"item,count\n", b"Secret,1\n") if kind == ".csv" else (b"", b'{"item": "Secret"}\n')
     (tmp_path / f"t{kind}.gz").write_bytes(gzip.compress(head + line * 400_000))
-    with pytest.raises(sv.TableError, match=r"unpacks to more than [1-9] MiB: refused") as caught:
+    with pytest.raises(sv.errors.TableError, match=r"unpacks to more than [1-9] MiB: refused") as caught:
         sv.count_table(tmp_path / f"t{kind}.gz", item="item")
     assert "Secret" not in str(caught.value)
     (tmp_path / f"t{kind}.gz").write_bytes(gzip.compress(head + line * 10_000))

@@ -55,7 +55,7 @@ def test_a_number_means_what_was_said(
 ) -> None:
     for dialect, meant in ((COMMA, comma), (POINT, point)):
         if meant is None:
-            with pytest.raises(sv.TableError, match=r"must hold .*numbers.*: 1 of 2 rows do not$"):
+            with pytest.raises(sv.errors.TableError, match=r"must hold .*numbers.*: 1 of 2 rows do not$"):
                 counts_of(tmp_path, text, "7", dialect)
         else:
             assert counts_of(tmp_path, text, "7", dialect) == [meant, 7.0]
@@ -76,7 +76,7 @@ def test_a_number_means_what_was_said(
 def test_unsaid_a_comma_is_asked_about_and_never_guessed(
     tmp_path: Path, texts: tuple[str, str], advice: str
 ) -> None:
-    with pytest.raises(sv.TableError, match=f"column 'count' must hold .*{advice}") as refused:
+    with pytest.raises(sv.errors.TableError, match=f"column 'count' must hold .*{advice}") as refused:
         counts_of(tmp_path, *texts, DETECTED)
     assert "3,5" not in str(refused.value)
 
@@ -92,11 +92,13 @@ def test_wide_tables_scores_and_other_files(tmp_path: Path) -> None:
     users, _ = users_table.read_user_groups(path, {"all": known}, wide=True, dialect=COMMA)
     assert users["all"].p.toarray().tolist() == [[0.75, 0.25], [0.0, 1.0]]
     with pytest.raises(
-        sv.TableError, match=r"the category columns must hold numbers: 2 of 4 .* decimal=comma"
+        sv.errors.TableError, match=r"the category columns must hold numbers: 2 of 4 .* decimal=comma"
     ):
         users_table.read_user_groups(path, {"all": known}, wide=True)
     path.write_text("user;a;b\nx;1.500;2\ny;0;1.250\n")
-    with pytest.raises(sv.TableError, match="the category columns have points that may separate thousands"):
+    with pytest.raises(
+        sv.errors.TableError, match="the category columns have points that may separate thousands"
+    ):
         users_table.read_user_groups(path, {"all": known}, wide=True)
     users, _ = users_table.read_user_groups(path, {"all": known}, wide=True, dialect=COMMA)
     assert users["all"].p.toarray().tolist() == [[1500 / 1502, 2 / 1502], [0.0, 1.0]]
@@ -116,12 +118,12 @@ def test_counts_with_commas_under_another_name_are_asked_about(tmp_path: Path) -
     path = tmp_path / "t.csv"
     path.write_text("item;views\na;3,5\nb;1,25\n")
     for dialect in (DETECTED, COMMA):
-        with pytest.raises(sv.TableError, match=r"name the column of amounts \(--count\)"):
+        with pytest.raises(sv.errors.TableError, match=r"name the column of amounts \(--count\)"):
             priors_table.read_priors(path, ask=True, dialect=dialect)
 
 
 def test_what_is_no_decimal_mark_is_refused() -> None:
-    with pytest.raises(sv.ParameterError, match="decimal must be one of point, comma, got 'dot'"):
+    with pytest.raises(sv.errors.ParameterError, match="decimal must be one of point, comma, got 'dot'"):
         Dialect(decimal="dot")
 
 
@@ -142,7 +144,7 @@ def test_points_that_may_separate_thousands_are_asked_about(tmp_path: Path, text
     if not asked:
         priors_table.read_priors(path)
         return
-    with pytest.raises(sv.TableError, match="column 'count' has points that may separate thousands"):
+    with pytest.raises(sv.errors.TableError, match="column 'count' has points that may separate thousands"):
         priors_table.read_priors(path)
     found = priors_table.read_priors(path, dialect=COMMA).priors["all"]
     assert found.probabilities[0] in (0.625, 1500 / 12901500)

@@ -55,13 +55,13 @@ def test_integers_are_categories_too() -> None:
 
 def test_unknown_items_stop_or_are_dropped() -> None:
     frame = pl.DataFrame({**LONG, "genre": ["War", "Secret", *LONG["genre"][2:]]})
-    with pytest.raises(sv.UserDataError, match="1 of 6 rows do not") as caught:
+    with pytest.raises(sv.errors.UserDataError, match="1 of 6 rows do not") as caught:
         sv.read_users(frame, user="who", item="genre", prior=PRIOR)
     assert "Secret" not in str(caught.value)
     dropped = sv.read_users(frame, user="who", item="genre", prior=PRIOR, unknown="drop")
     assert dropped.p.toarray()[0].tolist() == [1, 0, 0]
     only = pl.DataFrame({"who": ["zoe"], "genre": ["Secret"]})
-    with pytest.raises(sv.UserDataError, match="1 of 1 users have no usable record") as caught:
+    with pytest.raises(sv.errors.UserDataError, match="1 of 1 users have no usable record") as caught:
         sv.read_users(only, user="who", item="genre", prior=PRIOR, unknown="drop")
     assert "zoe" not in str(caught.value)
 
@@ -85,10 +85,11 @@ def test_bad_tables(change: dict[str, object], message: str) -> None:
 
 def test_not_a_table() -> None:
     with pytest.raises(
-        sv.TableError, match="must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, got list"
+        sv.errors.TableError,
+        match="must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, got list",
     ):
         sv.build_prior([1, 2], item="x")
-    with pytest.raises(sv.TableError, match="no rows"):
+    with pytest.raises(sv.errors.TableError, match="no rows"):
         sv.build_prior(pl.DataFrame({"x": []}, schema={"x": pl.String}), item="x")
 
 
@@ -139,7 +140,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes | None, mess
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(sv.TableError, match=message):
+    with pytest.raises(sv.errors.TableError, match=message):
         priors_table.read_priors(path, item="item", count=None, by=None)
 
 
@@ -183,13 +184,13 @@ def test_users_remember_their_categories_and_feed_compare() -> None:
     table = sv.compare(users, sv.kernel_clip(PRIOR, 1.0))
     assert table == sv.compare(users.p, sv.kernel_clip(PRIOR, 1.0))
     other = sv.Prior(["Drama", "War", "Noir"], [0.3, 0.5, 0.2])
-    with pytest.raises(sv.UserDataError, match="read against other categories"):
+    with pytest.raises(sv.errors.UserDataError, match="read against other categories"):
         sv.compare(users, sv.kernel_clip(other, 1.0))
 
 
 def test_no_private_value_hides_behind_an_error() -> None:
     frame = pl.DataFrame({**LONG, "stars": ["1", "SECRET", "2", "2", "1", "5"]})
-    with pytest.raises(sv.TableError) as caught:
+    with pytest.raises(sv.errors.TableError) as caught:
         sv.read_users(frame, user="who", item="genre", weight="stars", prior=PRIOR)
     assert str(caught.value) == "column 'stars' must hold numbers: 1 of 6 rows do not"
     assert caught.value.__context__ is None
@@ -203,5 +204,5 @@ def test_groups_without_prior_and_without_names(tmp_path: Path) -> None:
     )
     data = priors_table.read_priors(tmp_path / "p.csv", by="age")
     assert data.how == "no column of amounts: every row counts once"
-    with pytest.raises(sv.TableError, match="there are priors for 'old'"):
+    with pytest.raises(sv.errors.TableError, match="there are priors for 'old'"):
         users_table.read_user_groups(tmp_path / "u.csv", data.priors, by="age")

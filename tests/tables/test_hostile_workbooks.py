@@ -118,7 +118,7 @@ def test_bombs_are_refused_by_what_they_say_and_by_what_they_do(
     monkeypatch.setattr(workbook, "RATIO", 100)
     claim = saying(book(), "xl/workbook.xml", 1 << 30)  # is not even unpacked
     for content in (bomb, saying(bomb, "xl/media/x.bin", 10), claim):
-        with pytest.raises(sv.TableError, match=r"t\.xlsx unpacks to more than 1 MiB: refused"):
+        with pytest.raises(sv.errors.TableError, match=r"t\.xlsx unpacks to more than 1 MiB: refused"):
             workbook.unpacked_size(content, path)
     assert workbook.unpacked_size(book(), path) > 0
 

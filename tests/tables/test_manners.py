@@ -74,7 +74,7 @@ def test_a_separator_that_is_said_is_taken(tmp_path: Path) -> None:
         ";",
     ]
     for wrong in ("", "::", '"', "\n", "ß"):
-        with pytest.raises(sv.ParameterError, match="separator must be one character"):
+        with pytest.raises(sv.errors.ParameterError, match="separator must be one character"):
             Dialect(separator=wrong)
 
 
@@ -89,15 +89,19 @@ def test_unicode_is_recognised(tmp_path: Path, encoding: str) -> None:
 def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("item,count\nCafé,30\nWar,10\n".encode("latin-1"))
-    with pytest.raises(sv.TableError, match=r"not UTF-8 .*set its encoding, such as .*cp1252") as refused:
+    with pytest.raises(
+        sv.errors.TableError, match=r"not UTF-8 .*set its encoding, such as .*cp1252"
+    ) as refused:
         prior_of(path)
     assert "\xe9" not in str(refused.value)
     assert prior_of(path, Dialect(encoding="ISO-8859-1")) == {"Café": 0.75, "War": 0.25}
     assert encoding_of(path, DETECTED) == "utf-8"
-    with pytest.raises(sv.ParameterError, match="encoding must be one of utf-8, utf-16, latin-1"):
+    with pytest.raises(sv.errors.ParameterError, match="encoding must be one of utf-8, utf-16, latin-1"):
         Dialect(encoding="koi8-r")
     path.write_bytes("item,count\n€-Shop,30\nWar,10\n".encode("cp1252"))
-    with pytest.raises(sv.TableError, match="is not Latin-1, but likely of Windows: set the encoding cp1252"):
+    with pytest.raises(
+        sv.errors.TableError, match="is not Latin-1, but likely of Windows: set the encoding cp1252"
+    ):
         prior_of(path, Dialect(encoding="latin-1"))
     assert prior_of(path, Dialect(encoding="windows-1252")) == {"€-Shop": 0.75, "War": 0.25}
 
@@ -105,16 +109,18 @@ def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
 def test_percentages_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item;Anteil\na;45 %\nb;55%\n", encoding="utf-8")
-    with pytest.raises(sv.TableError, match="every item has one row"):
+    with pytest.raises(sv.errors.TableError, match="every item has one row"):
         priors_table.read_priors(path, ask=True)
 
 
 def test_a_dialect_is_one_and_is_said_by_name(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="positional"):
         Dialect("comma")  # type: ignore[call-arg]  # a decimal comma, or a separator?
-    with pytest.raises(sv.ParameterError, match=r"dialect must be a Dialect, such as sottovoce\.Dialect\("):
+    with pytest.raises(
+        sv.errors.ParameterError, match=r"dialect must be a Dialect, such as sottovoce\.Dialect\("
+    ):
         sv.build_prior(tmp_path / "t.csv", item="item", dialect="comma")  # type: ignore[call-overload]  # that is the point
-    with pytest.raises(sv.ParameterError, match="merge_rare must be the name of a category"):
+    with pytest.raises(sv.errors.ParameterError, match="merge_rare must be the name of a category"):
         sv.build_prior(pl.DataFrame({"item": ["a"]}), item="item", merge_rare=True)  # type: ignore[call-overload]  # the same
 
 
@@ -135,7 +141,9 @@ def test_one_row_for_each_item_and_no_amounts_is_asked_about(tmp_path: Path, nam
     """Otherwise every row would count once, without a word."""
     path = tmp_path / "t.csv"
     path.write_text(f"item,{name}\nDrama,30\nWar,10\n")
-    with pytest.raises(sv.TableError, match=r"name the column of amounts \(--count\), or pass --no-count"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"name the column of amounts \(--count\), or pass --no-count"
+    ):
         priors_table.read_priors(path, ask=True)
     public = priors_table.read_priors(path, count=name, ask=True)
     assert public.priors["all"].probabilities.tolist() == [0.75, 0.25]
@@ -182,7 +190,7 @@ def test_the_nearest_column_is_proposed() -> None:
 def test_missing_names_are_dropped_when_that_is_said(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("user,item,weight\nx,Drama,3\n,War,9\nx,,9\nx,War,1\n")
-    with pytest.raises(sv.TableError, match=r"column '\w+' has 1 missing values.*missing=drop"):
+    with pytest.raises(sv.errors.TableError, match=r"column '\w+' has 1 missing values.*missing=drop"):
         users_table.read_user_groups(path, {"all": WAR})
     users, how = users_table.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
     assert users["all"].ids == ("x",)
@@ -212,7 +220,7 @@ def test_a_pipe_is_read_like_a_file_and_leaves_nothing(tmp_path: Path) -> None:
         assert prior_of(copy) == {"Drama": 0.75, "War": 0.25}
     writer.wait()
     assert not seen[0].parent.exists()
-    with pytest.raises(sv.TableError, match="there is no such file"):
+    with pytest.raises(sv.errors.TableError, match="there is no such file"):
         prior_of(tmp_path / "none.csv")
 
 
@@ -238,6 +246,9 @@ def test_too_long_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with (tmp_path / "long").open("wb") as file:
         file.write(b"1234")
     before = set(Path(tempfile.gettempdir()).glob("sottovoce-*"))
-    with (tmp_path / "long").open("rb") as source, pytest.raises(sv.TableError, match="save it as a file"):
+    with (
+        (tmp_path / "long").open("rb") as source,
+        pytest.raises(sv.errors.TableError, match="save it as a file"),
+    ):
         files._copy(source, tmp_path / "copy", "standard input")
     assert set(Path(tempfile.gettempdir()).glob("sottovoce-*")) <= before

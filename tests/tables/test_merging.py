@@ -90,7 +90,7 @@ def test_the_note_says_how_many_and_names_only_what_is_public(tmp_path: Path) ->
     assert found.how.endswith("; 3 categories below 11 merged into 'rest' ('Noir', 'Opera', 'War')")
     private = priors_table.read_priors(path, options=rare, public=False)
     assert private.how.endswith("; 3 categories below 11 merged into 'rest'")
-    with pytest.raises(sv.PriorError, match="2 categories to be merged into 'rest' have") as refused:
+    with pytest.raises(sv.errors.PriorError, match="2 categories to be merged into 'rest' have") as refused:
         priors_table.read_priors(path, options=PriorOptions(merge_rare="rest"), public=False)
     assert "Noir" not in str(refused.value)
     assert " 11" not in str(refused.value)
@@ -115,9 +115,9 @@ def test_objects_of_counts_and_ready_priors(tmp_path: Path) -> None:
     priors_table.write_priors(made, tmp_path / "p.json")
     again = priors_table.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="rest"))
     assert again.priors["all"].digest == made.priors["all"].digest
-    with pytest.raises(sv.PriorError, match=r"has no category 'else'.*make it anew"):
+    with pytest.raises(sv.errors.PriorError, match=r"has no category 'else'.*make it anew"):
         priors_table.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="else"))
-    with pytest.raises(sv.ParameterError, match="--rare-below is for tables"):
+    with pytest.raises(sv.errors.ParameterError, match="--rare-below is for tables"):
         priors_table.read_priors(tmp_path / "p.json", options=rare)
     path.write_text(json.dumps({"x": {"a": 5, "b": 1, "c": 9}, "y": {"a": 7, "c": 2}}))
     grouped = priors_table.read_priors(path, by="g", options=PriorOptions(merge_rare="rest", rare_below=3))
@@ -126,7 +126,7 @@ def test_objects_of_counts_and_ready_priors(tmp_path: Path) -> None:
         "y": pytest.approx({"a": 7 / 9, "rest": 2 / 9}),
     }
     path.write_text(json.dumps({"a": -5, "b": 1}))
-    with pytest.raises(sv.PriorError, match="counts must be"):
+    with pytest.raises(sv.errors.PriorError, match="counts must be"):
         priors_table.read_priors(path, options=rare)
 
 
@@ -159,13 +159,13 @@ def test_the_refusal_counts_what_is_unknown_and_names_the_way_out(tmp_path: Path
     path.write_text("user,item,g\n1,a,x\n1,Orchid,x\n2,Orchid,y\n2,Lily,y\n3,a,y\n")
     known = {"x": sv.Prior(["a", "rest"], [0.5, 0.5]), "y": sv.Prior(["a", "b"], [0.5, 0.5])}
     with pytest.raises(
-        sv.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
+        sv.errors.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
     ) as refused:
         users_table.read_user_groups(path, known, by="g")
     assert "--merge rare=NAME" in str(refused.value)
     assert "Orchid" not in str(refused.value)
     merging = ReadingOptions(unknown="other", other="rest")
-    with pytest.raises(sv.TableError, match=r"no category 'rest' .* in the prior of group 'y'"):
+    with pytest.raises(sv.errors.TableError, match=r"no category 'rest' .* in the prior of group 'y'"):
         users_table.read_user_groups(path, known, by="g", options=merging)
     both = dict.fromkeys(known, known["x"])
     users, how = users_table.read_user_groups(path, both, by="g", options=merging)
@@ -177,7 +177,7 @@ def test_a_table_is_released_with_items_that_the_prior_lacks() -> None:
     prior = sv.Prior(["a", "rest"], [0.9, 0.1])
     mechanism = sv.certify(sv.kernel_clip(prior, 2.0))
     frame = pl.DataFrame({"user": [1, 1, 2], "item": ["a", "Orchid", "Lily"]})
-    with pytest.raises(sv.UserDataError, match="2 of 3 rows do not name one"):
+    with pytest.raises(sv.errors.UserDataError, match="2 of 3 rows do not name one"):
         sv.release_table(frame, mechanism, unknown="error")
     found = sv.release_table(frame, mechanism, unknown="other", other="rest")
     assert found["user"].to_list() == [1, 2]

@@ -165,9 +165,9 @@ def test_wide_tables_with_holes_or_text_are_refused() -> None:
         (pl.DataFrame({"who": ["a"], "War": [-1], "Drama": [1]}), "the category columns must hold finite"),
         (pl.DataFrame({"who": ["a"], "War": [True], "Drama": [1]}), "column 'War' must hold numbers"),
     ):
-        with pytest.raises(sv.TableError, match=message):
+        with pytest.raises(sv.errors.TableError, match=message):
             sv.read_users(bad, user="who", item=["War", "Drama"], prior=prior)
-    with pytest.raises(sv.ParameterError, match="leave the weight out"):
+    with pytest.raises(sv.errors.ParameterError, match="leave the weight out"):
         sv.read_users(pl.DataFrame({"w": ["a"], "x": [1]}), user="w", item=["x"], weight="x", prior=prior)
 
 
@@ -194,7 +194,7 @@ def test_one_prior_serves_every_group() -> None:
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
     users = sv.read_users(frame, user="who", item="genre", by="age", prior=prior)
     assert {group: one.ids for group, one in users.items()} == {"10": ("a",), "20": ("b",)}
-    with pytest.raises(sv.ParameterError, match="needs the group column: by="):
+    with pytest.raises(sv.errors.ParameterError, match="needs the group column: by="):
         sv.read_users(frame, user="who", item="genre", prior={"10": prior})  # type: ignore[call-overload]
 
 
@@ -220,7 +220,7 @@ def test_bad_tables_of_every_library(kind: str, change: dict[str, Any], message:
     data = {"who": ["ann", "bob"], "genre": ["War", "Drama"], "stars": [1.0, 2.0], **change}
     frame = FRAMES[kind]({name: values for name, values in data.items() if values is not None})
     prior = sv.Prior(["War", "Drama"], [0.5, 0.5])
-    with pytest.raises(sv.TableError, match=message) as caught:
+    with pytest.raises(sv.errors.TableError, match=message) as caught:
         sv.read_users(frame, user="who", item="genre", weight="stars", prior=prior)
     assert "SECRET" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -273,7 +273,7 @@ def test_a_prior_from_its_own_users_says_so_everywhere(tmp_path: Path) -> None:
     assert compared.prior_from_users
     assert compared.to_dicts()[0]["prior_from_users"] is True
     assert FROM_USERS in str(compared)
-    with pytest.raises(sv.PriorError, match="accept_prior_from_users=True"):
+    with pytest.raises(sv.errors.PriorError, match="accept_prior_from_users=True"):
         sv.certify(sampler)
     mechanism = sv.certify(sampler, accept_prior_from_users=True)
     assert "prior made from the users it serves" in repr(mechanism)
@@ -410,11 +410,11 @@ def test_json_types_come_from_all_rows(tmp_path: Path) -> None:
 )
 def test_names_are_text_or_whole_numbers_or_refused(frame: Any) -> None:
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
-    with pytest.raises(sv.TableError, match=r"must hold text or integers|cannot be counted") as caught:
+    with pytest.raises(sv.errors.TableError, match=r"must hold text or integers|cannot be counted") as caught:
         sv.read_users(frame, user="u", item="i", prior=prior)
     assert "SECRET" not in str(caught.value)
     weighted = {"u": ["a", 7], "i": ["x", "y"], "w": [1.0, 2.0]}
-    with pytest.raises(sv.TableError) as caught:
+    with pytest.raises(sv.errors.TableError) as caught:
         sv.read_users(pd.DataFrame(weighted), user="u", item="i", weight="w", prior=prior)
     assert "'w'" not in str(caught.value)  # the weights are fine
 
@@ -430,22 +430,22 @@ def test_names_that_are_the_same_number_are_one_user() -> None:
 
 def test_ragged_lines_and_names_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "long.csv").write_text("user,item,when\nann,War,2024\nSmith,John,Drama,2024\n")
-    with pytest.raises(sv.TableError, match="every line needs the same number of fields"):
+    with pytest.raises(sv.errors.TableError, match="every line needs the same number of fields"):
         sv.build_prior(tmp_path / "long.csv", item="item")
     for header in ("user,item,item", "user,item, item"):
         (tmp_path / "twice.csv").write_text(f"{header}\nann,War,Drama\n")
-        with pytest.raises(sv.TableError, match="same name"):
+        with pytest.raises(sv.errors.TableError, match="same name"):
             sv.build_prior(tmp_path / "twice.csv", item="item")
     relation = duckdb.connect().sql("select 1 as u, 2 as u, 'x' as i")
     if len(set(relation.columns)) < len(relation.columns):
-        with pytest.raises(sv.TableError, match="same name"):
+        with pytest.raises(sv.errors.TableError, match="same name"):
             sv.build_prior(relation, item="i")
 
 
 def test_wide_tables_have_no_rows_to_count_and_keep_their_names() -> None:
     wide = pl.DataFrame({"who": ["ann", "bob"], "War": [1, 0], "Drama": [3, 2]})
     prior = sv.Prior(["War", "Drama"], [0.5, 0.5])
-    with pytest.raises(sv.TableError, match="needs a long table"):
+    with pytest.raises(sv.errors.TableError, match="needs a long table"):
         sv.read_users(wide, user="who", item=["War", "Drama"], prior=prior, minimum_rows=2)
     assert repr(sv.count_table(wide, user="who", item=["War", "Drama"])).startswith("Tally(4 entries")
     names = ["amount", "key_user"]
@@ -455,16 +455,16 @@ def test_wide_tables_have_no_rows_to_count_and_keep_their_names() -> None:
 
 def test_weights_that_add_up_to_infinity_are_refused() -> None:
     frame = pl.DataFrame({"who": ["a", "a"], "genre": ["x", "y"], "w": [1e308, 1e308]})
-    with pytest.raises(sv.TableError, match="'w' adds up to infinity"):
+    with pytest.raises(sv.errors.TableError, match="'w' adds up to infinity"):
         sv.read_users(frame, user="who", item="genre", weight="w", prior=sv.Prior(["x", "y"], [0.5, 0.5]))
 
 
 def test_errors_count_all_groups_together() -> None:
     frame = pl.DataFrame({"who": ["a", "b", "c"], "genre": ["x", "z", "z"], "age": ["o", "o", "y"]})
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
-    with pytest.raises(sv.UserDataError, match="2 of 3 rows do not name one"):
+    with pytest.raises(sv.errors.UserDataError, match="2 of 3 rows do not name one"):
         sv.read_users(frame, user="who", item="genre", by="age", prior=prior)
-    with pytest.raises(sv.UserDataError, match="2 of 3 users have no usable record"):
+    with pytest.raises(sv.errors.UserDataError, match="2 of 3 users have no usable record"):
         sv.read_users(frame, user="who", item="genre", by="age", prior=prior, unknown="drop")
 
 
@@ -479,17 +479,17 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
         {"user": "who"},
         {"public": True},
     ):
-        with pytest.raises(sv.ParameterError, match="this is a JSON object of counts"):
+        with pytest.raises(sv.errors.ParameterError, match="this is a JSON object of counts"):
             priors_table.read_priors(tmp_path / "o.json", **options)
     priors_table.write_priors(
         priors_table.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json"
     )
     with pytest.raises(
-        sv.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
+        sv.errors.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
     ):
         priors_table.read_priors(tmp_path / "p.json", options=smoothed)
     plain = (tmp_path / "p.json").read_text()
     for old, new in (('"by": null', '"by": 5'), ('"all"', '"young"'), ('"all"', r'"\ud800"')):
         (tmp_path / "q.json").write_text(plain.replace(old, new))
-        with pytest.raises(sv.TableError, match="not a prior file"):
+        with pytest.raises(sv.errors.TableError, match="not a prior file"):
             priors_table.read_priors(tmp_path / "q.json")

@@ -67,7 +67,9 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
         "; sheet 2 of 4"
     )  # not its name, which may be a person's
     assert priors_table.read_priors(path, dialect=Dialect(sheet=3)).how.endswith("; sheet 3 of 4")
-    with pytest.raises(sv.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: say a name, or a num"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: say a name, or a num"
+    ):
         prior_of(path, Dialect(sheet="Surveys"))
     for sheet in ("Survey", 2):
         assert prior_of(path, Dialect(sheet=sheet)) == SHARES
@@ -79,11 +81,11 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
     again = write_workbook(tmp_path / "u.xlsx", {"Survey": PUBLIC, "Notes": [["x"]]})
     assert priors_table.read_priors(again).how.endswith("; sheet 1 of 2")
     with pytest.raises(
-        sv.TableError, match=r"has no sheet '0'; it has 2 sheets: say a name, or a number up "
+        sv.errors.TableError, match=r"has no sheet '0'; it has 2 sheets: say a name, or a number up "
     ):
         prior_of(again, Dialect(sheet="0"))
     for wrong in ("", True, 1.5):
-        with pytest.raises(sv.ParameterError, match="sheet must be the name of a sheet"):
+        with pytest.raises(sv.errors.ParameterError, match="sheet must be the name of a sheet"):
             Dialect(sheet=wrong)  # type: ignore[arg-type]  # that is the point
 
 
@@ -125,20 +127,22 @@ def test_a_formula_is_the_value_that_was_saved_with_it(tmp_path: Path) -> None:
     never = write_workbook(
         tmp_path / "n.xlsx", [["item", "count"], ["Drama", formula("1+1", None)], ["War", 1]]
     )
-    with pytest.raises(sv.TableError, match="1 of 2 rows do not"):
+    with pytest.raises(sv.errors.TableError, match="1 of 2 rows do not"):
         prior_of(never)
 
 
 def test_errors_and_blanks_are_missing(tmp_path: Path) -> None:
     rows: Rows = [["user", "item"], ["x", "War"], ["x", error("#N/A")], ["x", "  "], [None, "War"]]
     path = write_workbook(tmp_path / "t.xlsx", rows)
-    with pytest.raises(sv.TableError, match=r"column '\w+' has \d missing values.*missing=drop"):
+    with pytest.raises(sv.errors.TableError, match=r"column '\w+' has \d missing values.*missing=drop"):
         users_of(path)
     found, how = users_table.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
     assert found["all"].p.toarray().tolist() == [[0.0, 1.0]]
     assert "3 rows with a missing name dropped" in how
     bad = write_workbook(tmp_path / "b.xlsx", [["item", "count"], ["Drama", 3], ["War", error("#DIV/0!")]])
-    with pytest.raises(sv.TableError, match=r"column 'count' must hold finite numbers.*1 of 2 rows do not"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"column 'count' must hold finite numbers.*1 of 2 rows do not"
+    ):
         prior_of(bad)
 
 
@@ -154,7 +158,7 @@ def test_errors_and_blanks_are_missing(tmp_path: Path) -> None:
 )
 def test_names_that_excel_may_have_changed_are_refused(tmp_path: Path, cells: list[Cell], words: str) -> None:
     path = write_workbook(tmp_path / "t.xlsx", [["item", "count"], *([cell, 1] for cell in cells)])
-    with pytest.raises(sv.TableError, match=words) as refused:
+    with pytest.raises(sv.errors.TableError, match=words) as refused:
         prior_of(path)
     assert "2020" not in str(refused.value)
     assert "1234" not in str(refused.value)
@@ -168,11 +172,13 @@ def test_every_column_with_values_has_a_name(tmp_path: Path) -> None:
     merged = '<mergeCells count="1"><mergeCell ref="A1:B1"/></mergeCells>'
     titled = sheet_xml([["Survey of 2026", None], *PUBLIC], more=merged)
     path = write_workbook(tmp_path / "t.xlsx", {"a": titled})
-    with pytest.raises(sv.TableError, match=r"1 of 2 columns have values but no name.*merged") as refused:
+    with pytest.raises(
+        sv.errors.TableError, match=r"1 of 2 columns have values but no name.*merged"
+    ) as refused:
         prior_of(path)
     assert "2026" not in str(refused.value)
     twice = write_workbook(tmp_path / "u.xlsx", [["item", "count", "item "], ["Drama", 3, "War"]])
-    with pytest.raises(sv.TableError, match="two of its columns have the same name"):
+    with pytest.raises(sv.errors.TableError, match="two of its columns have the same name"):
         prior_of(twice)
     number = write_workbook(tmp_path / "w.xlsx", [["user", 7, 8.0], ["x", 1, 3]])
     known = sv.Prior(["7", "8"], [0.5, 0.5])
@@ -183,15 +189,17 @@ def test_every_column_with_values_has_a_name(tmp_path: Path) -> None:
     "rows", [[], [["item", "count"]], [[None, None], [" "]]], ids=["none", "head", "blank"]
 )
 def test_an_empty_sheet_is_refused(tmp_path: Path, rows: Rows) -> None:
-    with pytest.raises(sv.TableError, match="empty"):
+    with pytest.raises(sv.errors.TableError, match="empty"):
         prior_of(write_workbook(tmp_path / "t.xlsx", rows))
 
 
 def test_counts_in_a_workbook_are_asked_about(tmp_path: Path) -> None:
     path = write_workbook(tmp_path / "t.xlsx", [["item", "views"], ["Drama", 30], ["War", 10]])
-    with pytest.raises(sv.TableError, match=r"every item has one row.*\(--count\), or pass --no-count"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"every item has one row.*\(--count\), or pass --no-count"
+    ):
         prior_of(path)
-    with pytest.raises(sv.TableError, match="the table has item, views; did you mean 'item'"):
+    with pytest.raises(sv.errors.TableError, match="the table has item, views; did you mean 'item'"):
         priors_table.read_priors(path, item="items", count="views")
 
 
@@ -199,7 +207,7 @@ def test_a_workbook_without_its_reader_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "find_spec", lambda name: None)
-    with pytest.raises(sv.TableError, match=r"needs fastexcel: pip install 'sottovoce\[excel\]'"):
+    with pytest.raises(sv.errors.TableError, match=r"needs fastexcel: pip install 'sottovoce\[excel\]'"):
         prior_of(write_workbook(tmp_path / "t.xlsx", PUBLIC))
 
 
@@ -234,7 +242,9 @@ def test_numbers_among_texts_are_not_read_by_a_decimal_comma(tmp_path: Path) -> 
     """A number has no mark: 1.125 in a cell of its own is not 1125, whatever the texts beside it say."""
     rows: Rows = [["item", "count"], ["a", "3,5"], ["b", 1.125], ["c", 2]]
     path = write_workbook(tmp_path / "mixed.xlsx", rows)
-    with pytest.raises(sv.TableError, match="column 'count' holds numbers and text: make all cells number"):
+    with pytest.raises(
+        sv.errors.TableError, match="column 'count' holds numbers and text: make all cells number"
+    ):
         prior_of(path, Dialect(decimal="comma"))
     texts = write_workbook(tmp_path / "texts.xlsx", [["item", "count"], ["a", "3,5"], ["b", "1,5"]])
     assert prior_of(texts, Dialect(decimal="comma")) == {"a": 0.7, "b": 0.3}
@@ -244,7 +254,9 @@ def test_numbers_among_texts_are_not_read_by_a_decimal_comma(tmp_path: Path) -> 
 def test_names_that_excel_may_have_changed_are_refused_among_texts_too(tmp_path: Path, odd: float) -> None:
     """Long numbers that differ in their last digits are the same number by now: two people would be one."""
     rows: Rows = [["user", "item"], [odd, "War"], ["A17", "War"]]
-    with pytest.raises(sv.TableError, match="column 'user' holds text and numbers that are fractions or too"):
+    with pytest.raises(
+        sv.errors.TableError, match="column 'user' holds text and numbers that are fractions or too"
+    ):
         users_table.read_user_groups(write_workbook(tmp_path / "t.xlsx", rows), {"all": WAR})
     fine: Rows = [["user", "item"], [4012, "War"], ["A17", "War"], ["2.5 b", "War"]]
     found, _ = users_table.read_user_groups(write_workbook(tmp_path / "u.xlsx", fine), {"all": WAR})

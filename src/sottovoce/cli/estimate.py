@@ -12,7 +12,7 @@ from .. import _validate
 from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
 from ..collecting.model import model_of
 from ..collecting.reports import read_reports
-from ..collecting.verdict import Verdict, verdict
+from ..collecting.verdict import Verdict
 from ..errors import ParameterError
 from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
@@ -117,10 +117,10 @@ def command(
         found = {
             group: going.after(estimate(mechanisms[group], one, level=level)) for group, one in counts.items()
         }
-    told = [(group, one, verdict(one, error=error)) for group, one in found.items()]
+    told = [(group, one, one.verdict(error=error)) for group, one in found.items()]
     if len(found) > 1:
         everybody = whole_population(found)
-        told.insert(0, (EVERYBODY, everybody, verdict(everybody, list(found.values()), error=error)))
+        told.insert(0, (EVERYBODY, everybody, everybody.verdict(error=error)))
     rows = [
         {**({"group": group} if by else {}), **row}
         for group, one in found.items()
@@ -247,7 +247,7 @@ def _draw(found: dict[str, Estimate], path: Path) -> None:
     for axes, (group, one) in zip(
         figure.subplots(len(found), 1, squeeze=False).flat, found.items(), strict=True
     ):
-        plots.plot_estimate(one, axes)
+        one.plot(axes)
         axes.set_title("" if group == "all" else group)
     figure.axes[0].legend(fontsize=8)
     plots.save_figure(figure, path)

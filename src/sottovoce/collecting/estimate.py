@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,11 @@ from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
 from .joint_reports import JointCounts, of_tuples
 from .model import Invertible, Model, ReportColumns, model_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from .verdict import Verdict
 
 EVERYBODY = "all groups together"
 """How the whole population is named beside its groups."""
@@ -55,6 +60,7 @@ class Estimate:
     variances: FloatArray  # of one report's contribution to each value
     reach: FloatArray  # per category, m times how far one report, changed at will, moves its value
     level: float
+    parts: tuple[Estimate, ...] = ()  # the groups that it was put together from, if it was
 
     @property
     def categories(self) -> Sequence[Category]:
@@ -103,6 +109,18 @@ class Estimate:
     def shares(self) -> FloatArray:
         """The values cut to what a share can be, from 0 to 1."""
         return np.clip(self.values, 0, 1)
+
+    def verdict(self, *, error: float = 0.01) -> Verdict:
+        """Whether the reports suffice for ± `error` in every category, and whether they tell anything."""
+        from .verdict import verdict
+
+        return verdict(self, error=error)
+
+    def plot(self, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
+        """Draw the prior, the estimate, its interval and, if known, the truth of each category."""
+        from ..pictures.plots import plot_estimate
+
+        return plot_estimate(self, axes, truth=truth, most=most)
 
     def marks(self) -> list[str]:
         """What each value tells: "more" or "fewer" than the prior (as a band), or "noise" if it may be 0."""
@@ -309,7 +327,7 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
         worst_distance=sum(group.reports / reports * group.bias_bound for group in estimates),
         linear_groups=all(group.unbiased for group in estimates),
     )
-    return Estimate(model, counts, reports, values, variances, reach, estimates[0].level)
+    return Estimate(model, counts, reports, values, variances, reach, estimates[0].level, tuple(estimates))
 
 
 def how_many(

@@ -69,21 +69,21 @@ class Verdict:
         )
 
 
-def verdict(found: Estimate, parts: Sequence[Estimate] = (), *, error: float = 0.01) -> Verdict:
-    """The verdict on an estimate; `parts` are the groups that it was put together from, if it was.
+def verdict(found: Estimate, *, error: float = 0.01) -> Verdict:
+    """Return the verdict on an estimate, also on one that was put together from groups.
 
     >>> from sottovoce import Prior, estimate, minimax_kernel
     >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
-    >>> print(verdict(estimate(sampler, {"a": 310, "b": 690})).summary())
+    >>> print(estimate(sampler, {"a": 310, "b": 690}).verdict().summary())
     1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior (by chance: \
 1.2e-05); 2 categories stand out.
     """
     _validate.positive(error=error)
-    groups = list(parts) or [found]
+    groups = list(found.parts) or [found]
     index = {name: i for i, name in enumerate(found.categories)}
     variance, reach = np.zeros(len(index)), np.zeros(len(index))
     for group in groups:
-        where = [index[name] for name in group.categories] if parts else slice(None)
+        where = [index[name] for name in group.categories] if found.parts else slice(None)
         own, far = at_prior(group.model)
         variance[where] += group.reports / found.reports * own
         reach[where] = np.maximum(reach[where], far)

@@ -15,7 +15,6 @@ from pathlib import Path
 from string import Template
 
 from .._atomic import write_whole
-from ..collecting.verdict import verdict
 from ..demo import DemoData, DemoRelease, averages
 from ..planning.cards import Card
 from ..planning.compare import Comparison
@@ -90,7 +89,7 @@ def _verdict(comparison: Comparison, card: Card, released: DemoRelease) -> str:
         f"worst-served.",
         f"<b>Private by certificate</b>: no answer is more than {math.exp(card.epsilon):.3g} times likelier "
         f"from one member than from another. {total:,} releases took {released.seconds * 1e3:.0f} ms.",
-        f"<b>What can be learnt</b>: {html.escape(verdict(released.found).summary())}",
+        f"<b>What can be learnt</b>: {html.escape(released.found.verdict().summary())}",
     ]
     return "\n".join(f"<p>{sentence}</p>" for sentence in sentences)
 

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..users import Users, UsersLike, rows_for
 from .limit import TAIL, summarise, weighed
 from .limit import limit as best_possible
 from .prior_check import add_up, doubt, moments
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
 BEST_POSSIBLE = "best possible"
@@ -83,6 +86,12 @@ class Comparison:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def plot(self, axes: Axes | None = None, *, statistic: str = "mean", divergence: str = "tv") -> Axes:
+        """Draw one statistic of every sampler against epsilon, averaged over groups."""
+        from ..pictures.plots import plot_comparison
+
+        return plot_comparison(self, axes, statistic=statistic, divergence=divergence)
 
     def best(self, statistic: str = "mean", *, keeps_prior: bool = True) -> Comparison:
         """The best sampler of every group, ε and divergence; by default among those that keep the prior.

@@ -16,7 +16,7 @@ from .._atomic import inf_to_null
 from .._validate import FloatArray
 from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
 from ..collecting.store import counts_in, reading
-from ..collecting.verdict import Verdict, verdict
+from ..collecting.verdict import Verdict
 from ..errors import SottovoceError
 from .settings import Served
 
@@ -71,10 +71,10 @@ class Live:
             except SottovoceError as problem:  # one report, or a mechanism that cannot be undone
                 silent.append({"group": group, "reports": reports, "verdict": f"{problem}.", "rows": []})
         largest = list(estimates.items())[:MOST_GROUPS]
-        shown = [_shown(group, shares, verdict(shares)) for group, shares in largest]
+        shown = [_shown(group, shares, shares.verdict()) for group, shares in largest]
         if len(estimates) > 1:
             everybody = whole_population(estimates)
-            shown.insert(0, _shown(EVERYBODY, everybody, verdict(everybody, list(estimates.values()))))
+            shown.insert(0, _shown(EVERYBODY, everybody, everybody.verdict()))
         return [*shown, *silent[: max(0, MOST_GROUPS - len(shown))]]
 
 

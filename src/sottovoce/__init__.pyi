@@ -1,0 +1,66 @@
+"""The public names, written once: `__init__.py` imports each from here when it is first used."""
+
+from . import bounds as bounds
+from . import errors as errors
+from .collecting.estimate import Estimate as Estimate
+from .collecting.estimate import estimate as estimate
+from .collecting.estimate import how_many as how_many
+from .collecting.estimate import whole_population as whole_population
+from .divergences import CHI2 as CHI2
+from .divergences import DIVERGENCES as DIVERGENCES
+from .divergences import HELLINGER2 as HELLINGER2
+from .divergences import JS as JS
+from .divergences import KL as KL
+from .divergences import REVERSE_KL as REVERSE_KL
+from .divergences import TV as TV
+from .divergences import FDivergence as FDivergence
+from .divergences import alpha as alpha
+from .divergences import hockey_stick as hockey_stick
+from .errors import SottovoceError as SottovoceError
+from .pictures.plots import plot_box as plot_box
+from .pictures.plots import plot_tradeoff as plot_tradeoff
+from .planning.choose import choose as choose
+from .planning.compare import Comparison as Comparison
+from .planning.compare import compare as compare
+from .planning.fitted import PublicUsers as PublicUsers
+from .planning.fitted import fitted as fitted
+from .planning.limit import limit as limit
+from .planning.several import compare_samples as compare_samples
+from .planning.shuffling import amplified as amplified
+from .planning.shuffling import amplified_delta as amplified_delta
+from .planning.shuffling import local_epsilon_for as local_epsilon_for
+from .planning.shuffling import reports_for as reports_for
+from .prior import Prior as Prior
+from .release.audit import audit as audit
+from .release.certify import certify as certify
+from .release.file import Policy as Policy
+from .release.file import load as load
+from .release.file import load_groups as load_groups
+from .release.ledger import Ledger as Ledger
+from .release.mechanism import Mechanism as Mechanism
+from .releasing import release_table as release_table
+from .samplers.base import ClipSampler as ClipSampler
+from .samplers.base import KernelSampler as KernelSampler
+from .samplers.base import Sampler as Sampler
+from .samplers.catalogue import SAMPLERS as SAMPLERS
+from .samplers.catalogue import blend as blend
+from .samplers.catalogue import global_minimax as global_minimax
+from .samplers.catalogue import kernel_clip as kernel_clip
+from .samplers.catalogue import local_minimax as local_minimax
+from .samplers.catalogue import minimax_kernel as minimax_kernel
+from .samplers.catalogue import power_caps as power_caps
+from .samplers.catalogue import prior_minimax as prior_minimax
+from .samplers.catalogue import randomized_response as randomized_response
+from .samplers.catalogue import relative_mollifier as relative_mollifier
+from .samplers.catalogue import rr_with_prior as rr_with_prior
+from .samplers.catalogue import trimmed as trimmed
+from .samplers.joint import several as several
+from .tables.files import Dialect as Dialect
+from .tables.priors import build_prior as build_prior
+from .tables.query import count_table as count_table
+from .tables.tally import Tally as Tally
+from .tables.users import read_users as read_users
+from .users import Users as Users
+
+__all__: list[str]
+__version__: str
