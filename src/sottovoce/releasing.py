@@ -1,56 +1,92 @@
-"""Releasing whole tables: what the command and `release_table` share, and the one call for a frame."""
+"""Releasing whole tables: `release_table` for frames, and `release_file`, which the command calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Unpack
 
-from .errors import ParameterError, PriorError
+import numpy as np
+
+from .errors import ParameterError, PriorError, SottovoceError, TableError
 from .prior import FROM_USERS
-from .release.ledger import Ledger, Request, request
+from .release.ledger import Ledger, Receipt, request
 from .release.mechanism import Mechanism
-from .tables.users import ReadingKeywords, maker_like, read_with, release_options
+from .tables import files
+from .tables.files import DETECTED, Dialect
+from .tables.query import Writer
+from .tables.users import (
+    CheckedUsers,
+    FileColumns,
+    ReadingKeywords,
+    ReadingOptions,
+    checked_users,
+    maker_like,
+    read_users,
+)
 from .users import Users
 
 BATCH = 100_000
 """Users that are drawn and remembered as one step."""
 SAMPLE = "sample"
 """The column that numbers the samples of one user, where there are several."""
+Drawn = tuple[str, Sequence[Any], Sequence[Any]]
+"""A group, some of its users, and what they release."""
 
 
-def several_samples(mechanisms: Mapping[str, Mechanism]) -> bool:
-    """Whether any mechanism gives several samples: then every row says which sample it is."""
-    return any(one.samples > 1 for one in mechanisms.values())
+@dataclass(frozen=True)
+class ReportForm:
+    """The columns of a table of reports: user, the group if there are groups, item, epsilon, mechanism.
 
+    Where any mechanism gives several samples, every row tells which sample it is.
+    """
 
-def report_columns(
-    mechanism: Mechanism,
-    who: Sequence[object],
-    answers: Sequence[Any],
-    columns: tuple[str, str],
-    *,
-    numbered: bool,
-) -> dict[str, Any]:
-    """The reports of some users: a row for each sample; what is the same in all rows stands there once."""
-    (user, item), k = columns, mechanism.samples
-    found: dict[str, Any] = {
-        user: who if k == 1 else [one for one in who for _ in range(k)],
-        item: answers if k == 1 else [one for answer in answers for one in answer],
-        "epsilon": str(mechanism.epsilon),
-        "mechanism": mechanism.digest,
-    }
-    return found | ({SAMPLE: list(range(1, k + 1)) * len(answers)} if numbered else {})
+    mechanisms: Mapping[str, Mechanism]
+    user: str
+    item: str
+    by: str | None
 
+    def __post_init__(self) -> None:
+        if len(set(self.names)) < len(self.names):
+            more = f", nor {SAMPLE} with several samples" if self.several else ""
+            raise ParameterError(
+                f"user, item and by (--user, --item, --by) must differ, and not be named epsilon or "
+                f"mechanism{more}"
+            )
 
-def requests_of(
-    mechanisms: Mapping[str, Mechanism], groups: Mapping[str, Users], *, grouped: bool
-) -> dict[str, Request]:
-    """What is asked of a ledger, by group; everything is checked, and nobody is charged."""
-    return {
-        name: request(mechanisms[name], users.ids, users.p, group=name if grouped else "")
-        for name, users in groups.items()
-        if len(users)
-    }
+    @property
+    def several(self) -> bool:
+        """Whether any mechanism gives several samples."""
+        return any(mechanism.samples > 1 for mechanism in self.mechanisms.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        group, sample = [self.by] if self.by is not None else [], [SAMPLE] if self.several else []
+        return [self.user, *group, self.item, "epsilon", "mechanism", *sample]
+
+    def part(self, group: str, who: Any, answers: Sequence[Any]) -> dict[str, Any]:
+        """The reports of some users, a row for each sample; one text stands for all rows that share it."""
+        mechanism = self.mechanisms[group]
+        k = mechanism.samples
+        columns = {
+            self.user: who if k == 1 else [name for name in who for _ in range(k)],
+            self.item: answers if k == 1 else [category for answer in answers for category in answer],
+            "epsilon": str(mechanism.epsilon),
+            "mechanism": mechanism.digest,
+            SAMPLE: list(range(1, k + 1)) * len(answers),
+        }
+        return {name: group if name == self.by else columns[name] for name in self.names}
+
+    def summary(self, count: int) -> str:
+        """How many releases there are, and what each of them costs."""
+        samples = sorted({mechanism.samples for mechanism in self.mechanisms.values()})
+        each = f"{' or '.join(map(str, samples))} samples, a row each," if self.several else "one category"
+        costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
+        epsilon = " or ".join(f"{float(cost):g}" for cost in costs)
+        return f"{count:,} releases, {each} for each user and group, ε = {epsilon} each"
 
 
 def release_table(
@@ -105,48 +141,281 @@ def release_table(
     if not all(isinstance(one, Mechanism) for one in known.values()):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
     if any(one.prior_from_users for one in known.values()) and not accept_prior_from_users:
-        raise PriorError(f"{FROM_USERS} For an experiment say accept_prior_from_users=True")
+        raise PriorError(f"{FROM_USERS} For an experiment pass accept_prior_from_users=True")
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("epoch and exhausted need a ledger")
-    numbered = several_samples(known)
-    names = [user, item, "epsilon", "mechanism", *([SAMPLE] if numbered else []), *([by] if by else [])]
-    if len(set(names)) < len(names):
-        raise ParameterError(f"user, item and by must differ, and not be one of {', '.join(names[2:])}")
+    form = ReportForm(known, user, item, by)
     make = maker_like(frame)
     whose = known if by else known["all"]
-    how = release_options(**options)
-    read: Any = read_with(how, frame, None, whose, user=user, item=item, weight=weight, by=by)
-    found: dict[str, Users] = read if by else {"all": read}
-    groups = {name: one for name, one in found.items() if len(one)}
-    order = (user, by, item, *names[2 : 4 + numbered])
-    columns: dict[str, list[Any]] = {name: [] for name in order if name is not None}
-    answers = _answers(known, groups, ledger, epoch, exhausted, grouped=by is not None)
-    for name, (who, drawn) in answers.items():
-        part = report_columns(known[name], who, drawn, (user, item), numbered=numbered)
-        part |= {by: name} if by is not None else {}
-        rows = len(drawn) * known[name].samples
-        for column, values in part.items():
-            columns[column] += [values] * rows if isinstance(values, str) else values
+    chosen: Any = {"unknown": "prior", **options}
+    read: Any = read_users(frame, prior=whose, user=user, item=item, weight=weight, by=by, **chosen)
+    groups: dict[str, Users] = read if by else {"all": read}
+    drawn = draw_batches(known, [groups])
+    if ledger is not None:
+        charged = Charged(known, groups, ledger, grouped=by is not None)
+        charged.charge(epoch, exhausted)
+        drawn = charged.answers()
+    columns: dict[str, list[Any]] = {name: [] for name in form.names}
+    for name, who, answers in drawn:
+        rows = len(answers) * known[name].samples
+        for column, values in form.part(name, who, answers).items():
+            columns[column] += [values] * rows if isinstance(values, str) else list(values)
     return make(columns)
 
 
-def _answers(
-    known: Mapping[str, Mechanism],
-    groups: Mapping[str, Users],
-    ledger: Ledger | None,
-    epoch: str | None,
-    exhausted: str,
+def draw_batches(known: Mapping[str, Mechanism], batches: Iterable[Mapping[str, Users]]) -> Iterator[Drawn]:
+    """Draw for the users of every group, batch by batch, without a ledger."""
+    for groups in batches:
+        for name, users in groups.items():
+            if len(users):
+                yield name, users.ids, known[name].release_many(users)
+
+
+class Charged:
+    """Users of all groups who are charged in one commit, and then answered."""
+
+    def __init__(
+        self,
+        known: Mapping[str, Mechanism],
+        groups: Mapping[str, Users],
+        ledger: Ledger,
+        *,
+        grouped: bool,
+    ) -> None:
+        self.groups, self.ledger = groups, ledger
+        self.requests = {
+            name: request(known[name], users.ids, users.p, group=name if grouped else "")
+            for name, users in groups.items()
+            if len(users)
+        }
+        self.receipt: Receipt | None = None
+
+    def charge(self, epoch: str | None, exhausted: str) -> Receipt:
+        """Charge everybody, or nobody."""
+        self.receipt = self.ledger.charge(list(self.requests.values()), epoch=epoch, exhausted=exhausted)
+        return self.receipt
+
+    def answers(self) -> Iterator[Drawn]:
+        """What those who were charged release: drawn once, and remembered."""
+        if self.receipt is None:
+            return
+        for (name, asked), kept in zip(self.requests.items(), self.receipt.kept, strict=True):
+            for begin in range(0, len(kept), BATCH):
+                part = kept[begin : begin + BATCH]
+                answers = self.ledger.answers(asked, self.receipt.epoch, part)
+                yield name, [self.groups[name].ids[i] for i in part.tolist()], list(answers)
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+class Step(Protocol):
+    """A part of the work that may take long."""
+
+    def advance(self, more: float = 1) -> None:
+        """So much more is done."""
+
+
+class Progress(Protocol):
+    """Shows a step while it runs; see `cli.progress.step`."""
+
+    def __call__(
+        self,
+        name: str,
+        of: object = None,
+        *,
+        total: float | None = None,
+        unit: str = "",
+        counted: bool = True,
+    ) -> AbstractContextManager[Step]:
+        """The step of this name, of so many units; not `counted` where it is done as a whole."""
+
+
+class Signals(Protocol):
+    """Keeps signals back; see `cli.interruption.Interruptions`."""
+
+    def held_back(self) -> AbstractContextManager[None]:
+        """Let a step end before an interruption counts."""
+
+    def ignore(self) -> None:
+        """From here on nothing interrupts."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A release was interrupted; the text tells what it has cost."""
+
+
+class _Silent:
+    """Shows nothing, and keeps no signal back."""
+
+    def advance(self, more: float = 1) -> None:
+        """Nothing."""
+
+    def __call__(self, *_: object, **__: object) -> AbstractContextManager[_Silent]:
+        return nullcontext(self)
+
+    def held_back(self) -> AbstractContextManager[None]:
+        """Nothing is kept back."""
+        return nullcontext()
+
+    def ignore(self) -> None:
+        """Nothing is ignored."""
+
+
+SILENT = _Silent()
+EVERY_USER = ReadingOptions(unknown="prior", empty="skip")
+"""Every user gets a row, whatever the user has."""
+
+
+def release_file(
+    mechanisms: Mapping[str, Mechanism],
+    table: str | Path,
+    output: str | Path,
     *,
-    grouped: bool,
-) -> dict[str, tuple[list[Any], list[Any]]]:
-    """Who may be released in each group, and what they release; with a ledger everybody is charged first."""
-    if ledger is None:
-        return {name: (list(one.ids), list(known[name].release_many(one))) for name, one in groups.items()}
-    asked = requests_of(known, groups, grouped=grouped)
-    receipt = ledger.charge(list(asked.values()), epoch=epoch, exhausted=exhausted)
-    found = {}
-    for (name, one), kept in zip(asked.items(), receipt.kept, strict=True):
-        parts = [kept[begin : begin + BATCH] for begin in range(0, len(kept), BATCH)]
-        drawn = [answer for part in parts for answer in ledger.answers(one, receipt.epoch, part)]
-        found[name] = [groups[name].ids[i] for i in kept.tolist()], drawn
-    return found
+    options: ReadingOptions = EVERY_USER,
+    dialect: Dialect = DETECTED,
+    ledger: Ledger | None = None,
+    epoch: str | None = None,
+    exhausted: str = "error",
+    force: bool = False,
+    progress: Progress = SILENT,
+    note: Callable[[str], object] = lambda text: None,
+    signals: Callable[[], AbstractContextManager[Signals]] = SILENT,
+    **columns: Unpack[FileColumns],
+) -> int:
+    """Release one private category per user of a file into a new file; returns how many.
+
+    Guarantees
+        Everything is checked before anybody is charged or anything drawn, and the output is written whole or
+        not at all. Without a ledger users are drawn in batches, and memory does not grow with the table. With
+        one all users are held in memory and charged in one commit; running again costs nothing more. The
+        order of the rows depends on the names of groups and users only.
+
+    Parameters
+        mechanisms: by group; one, under "all", without a group column.
+        table, columns: a file of histories, and its columns `user`, `item`, `weight`, `by` and `wide`, as for
+            `read_user_groups`.
+        output: a CSV, Parquet or JSON file, or "-"; replaced only with `force`.
+        progress, note, signals: show steps and remarks, and keep signals back once the table is read.
+
+    Raises
+        SottovoceError: what does not fit. The message tells what was charged, if anybody was.
+        Interrupted: Ctrl-C after the table was read. The text tells what was charged and written.
+    """
+    table, output = Path(table), Path(output)
+    by = columns.get("by")
+    form = ReportForm(mechanisms, columns.get("user", "user"), columns.get("item", "item"), by)
+    if ledger is None and (epoch is not None or exhausted != "error"):
+        raise ParameterError("epoch and exhausted (--epoch, --exhausted) need a ledger (--ledger)")
+    files.check_writable(output, table, force=force)
+    if ledger is not None:
+        files.check_writable(output, ledger.path, ledger.witness, force=True)
+        epoch = ledger.epoch_meant(epoch)  # before the table is read
+    with ExitStack() as stack:
+        size = table.stat().st_size if table.is_file() else None
+        shown = "standard input" if str(table) in ("-", "/dev/stdin") else table.name
+        with progress("reading", shown, total=size, unit="bytes", counted=False):
+            users = stack.enter_context(
+                checked_users(
+                    table, mechanisms, options=options, dialect=dialect, held=ledger is not None, **columns
+                )
+            )
+        note(f"{table.name}: {users.how}.")
+        if any(mechanisms[name].prior_from_users for name in users.cells.groups if name in mechanisms):
+            note(FROM_USERS)
+        if by is not None:
+            note(f"The group of every user, column {by!r}, is published in clear.")
+        work = _FileRelease(form, users, output, progress, note, stack.enter_context(signals()))
+        with work.costs_told():
+            if ledger is None:
+                note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
+            else:
+                work.charge(ledger, epoch, exhausted)
+            work.draw_and_write(force)
+        note(f"{form.summary(work.count)}, into {work.target}")
+        return work.count
+
+
+class _FileRelease:
+    """A release into a file as it goes on: what was charged, drawn and written so far."""
+
+    def __init__(
+        self,
+        form: ReportForm,
+        users: CheckedUsers,
+        output: Path,
+        progress: Progress,
+        note: Callable[[str], object],
+        signals: Signals,
+    ) -> None:
+        self.form, self.users, self.output = form, users, output
+        self.progress, self.note, self.signals = progress, note, signals
+        self.target = "standard output" if files.is_standard(output) else str(output)
+        self.charged: Charged | None = None
+        self.count, self.written = 0, False
+
+    @property
+    def spent(self) -> str:
+        """What an interruption or a failure has cost."""
+        receipt = None if self.charged is None else self.charged.receipt
+        if receipt is None or not receipt.charged:
+            return "nobody was charged"
+        return f"{receipt.charged:,} releases were charged; running again costs nothing more"
+
+    @contextmanager
+    def costs_told(self) -> Iterator[None]:
+        """Whatever stops the release, the last line tells what it has cost."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.signals.ignore()  # a second one must not take the last line away
+            done = f"nothing was written, {self.spent}"
+            if self.written:
+                done = f"{self.count:,} releases had been written into {self.output} already"
+            raise Interrupted(done) from None
+        except FileExistsError:
+            raise TableError(f"{self.output} is there already, since a moment ago; {self.spent}") from None
+        except OSError as problem:
+            raise TableError(f"{self.output} cannot be written: {problem.strerror}; {self.spent}") from None
+        except SottovoceError as problem:
+            if self.charged is None or self.charged.receipt is None:
+                raise
+            raise type(problem)(f"{problem}; {self.spent}") from None
+
+    def charge(self, ledger: Ledger, epoch: str | None, exhausted: str) -> None:
+        """Charge the users of all groups in one commit."""
+        groups = next(iter(self.users))
+        self.charged = Charged(self.form.mechanisms, groups, ledger, grouped=self.form.by is not None)
+        if epoch is not None and not ledger.knows(epoch):
+            shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
+            within = "" if ledger.lifetime is None else ", as far as the lifetime allows"
+            self.note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
+        step = self.progress("charging", total=self.users.left.people, unit="releases", counted=False)
+        with step, self.signals.held_back():
+            receipt = self.charged.charge(epoch, exhausted)
+        told = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
+        if receipt.left_out:
+            told += f", {receipt.left_out:,} left out: their users have too little budget left"
+        self.note(f"{told}.")
+
+    def draw_and_write(self, force: bool) -> None:
+        """Draw batch by batch, then let the output take its place at once."""
+        charged, mechanisms = self.charged, self.form.mechanisms
+        drawn, total = draw_batches(mechanisms, self.users), self.users.left.people
+        if charged is not None and charged.receipt is not None:
+            drawn, total = charged.answers(), sum(map(len, charged.receipt.kept))
+        integers = self.users.cells.named_by_integers()
+        with ExitStack() as stack:
+            writer = None
+            with self.progress("releasing", total=total, unit="releases") as going:
+                for group, who, answers in drawn:
+                    names = np.array(list(map(int, who)), dtype=np.int64) if integers else who
+                    part = self.form.part(group, names, answers)
+                    writer = writer or stack.enter_context(Writer(part))
+                    writer.add(part)
+                    self.count += len(answers)
+                    going.advance(len(answers))
+            writer = writer or stack.enter_context(Writer({name: [] for name in self.form.names}))
+            with self.progress("writing", self.target, counted=False), self.signals.held_back():
+                writer.save(self.output, replace=force)
+                self.written = True

@@ -20,7 +20,7 @@ from workbooks import (
 )
 
 import sottovoce as sv
-from sottovoce.tables import files
+from sottovoce.tables import files, query
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables import users as users_table
 from sottovoce.tables.files import DETECTED, Dialect
@@ -89,6 +89,11 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
             Dialect(sheet=wrong)  # type: ignore[arg-type]  # that is the point
 
 
+def named_by_integers(path: Path) -> bool:
+    with query.opened(path) as source:
+        return query.ordered_cells(source, query.Columns("item", "user")).named_by_integers()
+
+
 def test_whole_numbers_are_whole_again(tmp_path: Path) -> None:
     """A workbook keeps 1 as a double; a CSV file and a workbook must still name the same things."""
     book = write_workbook(
@@ -99,7 +104,7 @@ def test_whole_numbers_are_whole_again(tmp_path: Path) -> None:
     assert (
         users_of(book, known) == users_of(tmp_path / "t.csv", known) == {"1": [0.75, 0.25], "22": [0.0, 1.0]}
     )
-    assert users_table.have_integer_names(book, "user", ["1", "22"], DETECTED)
+    assert named_by_integers(book)
     assert sv.read_users(book, user="user", item="item", weight="weight", prior=known).ids == ("1", "22")
     public = write_workbook(tmp_path / "p.xlsx", [["item", "count"], [7, 1], [8, 1]])
     assert prior_of(public) == {"7": 0.5, "8": 0.5}
@@ -109,7 +114,8 @@ def test_text_stays_text(tmp_path: Path) -> None:
     rows: Rows = [["user", "item"], ["007", "War"], ["7", "War"], [7, "Drama"], ["1e3", "War"]]
     path = write_workbook(tmp_path / "t.xlsx", rows)
     assert users_of(path) == {"007": [0.0, 1.0], "1e3": [0.0, 1.0], "7": [0.5, 0.5]}
-    assert not users_table.have_integer_names(path, "user", ["7"], DETECTED)  # a column of text
+    path = write_workbook(tmp_path / "s.xlsx", [["user", "item"], ["7", "War"], ["8", "War"]])
+    assert not named_by_integers(path)  # a column of text
 
 
 def test_blank_rows_and_columns_are_none(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def checked_counts(
     found: ReportCounts, known: Mapping[str, Model], *, as_text: bool
 ) -> dict[str, FloatArray]:
     """How often each category was reported, by group; what does not fit is refused."""
-    filled = tally.filled_groups(found.items)
+    filled = list(found.items.filled)
     tally.check_groups(filled, known, "error")
     if found.digests is not None:
         _check_digests(found.digests, known)

@@ -23,7 +23,7 @@ from ..errors import TableError
 from ..tables import tally
 from ..tables.query import Columns, no_column
 from ..tables.tally import Tally
-from ..tables.users import REFUSE_ALL, ReadingOptions
+from ..tables.users import REFUSE_ALL, LeftOut, ReadingOptions, check_one_group, users_by_group
 from ..users import Users
 
 KEYS = ("group", "user", "item")
@@ -422,18 +422,8 @@ class Reading:
         if np.bincount(counted.user, counted.rows).max() < options.minimum_rows:
             return {}
         counted = tally.with_minimum_rows(counted, options.minimum_rows)
-        sums.add("", SEVERAL, [tally.in_several_groups(counted), tally.people(counted)])
-        users = {
-            name: tally.users_of(
-                counted,
-                counted.groups.index(name),
-                self.known[name],
-                unknown=options.unknown,
-                other=options.other,
-            )
-            for name in tally.filled_groups(counted)
-            if name in self.known
-        }
+        sums.add("", SEVERAL, [tally.in_several_groups(counted), counted.people])
+        users = users_by_group(counted, self.known, options)
         for name, one in users.items():
             sums.add(name, LEFT_OUT, [one.dropped, one.refused, len(one)])
         return users
@@ -506,8 +496,8 @@ def check_found(found: Summaries, reading: Reading) -> int:
     options = reading.options
     if ("", SEVERAL) in found:
         in_several, everybody = map(int, found["", SEVERAL]["values"])
-        tally.check_one_group(in_several, everybody, reading.columns.by, options.several_groups)
-    tally.check_left_out(dropped, refused, people, rows, unknown=options.unknown, empty=options.empty)
+        check_one_group(in_several, everybody, reading.columns.by, options.several_groups)
+    LeftOut(rows=rows, people=people, dropped=dropped, refused=refused).check(options)
     if not people:
         raise TableError("no user has a usable record")
     return people

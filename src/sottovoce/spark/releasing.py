@@ -11,7 +11,7 @@ from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger
 from ..release.mechanism import Mechanism, one_sample_each
-from ..tables.users import ReadingKeywords, release_options
+from ..tables.users import ReadingKeywords, ReadingOptions
 from .cells import (
     Reading,
     Sums,
@@ -88,7 +88,8 @@ def release(
         raise ParameterError("epoch and exhausted need a ledger")
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
-    reading = Reading(columns_named(item, user, weight, by), known, release_options(**options), as_text)
+    chosen: Any = {"unknown": "prior", **options}
+    reading = Reading(columns_named(item, user, weight, by), known, ReadingOptions(**chosen), as_text)
     check_new(frame.sparkSession, output)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -372,22 +373,22 @@ def write_columns(
     with Writer(parts[0]) as table:
         for part in parts:
             table.add(part)
-        if is_standard(path):
-            _send(table.file(".csv"))
-            return
-        source = table.file(path.suffix.lower())
-        with written_whole(path, mode, replace=replace) as target, source.open("rb") as file:
-            while piece := file.read(_STEP):
-                target.write(piece)
+        table.save(path, mode, replace=replace)
 
 
-def _send(source: Path) -> None:
-    """Copy a file to standard output, as bytes: whatever the terminal's encoding is, names stay intact."""
-    sys.stdout.flush()
-    if not hasattr(sys.stdout, "buffer"):
-        sys.stdout.write(source.read_text(encoding="utf-8"))
-        return
+def copy_whole(source: Path, path: Path, mode: int, *, replace: bool) -> None:
+    """Copy a file to an output, whole or not at all; or to standard output.
+
+    As bytes: whatever the terminal's encoding is, names stay intact.
+    """
     with source.open("rb") as file:
-        while piece := file.read(_STEP):
-            sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
+        if not is_standard(path):
+            with written_whole(path, mode, replace=replace) as target:
+                shutil.copyfileobj(file, target, _STEP)
+            return
+        sys.stdout.flush()
+        if hasattr(sys.stdout, "buffer"):
+            shutil.copyfileobj(file, sys.stdout.buffer, _STEP)
+            sys.stdout.buffer.flush()
+        else:
+            sys.stdout.write(file.read().decode())

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -25,15 +26,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _naming
-from .._validate import FloatArray, IntArray
+from .._validate import IntArray
 from ..errors import ParameterError, SottovoceError, TableError
+from ..prior import Category
 from . import files, workbook
 from .files import DETECTED, Dialect
-from .tally import Tally
+from .tally import Tally, numbered
 
 Result = TypeVar("Result")
-MEMORY, SPILLED = 3 << 30, 200 << 30
-"""Bytes that DuckDB may hold before it spills to the disk, and that it may spill."""
+MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
+"""Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
 SAMPLED = 200_000
 """Rows of a public table that are looked at for columns that name people."""
 MOST_GROUPS = 100
@@ -45,6 +47,9 @@ MOST_SHOWN, LONGEST_SHOWN, LONGEST_LIST = 20, 30, 200
 """Columns in a message, characters of a name, and of all names."""
 _SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _INTEGERS = frozenset((*_SIZES, *(f"U{size}" for size in _SIZES)))
+_INTEGER = "0|-?[1-9][0-9]{0,17}"
+_SPACE = r"[\s\pZ\x{b}\x{1c}-\x{1f}\x{85}]"
+"""What str.strip takes away, as a regular expression of DuckDB."""
 _MIXED = ("mixed", "mixed-integer", "boolean", "bytes")
 _MARKS = {"point": (".", ","), "comma": (",", ".")}
 _PLAIN = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?"
@@ -117,6 +122,11 @@ class Source:
     separator: str | None = None
     sheet: str = ""
 
+    @property
+    def kind(self) -> str:
+        """The extension that decides how the file is read; empty for a frame."""
+        return "" if self.path is None else files.kind_of(self.path)
+
     def run(self, sql: str) -> Any:
         """Execute a statement; what fails becomes one line without data."""
         return _translated(lambda: self.connection.execute(sql), self.path)
@@ -176,13 +186,13 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         yield Source(connection, types, path, dialect, separator, sheet)
 
 
-def _connection(folder: str) -> duckdb.DuckDBPyConnection:
+def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
     """A private database in memory that spills into a folder of its own."""
     return duckdb.connect(
         ":memory:",
         config={
             "threads": max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2),
-            "memory_limit": f"{MEMORY}B",
+            "memory_limit": f"{memory}B",
             "temp_directory": f"{folder}/spilled",
             "max_temp_directory_size": f"{SPILLED}B",
             "autoload_known_extensions": "false",
@@ -403,38 +413,162 @@ def count_table(
 
 
 def tally_of(source: Source, columns: Columns) -> Tally:
-    """The counts of an open table."""
-    names = make_records(source, columns)
-    sums = _sums(columns)
-    codes = ", ".join(f"coalesce(name_{letter}.code, -1) AS {letter}" for letter in names)
-    joins = " ".join(f"LEFT JOIN name_{letter} ON {letter} = name_{letter}.name" for letter in names)
-    amounts = "".join(f", {letter}, bad_{letter}" for letter in sums)
-    arrays = source.arrays(f"SELECT {codes}{amounts} FROM records {joins}")
-    in_file = source.path is not None
-    check_records(columns, {key: np.asarray(value) for key, value in arrays.items()}, in_file=in_file)
-    found = {letter: np.asarray(arrays[letter]).astype(np.intp) for letter in names}
-    if columns.lenient and (found["i"] < 0).any():
-        names["i"] = np.array([*names["i"], None], dtype=object)
-        found["i"][found["i"] < 0] = len(names["i"]) - 1
-    keys = [letter for letter in "gui" if letter in names]
-    values = {letter: np.asarray(arrays[letter], dtype=np.float64) for letter in sums}
-    cells, rows, added = _counted([found[key] for key in keys], [len(names[key]) for key in keys], values)
-    place = dict(zip(keys, cells, strict=True))
-    nothing = np.zeros(len(rows), dtype=np.intp)
-    amount = added.get("a", rows.astype(np.float64))
-    return Tally(
-        groups=tuple(map(str, names["g"])) if "g" in names else ("all",),
-        users=names.get("u"),
-        items=tuple(names["i"].tolist()),
-        group=place.get("g", nothing),
-        user=place.get("u", nothing),
-        item=place["i"],
-        rows=rows,
-        amount=amount,
-        score=added.get("s", amount),
-        by=columns.by,
-        long=columns.long,
+    """The counts of an open table, all in memory."""
+    return next(ordered_cells(source, columns).batches())
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The records of an open table, which DuckDB holds as codes in the order of group, user and item.
+
+    They are the relation `cells`: p is the number of the group times that of all users, plus the number of
+    the user; i is the number of the item. `name_u` has the names of the users.
+    """
+
+    source: Source
+    columns: Columns
+    groups: tuple[str, ...]
+    items: tuple[Category, ...]
+    users: int
+    integers: bool  # whether the column of the user has integers
+
+    def batches(self, rows: int | None = None, *, named: bool = True) -> Iterator[Tally]:
+        """The counts in batches of about so many rows: of one group each, with all rows of their users.
+
+        Without a number there is one batch of everything. Unless `named`, users have no names.
+        """
+        if rows is None:
+            yield self._counted(0, len(self.groups) * self.users, named)
+            return
+        found = self.source.rows(f"SELECT p FROM cells WHERE rowid % {rows} = 0")
+        starts = [group * self.users for group in range(len(self.groups) + 1)]
+        for low, high in pairwise(sorted({*starts, *(p for (p,) in found)})):
+            tally = self._counted(low, high, named)
+            if len(tally.rows):
+                yield tally
+
+    def _counted(self, low: int, high: int, named: bool) -> Tally:
+        """The counts of all cells, or of those of some users of one group."""
+        arrays = self.source.arrays(f"SELECT * FROM cells WHERE p >= {low} AND p < {high}")
+        p, i = (np.asarray(arrays[letter]) for letter in "pi")
+        first = np.ones(len(p), dtype=bool)
+        first[1:] = (p[1:] != p[:-1]) | (i[1:] != i[:-1])
+        starts = np.flatnonzero(first)
+        rows: IntArray = np.diff(starts, append=len(p))
+        times: Any = 1
+        if "n" in arrays:
+            times = np.asarray(arrays["n"])
+            rows = np.add.reduceat(times, starts).astype(np.intp)
+        added = {
+            letter: np.add.reduceat(np.asarray(arrays[letter]) * times, starts)
+            for letter in _sums(self.columns)
+            if len(p)
+        }
+        amount = added.get("a", rows.astype(np.float64))
+        group, user = np.divmod(p[starts].astype(np.intp), self.users)
+        users = None
+        if self.columns.user is not None:
+            if high - low < self.users * len(self.groups):
+                user = numbered(user)[1]
+            users = self._names(low, high) if named else np.empty(int(user.max(initial=-1)) + 1, dtype=object)
+        return Tally(
+            groups=self.groups,
+            users=users,
+            items=self.items,
+            group=group,
+            user=user,
+            item=i[starts].astype(np.intp),
+            rows=rows,
+            amount=amount,
+            score=added.get("s", amount),
+            by=self.columns.by,
+            long=self.columns.long,
+        )
+
+    def _names(self, low: int, high: int) -> npt.NDArray[np.object_]:
+        """The names of the users of all cells, or of those of one group from one number up to another."""
+        where = ""
+        if high - low < self.users * len(self.groups):
+            where = f"WHERE rowid BETWEEN {low % self.users} AND {(high - 1) % self.users}"
+            if len(self.groups) > 1:
+                here = f"SELECT p % {self.users} FROM cells WHERE p >= {low} AND p < {high}"
+                where += f" AND rowid IN ({here}) ORDER BY rowid"
+        array = self.source.arrays(f"SELECT name FROM name_u {where}")["name"]
+        return _objects(array, int if self.integers and self.source.path is None else str)
+
+    def in_several_groups(self) -> int:
+        """How many users have rows in more than one group; spellings of one name are one user."""
+        if len(self.groups) == 1 or self.columns.user is None:
+            return 0
+        form = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
+        ((several,),) = self.source.rows(
+            f"SELECT count(*) FROM (SELECT {form} AS form FROM (SELECT DISTINCT p FROM cells) "
+            f"JOIN name_u ON p % {self.users} = name_u.rowid "
+            f"GROUP BY form HAVING count(DISTINCT p // {self.users}) > 1)"
+        )
+        return int(several)
+
+    def named_by_integers(self) -> bool:
+        """Whether users are named by integers where they come from, so that results can name them so.
+
+        In a text table they are if every name is the usual text of an integer (not 007); else the column
+        tells.
+        """
+        source = self.source
+        kind = source.types[str(self.columns.user)]
+        if not self.integers and (kind != "JSON" and source.kind not in files.TEXTS):
+            return False
+        if kind == "JSON":
+            column = quoted(str(self.columns.user))
+            if source.rows(f"SELECT count(*) FROM source WHERE json_type({column}) = 'VARCHAR'")[0][0]:
+                return False
+        return bool(source.rows(f"SELECT bool_and(regexp_full_match(name, '{_INTEGER}')) FROM name_u")[0][0])
+
+
+def ordered_cells(source: Source, columns: Columns) -> Cells:
+    """Check the records of an open table, and have DuckDB code and order them."""
+    integers = make_records(source, columns)
+    _check_amounts(source, columns)
+    names: dict[str, npt.NDArray[np.object_]] = {}
+    for letter, is_integer in integers.items():
+        order = "name::HUGEINT" if is_integer and source.path is None else "name"
+        source.run(
+            f"CREATE OR REPLACE TEMP TABLE name_{letter} AS "
+            f"SELECT name FROM (SELECT DISTINCT {letter} AS name FROM records) ORDER BY {order} NULLS LAST"
+        )
+        if letter != "u":
+            array = source.arrays("SELECT name FROM name_" + letter)["name"]
+            names[letter] = _objects(array, int if is_integer and source.path is None else str)
+    _check_names(source, columns, names)
+    users = int(source.rows("SELECT count(*) FROM name_u")[0][0]) if "u" in integers else 1
+    person = " + ".join(
+        sql
+        for letter, sql in {"g": f"name_g.rowid * {users}", "u": "name_u.rowid"}.items()
+        if letter in integers
     )
+    joins = " ".join(
+        f"JOIN name_{letter} ON {letter} IS NOT DISTINCT FROM name_{letter}.name" for letter in integers
+    )
+    sums = "".join(f", {letter}" for letter in _sums(columns))
+    ranks = "".join(f", {letter}" for letter in reversed(_sums(columns)))
+    # A user has few equal records, so that grouping them would cost more than it saves.
+    counted, grouped = ("", "") if "u" in integers else (", count(*) AS n", "GROUP BY ALL")
+    source.run(
+        f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person or '0'} AS p, name_i.rowid::INTEGER AS i{sums}"
+        f"{counted} FROM records {joins} {grouped} ORDER BY p, i{ranks}"
+    )
+    groups = tuple(map(str, names["g"])) if "g" in names else ("all",)
+    return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
+
+
+def _objects(array: Any, kind: type) -> npt.NDArray[np.object_]:
+    """An array of names as Python has them; None where a name is missing."""
+    names = np.empty(len(array), dtype=object)
+    missing = np.ma.getmaskarray(array)
+    names[:] = [
+        None if gone else kind(name) for name, gone in zip(np.ma.getdata(array), missing, strict=True)
+    ]
+    return names
 
 
 def _sums(columns: Columns) -> dict[str, str]:
@@ -444,11 +578,10 @@ def _sums(columns: Columns) -> dict[str, str]:
     return {letter: f"column {name!r}" for letter, name in columns.amounts.items()}
 
 
-def make_records(source: Source, columns: Columns) -> dict[str, npt.NDArray[np.object_]]:
-    """Make the relation `records` and a table of names for each letter; return the names, in their order."""
+def make_records(source: Source, columns: Columns) -> dict[str, bool]:
+    """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
-    integers = {}
-    named = {}
+    integers, named = {}, {}
     for letter, name in columns.names.items():
         named[letter], integers[letter] = _name(source, name)
     if columns.long:
@@ -467,31 +600,17 @@ def make_records(source: Source, columns: Columns) -> dict[str, npt.NDArray[np.o
         ]
         query = f"SELECT * FROM ({query}) WHERE {' AND '.join(kept)}" if kept else query
     # A text is parsed once, a column store and a frame may be scanned several times.
-    what = "TABLE" if source.path is not None and files.kind_of(source.path) != ".parquet" else "VIEW"
+    what = "VIEW" if source.kind in ("", ".parquet") else "TABLE"
     for stale in ("VIEW", "TABLE"):
         with suppress(TableError):
             source.run(f"DROP {stale} IF EXISTS records")
     source.run(f"CREATE TEMP {what} records AS {query}")
-    found = {}
-    for letter in [key for key in "gui" if key in named or (key == "i" and not columns.long)]:
-        order = "name::HUGEINT" if integers[letter] and source.path is None else "name"
-        source.run(
-            f"CREATE OR REPLACE TEMP TABLE name_{letter} AS "
-            f"SELECT name, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS code "
-            f"FROM (SELECT DISTINCT {letter} AS name FROM records WHERE {letter} IS NOT NULL)"
-        )
-        array = source.arrays(f"SELECT name FROM name_{letter} ORDER BY code")["name"]
-        names = np.empty(len(array), dtype=object)
-        names[:] = (
-            list(map(int, array)) if integers[letter] and source.path is None else list(map(str, array))
-        )
-        found[letter] = names
-    return found
+    return integers
 
 
 def _check_workbook(source: Source, amounts: Sequence[str]) -> None:
     """Refuse a decimal comma for columns of a workbook that hold numbers among texts."""
-    if source.path is not None and files.kind_of(source.path) in workbook.KINDS:
+    if source.kind in workbook.KINDS and source.path is not None:
         workbook.check_amounts(source.path, source.dialect, list(amounts))
 
 
@@ -499,7 +618,7 @@ def _name(source: Source, name: str) -> tuple[str, bool]:
     """The SQL of a column of names as text, and whether they are integers; other types are refused."""
     kind, column = source.types[name].upper(), quoted(name)
     refused = TableError(f"column {name!r} must hold text or integers, it holds {kind.split('(')[0]}")
-    if source.sheet or (source.path is not None and files.kind_of(source.path) in workbook.KINDS):
+    if source.kind in workbook.KINDS:
         workbook.check_name(source, name)
     if kind == "VARCHAR" or kind.startswith("ENUM"):
         return f"CAST({column} AS VARCHAR)", False
@@ -568,7 +687,7 @@ def _amount(source: Source, names: Sequence[str], column: str, letter: str, leni
 def _parsed(source: Source, names: Sequence[str], value: str) -> tuple[str, str]:
     """The SQL of amounts that are written as text, and of whether they are numbers under the decimal mark."""
     decimal = source.dialect.decimal
-    if decimal is not None and source.path is not None and files.kind_of(source.path) in files.JSONS:
+    if decimal is not None and source.kind in files.JSONS:
         raise TableError("numbers in JSON have points: leave the decimal mark out")
     if decimal is None:
         if len(names) == 1:
@@ -635,30 +754,32 @@ def _unpivoted(source: Source, columns: Columns, named: Mapping[str, str]) -> st
     return f"SELECT {letters}item AS i, {', '.join(amount)} FROM ({long}) JOIN {labels} USING (c)"
 
 
-def check_records(columns: Columns, arrays: Mapping[str, npt.NDArray[Any]], *, in_file: bool = False) -> None:
-    """Refuse an empty table, missing names and bad amounts; a message counts rows, and shows none.
-
-    For a file it tells which setting of its dialect would help.
-    """
-    total = len(next(iter(arrays.values())))
-    if total == 0:
-        raise TableError("the table is empty: it has no rows")
+def _check_amounts(source: Source, columns: Columns) -> None:
+    """Refuse bad amounts; a message counts rows and shows none, and names the option that would help."""
     for letter, what in _sums(columns).items():
-        bad = arrays[f"bad_{letter}"]
-        wrong = int((bad == NO_AMOUNT).sum())
-        unreadable = int((bad != FINE).sum()) - wrong
+        found = source.rows(f"SELECT bad_{letter}, count(*), sum({letter}) FROM records GROUP BY ALL")
+        counts = {bad: count for bad, count, _ in found}
+        total, wrong = sum(counts.values()), counts.get(NO_AMOUNT, 0)
+        unreadable = total - wrong - counts.get(FINE, 0)
         if unreadable:
-            advice = _advice(set(np.unique(bad).tolist()) - {FINE, NO_AMOUNT})
+            advice = _advice(set(counts) - {FINE, NO_AMOUNT})
             raise TableError(f"{what} must hold numbers: {unreadable} of {total} rows do not{advice}")
         if wrong:
             raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-        with np.errstate(over="ignore"):
-            if not np.isfinite(arrays[letter].sum()):
-                raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+        if not all(math.isfinite(added) for _, _, added in found):
+            raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+
+
+def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArray[np.object_]]) -> None:
+    """Refuse an empty table and missing names."""
+    if not len(names["i"]):
+        raise TableError("the table is empty: it has no rows")
     for letter, name in columns.names.items():
-        missing = 0 if columns.lenient and letter == "i" else int((arrays[letter] < 0).sum())
-        if missing:
-            advice = ": fill them in, or set missing=drop (--missing drop)" if in_file else ""
+        if columns.lenient and letter == "i":
+            continue
+        if source.rows(f"SELECT count(*) FROM name_{letter} WHERE name IS NULL")[0][0]:
+            ((missing,),) = source.rows(f"SELECT count(*) FROM records WHERE {letter} IS NULL")
+            advice = ": fill them in, or set missing=drop (--missing drop)" if source.path else ""
             raise TableError(f"column {name!r} has {missing} missing values{advice}")
 
 
@@ -674,33 +795,6 @@ def _advice(found: set[int]) -> str:
     if found <= {WITH_THOUSANDS, WITH_EITHER}:
         return "; for commas between thousands set decimal=point (--decimal point)"
     return ""
-
-
-def _counted(
-    codes: Sequence[IntArray], sizes: Sequence[int], values: Mapping[str, FloatArray]
-) -> tuple[list[IntArray], IntArray, dict[str, FloatArray]]:
-    """The distinct combinations of codes in order, how many records have each, and their added amounts.
-
-    Amounts are added in ascending order, so that the sum does not depend on the order of the records. Where
-    there are none, the codes are packed into one integer: sorting it is several times as fast.
-    """
-    if values or math.prod(sizes) > 1 << 62:
-        order = np.lexsort((*values.values(), *reversed(codes)))
-        ordered = [code[order] for code in codes]
-        starts = np.flatnonzero(np.logical_or.reduce([np.diff(code, prepend=-1) != 0 for code in ordered]))
-        added = {key: np.add.reduceat(value[order], starts) for key, value in values.items()}
-        return [code[starts] for code in ordered], np.diff(starts, append=len(order)), added
-    packed = codes[0].astype(np.int64)
-    for code, size in zip(codes[1:], sizes[1:], strict=True):
-        packed *= size
-        packed += code
-    packed.sort()
-    starts = np.flatnonzero(np.diff(packed, prepend=-1))
-    rest, cells = packed[starts], list[IntArray]()
-    for size in reversed(sizes[1:]):
-        rest, code = np.divmod(rest, size)
-        cells.insert(0, code.astype(np.intp))
-    return [rest.astype(np.intp), *cells], np.diff(starts, append=len(packed)), {}
 
 
 # --- questions about public tables ----------------------------------------------------------------------
@@ -740,14 +834,21 @@ def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[st
 
 
 class Writer:
-    """A table that is written part by part into a private folder, in bounded memory."""
+    """A table that is made part by part in bounded memory, and then written whole or not at all.
+
+    The first part tells the columns. Where it has a single text for all rows, so have all parts.
+    """
 
     def __init__(self, first: Mapping[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
-        self._connection = _connection(self._folder.name)
-        self._kinds = {name: _kind(values) for name, values in first.items()}
-        columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in self._kinds.items())
-        self._run(f"CREATE TABLE written ({columns})")
+        self._connection = _connection(self._folder.name, WRITER_MEMORY)
+        self._kinds = {name: _kind(values) for name, values in first.items() if not isinstance(values, str)}
+        self._texts: dict[str, dict[str, int]] = {name: {} for name in first if name not in self._kinds}
+        self._columns = list(first)
+        kinds = {name: self._kinds.get(name, "INTEGER") for name in first}
+        self._run(
+            f"CREATE TABLE written ({', '.join(f'{quoted(name)} {kind}' for name, kind in kinds.items())})"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -767,14 +868,17 @@ class Writer:
             raise TableError(f"the table cannot be written: {reason}")
 
     def add(self, part: Mapping[str, Any]) -> None:
-        """Add rows: columns of equally many values; a single value stands in every row."""
+        """Add rows: columns of equally many values; a single text stands in every row."""
         arrays, selected = {}, []
-        for name, values in part.items():
-            if isinstance(values, str):
-                selected.append(text(values))
+        for name in self._columns:
+            if name in self._texts:
+                number = self._texts[name].setdefault(part[name], len(self._texts[name]) + 1)
+                selected.append(str(number))
                 continue
+            values = part[name]
             if self._kinds[name] != _kind(values) and len(values):
-                self._widen(name)
+                self._kinds[name] = "VARCHAR"  # a number in one part and text in another: then all are text
+                self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
             arrays[name] = _array(values, self._kinds[name])
             selected.append(f"CAST({quoted(name)} AS {self._kinds[name]})")
         if not arrays or not len(next(iter(arrays.values()))):
@@ -783,23 +887,25 @@ class Writer:
         self._run(f"INSERT INTO written SELECT {', '.join(selected)} FROM part")
         self._connection.unregister("part")
 
-    def _widen(self, name: str) -> None:
-        """A name may be a number in one part and text in another: then all are text."""
-        self._kinds[name] = "VARCHAR"
-        self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
-
-    def file(self, kind: str) -> Path:
-        """Everything that was added, as a file of this kind."""
-        path = Path(self._folder.name) / f"written{kind}"
+    def save(self, path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
+        """Write everything that was added as the kind of file that the path names, or to standard output."""
+        kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
-        self._run(f"COPY written TO {text(str(path))} (FORMAT {form})")
-        return path
+        made = Path(self._folder.name) / f"written{kind}"
+        selected = ", ".join(
+            f"[{', '.join(map(text, self._texts[name]))}][{quoted(name)}]::VARCHAR AS {quoted(name)}"
+            if name in self._texts
+            else quoted(name)
+            for name in self._columns
+        )
+        self._run(f"COPY (SELECT {selected} FROM written) TO {text(str(made))} (FORMAT {form})")
+        files.copy_whole(made, path, mode, replace=replace)
 
 
 def _kind(values: Any) -> str:
     """The SQL type of a column's values."""
-    if isinstance(values, str):
-        return "VARCHAR"
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return "BIGINT"
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {bool, np.bool_} and kinds:
         return "BOOLEAN"
@@ -811,6 +917,8 @@ def _kind(values: Any) -> str:
 
 def _array(values: Any, kind: str) -> Any:
     """Values as an array that DuckDB scans."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and kind == "BIGINT":
+        return values
     if kind == "BIGINT" and not any(value is None for value in values):
         return np.asarray(values, dtype=np.int64)
     if kind == "DOUBLE" and not any(value is None for value in values):

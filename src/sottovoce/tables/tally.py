@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -17,12 +17,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._validate import FloatArray, IntArray
-from ..errors import TableError, UserDataError
+from ..errors import TableError
 from ..prior import Category
 from ..users import Users
 
 SHOWN = 12
-"""Names of public groups in a message: enough to see the mistake."""
+"""Names of public groups and categories in a message: enough to see the mistake."""
 
 
 class Categories(Protocol):
@@ -34,7 +34,7 @@ class Categories(Protocol):
 
     @property
     def index(self) -> Mapping[Category, int]:
-        """Where each name stands."""
+        """The index of each name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +70,17 @@ class Tally:
         """Where the cells of a group are."""
         return slice(int(self._starts[group]), int(self._starts[group + 1]))
 
+    @property
+    def filled(self) -> dict[str, int]:
+        """The groups that have rows, and their numbers."""
+        sizes = np.diff(self._starts)
+        return {name: g for g, name in enumerate(self.groups) if sizes[g]}
+
+    @property
+    def people(self) -> int:
+        """How many users there are."""
+        return 0 if self.users is None else len(self.users)
+
 
 def with_minimum_rows(tally: Tally, least: int) -> Tally:
     """Only the users with at least so many rows in the whole table, all groups together."""
@@ -79,38 +90,33 @@ def with_minimum_rows(tally: Tally, least: int) -> Tally:
         raise TableError("a minimum of rows per user needs the column of the user")
     if not tally.long:
         raise TableError("a minimum of rows per user needs a long table: a wide one has one row each")
-    total = np.bincount(tally.user, tally.rows, minlength=len(tally.users))
-    enough = total >= least
+    enough = np.bincount(tally.user, tally.rows, minlength=len(tally.users)) >= least
     if not enough.any():
         raise TableError(f"no user has at least {least} rows")
     kept = enough[tally.user]
     met, item = np.unique(tally.item[kept], return_inverse=True)
-    return Tally(
-        groups=tally.groups,
+    names = ("group", "rows", "amount", "score")
+    return replace(
+        tally,
         users=tally.users[enough],
         items=tuple(tally.items[i] for i in met),
-        group=tally.group[kept],
         user=(np.cumsum(enough) - 1)[tally.user[kept]],
         item=item,
-        rows=tally.rows[kept],
-        amount=tally.amount[kept],
-        score=tally.score[kept],
-        by=tally.by,
-        long=tally.long,
+        **{name: getattr(tally, name)[kept] for name in names},
     )
 
 
 def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:
     """The users of one group as distributions over the known categories.
 
-    Items that are no category are left out, or counted as `other` where `unknown` says so; users without a
+    Items that are no category are left out, or counted as `other` where `unknown` is "other"; users without a
     usable record are left out, but with unknown="prior" they have an empty row. How many there were of each
-    is kept, for `check_left_out`.
+    is kept, for `LeftOut`.
     """
     cells = tally.cells(g)
     rows, amount, item = tally.rows[cells], tally.amount[cells], tally.item[cells]
     people, person = numbered(tally.user[cells])
-    position = _places(tally, g, known)[item]
+    position = positions_of(tally, g, known)[item]
     strange = int(rows[position < 0].sum())
     if unknown == "other":
         position[position < 0] = other_category(known, other)
@@ -128,17 +134,12 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     return Users(ids, p, known.categories, dropped, len(people) - len(ids), moved, totals)
 
 
-def _places(tally: Tally, g: int, known: Categories) -> IntArray:
-    """Where each item of a group stands among the known categories; -1 where it is none, or not there."""
-    place = np.full(len(tally.items), -1, dtype=np.intp)
-    for i in items_of(tally, g).tolist():
-        place[i] = known.index.get(tally.items[i], -1)  # an item that is missing is None, and no category
-    return place
-
-
-def items_of(tally: Tally, g: int) -> IntArray:
-    """The numbers of the items that a group has."""
-    return np.flatnonzero(np.bincount(tally.item[tally.cells(g)], minlength=len(tally.items)))
+def positions_of(tally: Tally, g: int, known: Categories) -> IntArray:
+    """The index of each item of a group among the known categories; -1 for others, -2 for other groups'."""
+    position = np.full(len(tally.items), -2, dtype=np.intp)
+    for i in np.flatnonzero(np.bincount(tally.item[tally.cells(g)])).tolist():
+        position[i] = known.index.get(tally.items[i], -1)  # an item that is missing is None, and no category
+    return position
 
 
 def numbered(ascending: IntArray) -> tuple[IntArray, IntArray]:
@@ -149,7 +150,7 @@ def numbered(ascending: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def other_category(known: Categories, other: str, group: str | None = None) -> int:
-    """Where the category stands that takes unknown items."""
+    """The index of the category that takes unknown items."""
     if other not in known.index:
         where = "" if group is None else f" in the prior of group {group!r}"
         raise TableError(
@@ -160,84 +161,28 @@ def other_category(known: Categories, other: str, group: str | None = None) -> i
     return known.index[other]
 
 
-def unknown_items(tally: Tally, known: Mapping[str, Categories]) -> int:
-    """How many different items are no category of the prior of a group that has them."""
-    names = [(g, known[name]) for g, name in enumerate(tally.groups) if name in known]
-    strange = [items_of(tally, g)[_places(tally, g, one)[items_of(tally, g)] < 0] for g, one in names]
-    return len(np.unique(np.concatenate(strange))) if strange else 0
-
-
-def check_left_out(
-    dropped: int,
-    refused: int,
-    people: int,
-    rows: int,
-    *,
-    unknown: str,
-    empty: str,
-    same_kind: bool = True,
-    items: int | None = None,
-) -> None:
-    """Refuse unknown items and users with nothing left, all groups together, unless they may be left out.
-
-    `items` is how many different ones there are, where that is known: how many, never which.
-    """
-    if dropped and unknown == "error":
-        different = "" if items is None else f", with {items} different items"
-        advice = (
-            "count them as a category of the prior (--merge rare=NAME; unknown='other', other=NAME), leave "
-            "them out (--unknown drop), or add them to the prior"
-        )
-        raise UserDataError(
-            f"items must be categories of the prior: {dropped} of {rows} rows do not name one{different}; "
-            f"{advice if same_kind else 'one side has text, the other whole numbers'}"
-        )
-    if refused and empty == "error":
-        raise UserDataError(
-            f"{refused} of {refused + people} users have no usable record; leave them out with empty='skip' "
-            f"(--empty skip)"
-        )
-
-
-def filled_groups(tally: Tally) -> list[str]:
-    """The groups that have rows."""
-    sizes = np.bincount(tally.group, minlength=len(tally.groups))
-    return [name for name, size in zip(tally.groups, sizes.tolist(), strict=True) if size]
-
-
-def people(tally: Tally) -> int:
-    """How many users there are."""
-    return 0 if tally.users is None else len(tally.users)
-
-
 def in_several_groups(tally: Tally) -> int:
-    """How many users have rows in more than one group."""
+    """How many users have rows in more than one group; spellings of one name are one user."""
     if tally.users is None or len(tally.groups) == 1:
         return 0
     user = tally.user
     if any(isinstance(name, str) and not (name.isascii() and name == name.strip()) for name in tally.users):
-        forms = [unicodedata.normalize("NFC", str(name)).strip() for name in tally.users]  # one person each
+        forms = [unicodedata.normalize("NFC", str(name)).strip() for name in tally.users]
         user = np.unique(np.array(forms, dtype=object), return_inverse=True)[1][user]
     pairs = np.unique(user * len(tally.groups) + tally.group)
     return int(np.count_nonzero(np.bincount(pairs // len(tally.groups)) > 1))
-
-
-def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
-    """Refuse users in several groups: the set of their groups would be published."""
-    if several and several_groups == "error":
-        raise UserDataError(
-            f"{several} of {people} users have more than one value in column {by!r}: a user has one group, "
-            f"because the set of a user's groups tells about the user; take a column that is the same in all "
-            f"rows of a user, or say several_groups='allow' (--several-groups allow)"
-        )
 
 
 def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_groups: str) -> None:
     """Refuse groups without a prior, unless they may be dropped and something is left."""
     missing = len(set(filled) - set(known))
     if missing and (unknown_groups == "error" or missing == len(filled)):
-        names = [*map(repr, list(known)[:SHOWN]), *(["…"] if len(known) > SHOWN else [])]
         raise TableError(
             f"{missing} of {len(filled)} groups have no prior (leave them out with unknown_groups='drop', "
-            f"--unknown-groups drop); there are priors for {', '.join(names)}"
+            f"--unknown-groups drop); there are priors for {shown(list(known))}"
         )
+
+
+def shown(names: Sequence[object]) -> str:
+    """Public names for a message; the first of them, if they are many."""
+    return ", ".join([*map(repr, names[:SHOWN]), *(["…"] if len(names) > SHOWN else [])])

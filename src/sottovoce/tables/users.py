@@ -5,21 +5,23 @@ users = read_users(histories, user="member", item="genre", by="age", prior=prior
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
+
+import numpy as np
 
 from .. import _validate
-from ..errors import ParameterError, TableError
+from ..errors import ParameterError, TableError, UserDataError
 from ..users import Users
 from . import tally
-from .files import DETECTED, TEXTS, Dialect, at_hand, kind_of, prefix_errors
+from .files import DETECTED, Dialect, at_hand, prefix_errors
 from .priors import amount_column, counted, left_unread
-from .query import Columns, no_column, opened, quoted, tally_of
-from .tally import Categories, Tally, filled_groups, people, with_minimum_rows
+from .query import Cells, Columns, Source, no_column, opened, ordered_cells
+from .tally import Categories, Tally
 
 
 class ReadingKeywords(TypedDict, total=False):
@@ -52,67 +54,58 @@ class ReadingOptions:
         _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
 
 
+class FileColumns(TypedDict, total=False):
+    """The columns of a file of histories: `wide` means one column per category."""
+
+    user: str
+    item: str
+    weight: str | None
+    by: str | None
+    wide: bool
+
+
 REFUSE_ALL = ReadingOptions()
 """Whatever does not fit is an error."""
 
 
-def release_options(**options: Unpack[ReadingKeywords]) -> ReadingOptions:
-    """The options of a release: by default every user gets a row, whatever the user has."""
-    return ReadingOptions(**{"unknown": "prior", **options})  # type: ignore[arg-type]  # as they are named there
+class UserKeywords(ReadingKeywords, total=False):
+    """The keyword arguments of `read_users` for a table that is not counted yet."""
+
+    user: Required[str]
+    item: Required[str | Sequence[str]]
+    weight: str | None
+    dialect: Dialect | None
+
+
+Known: TypeAlias = Categories | Mapping[str, Categories]
 
 
 @overload
 def read_users(
-    table: Tally, *, prior: Categories | Mapping[str, Categories], **options: Unpack[ReadingKeywords]
+    table: Tally, *, prior: Known, **options: Unpack[ReadingKeywords]
 ) -> Users | dict[str, Users]: ...
 
 
 @overload
 def read_users(
-    table: Any,
-    *,
-    prior: Categories,
-    user: str,
-    item: str | Sequence[str],
-    weight: str | None = None,
-    by: None = None,
-    dialect: Dialect | None = None,
-    **options: Unpack[ReadingKeywords],
+    table: Any, *, prior: Categories, by: None = None, **options: Unpack[UserKeywords]
 ) -> Users: ...
 
 
 @overload
-def read_users(
-    table: Any,
-    *,
-    prior: Categories | Mapping[str, Categories],
-    user: str,
-    item: str | Sequence[str],
-    weight: str | None = None,
-    by: str,
-    dialect: Dialect | None = None,
-    **options: Unpack[ReadingKeywords],
-) -> dict[str, Users]: ...
+def read_users(table: Any, *, prior: Known, by: str, **options: Unpack[UserKeywords]) -> dict[str, Users]: ...
 
 
 @overload
 def read_users(
-    table: Any,
-    *,
-    prior: Categories | Mapping[str, Categories],
-    user: str,
-    item: str | Sequence[str],
-    weight: str | None = None,
-    by: str | None,
-    dialect: Dialect | None = None,
-    **options: Unpack[ReadingKeywords],
+    table: Any, *, prior: Known, by: str | None, **options: Unpack[UserKeywords]
 ) -> Users | dict[str, Users]: ...
 
 
 def read_users(
     table: Any,
     *,
-    prior: Categories | Mapping[str, Categories],
+    prior: Known,
     user: str | None = None,
     item: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -154,107 +147,224 @@ def read_users(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     options = ReadingOptions(unknown, other, empty, unknown_groups, several_groups, minimum_rows)
-    return read_with(options, table, dialect, prior, item=item, weight=weight, by=by, user=user)
+    lenient = unknown == "prior"
+    cells = counted(table, dialect, lenient=lenient, item=item, weight=weight, by=by, user=user)
+    users = users_from(cells, prior, options)[0]
+    return users if cells.by is not None else users["all"]
 
 
-def read_with(
-    options: ReadingOptions,
-    table: Any,
-    dialect: Dialect | None,
-    prior: Categories | Mapping[str, Categories],
-    **columns: Any,
-) -> Users | dict[str, Users]:
-    """What `read_users` does, with its options in one value."""
-    cells = counted(table, dialect, lenient=options.unknown == "prior", **columns)
-    found = users_from(cells, prior, options)
-    return found if cells.by is not None else found["all"]
-
-
-def users_from(
-    cells: Tally, prior: Categories | Mapping[str, Categories], options: ReadingOptions
-) -> dict[str, Users]:
-    """The users of a tally by group; under "all" where there are no groups."""
+def users_from(cells: Tally, prior: Known, options: ReadingOptions) -> tuple[dict[str, Users], LeftOut]:
+    """The users of a tally by group ("all" where there are no groups), and what did not fit."""
     if cells.users is None:
         raise ParameterError("read_users needs the column of the user: user=")
-    cells = tally.with_minimum_rows(cells, options.minimum_rows)
-    if isinstance(prior, Mapping):
-        if cells.by is None:
-            raise ParameterError("a prior per group needs the group column: by=")
-        known = prior
-    else:
-        known = dict.fromkeys(cells.groups, prior)
-    filled = tally.filled_groups(cells)
+    people, cells = cells.people, tally.with_minimum_rows(cells, options.minimum_rows)
+    known = known_by_group(prior, cells.groups, cells.by)
+    several = tally.in_several_groups(cells)
+    check_filled(list(cells.filled), known, several, cells.people, cells.by, options)
+    users = users_by_group(cells, known, options)
+    left = LeftOut(without_rows=people - cells.people, groups=len(cells.filled) - len(users))
+    left.add(cells, users, known, options)
+    left.check(options)
+    return users, left
+
+
+def known_by_group(prior: Known, groups: Sequence[str], by: str | None) -> Mapping[str, Categories]:
+    """What the users of each group are read against."""
+    if not isinstance(prior, Mapping):
+        return dict.fromkeys(groups, prior)
+    if by is None:
+        raise ParameterError("a prior per group needs the group column: by=")
+    return prior
+
+
+def check_filled(
+    filled: Sequence[str],
+    known: Mapping[str, Categories],
+    several: int,
+    people: int,
+    by: str | None,
+    options: ReadingOptions,
+) -> None:
+    """Refuse groups and users in groups that do not fit, before any user is read."""
     tally.check_groups(filled, known, options.unknown_groups)
-    tally.check_one_group(
-        tally.in_several_groups(cells), tally.people(cells), cells.by, options.several_groups
-    )
-    there = set(filled)
+    check_one_group(several, people, by, options.several_groups)
     if options.unknown == "other":
         for name in filled:
             if name in known:
-                tally.other_category(known[name], options.other, name if cells.by is not None else None)
-    found = {
+                tally.other_category(known[name], options.other, name if by is not None else None)
+
+
+def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
+    """Refuse users in several groups: the set of their groups would be published."""
+    if several and several_groups == "error":
+        raise UserDataError(
+            f"{several} of {people} users have more than one value in column {by!r}: a user has one group, "
+            f"because the set of a user's groups tells about the user; take a column that is the same in all "
+            f"rows of a user, or pass several_groups='allow' (--several-groups allow)"
+        )
+
+
+def users_by_group(
+    cells: Tally, known: Mapping[str, Categories], options: ReadingOptions
+) -> dict[str, Users]:
+    """The users of every group of a tally that has rows and is known."""
+    return {
         name: tally.users_of(cells, g, known[name], unknown=options.unknown, other=options.other)
-        for g, name in enumerate(cells.groups)
-        if name in known and name in there
+        for name, g in cells.filled.items()
+        if name in known
     }
-    dropped = sum(users.dropped for users in found.values())
-    tally.check_left_out(
-        dropped,
-        sum(users.refused for users in found.values()),
-        sum(map(len, found.values())),
-        int(cells.rows.sum()),
-        unknown=options.unknown,
-        empty=options.empty,
-        same_kind=type(cells.items[0]) is type(next(iter(known.values())).categories[0]),
-        items=tally.unknown_items(cells, known) if dropped and options.unknown == "error" else None,
-    )
-    return found
 
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+@dataclass
+class LeftOut:
+    """What did not fit, added up over batches of users: how many, never which."""
+
+    rows: int = 0
+    people: int = 0  # users that are read
+    dropped: int = 0  # rows without a category
+    refused: int = 0  # users without a usable record
+    moved: int = 0  # rows that count as another category
+    without_rows: int = 0  # users with too few rows
+    groups: int = 0  # groups without a prior
+    items: set[int] = field(default_factory=set)
+    same_kind: bool = True
+
+    def add(
+        self,
+        cells: Tally,
+        users: Mapping[str, Users],
+        known: Mapping[str, Categories],
+        options: ReadingOptions,
+    ) -> None:
+        """Add the numbers of a batch."""
+        self.rows += int(cells.rows.sum())
+        for name, group in users.items():
+            self.people += len(group)
+            self.dropped += group.dropped
+            self.refused += group.refused
+            self.moved += group.moved
+            if group.dropped and options.unknown == "error":
+                place = tally.positions_of(cells, cells.filled[name], known[name])
+                self.items.update(np.flatnonzero(place == -1).tolist())
+        self.same_kind = type(cells.items[0]) is type(next(iter(known.values())).categories[0])
+
+    def check(self, options: ReadingOptions) -> None:
+        """Refuse unknown items and users with nothing left, unless they may be left out."""
+        if self.dropped and options.unknown == "error":
+            different = f", with {len(self.items)} different items" if self.items else ""
+            advice = (
+                "count them as a category of the prior (--merge rare=NAME; unknown='other', other=NAME), "
+                "leave them out (--unknown drop), or add them to the prior"
+            )
+            raise UserDataError(
+                f"items must be categories of the prior: {self.dropped} of {self.rows} rows do not name one"
+                f"{different}; {advice if self.same_kind else 'one side has text, the other integers'}"
+            )
+        if self.refused and options.empty == "error":
+            raise UserDataError(
+                f"{self.refused} of {self.refused + self.people} users have no usable record; leave them out "
+                f"with empty='skip' (--empty skip)"
+            )
+
+    def summary(self, options: ReadingOptions) -> str:
+        """What happened to rows and users that are not there as they were."""
+        nothing = "count for nothing" if options.unknown == "prior" else "dropped"
+        numbers = {
+            "users with too few rows left out": self.without_rows,
+            "groups without a prior left out": self.groups,
+            f"rows with unknown items {nothing}": self.dropped,
+            f"rows with unknown items counted as {options.other}": self.moved,
+            "users with no usable record left out": self.refused,
+        }
+        return "".join(f"; {number:,} {text}" for text, number in numbers.items() if number)
+
+
 AMOUNTS = ("weight", "count")
 """Default names of the column of amounts, in any case of letters."""
+BATCH_ROWS = 1_000_000
+"""Rows of a file that are held in memory at a time where users are read in batches."""
 
 
 def read_user_groups(
     path: str | Path,
     known: Mapping[str, Categories],
     *,
+    options: ReadingOptions = REFUSE_ALL,
+    dialect: Dialect = DETECTED,
+    **columns: Unpack[FileColumns],
+) -> tuple[dict[str, Users], str]:
+    """The users of every group from a file of histories, and how it was counted."""
+    with checked_users(path, known, options=options, dialect=dialect, held=True, **columns) as users:
+        return next(iter(users)), users.how
+
+
+@dataclass(frozen=True)
+class CheckedUsers:
+    """The users of an open file, all of them checked; iterating gives them by group, batch by batch."""
+
+    cells: Cells
+    known: Mapping[str, Categories]
+    options: ReadingOptions
+    left: LeftOut
+    how: str
+    held: dict[str, Users] | None
+
+    def __iter__(self) -> Iterator[dict[str, Users]]:
+        if self.held is not None:
+            return iter([self.held])
+        batches = self.cells.batches(BATCH_ROWS)
+        return (users_by_group(batch, self.known, self.options) for batch in batches)
+
+
+@contextmanager
+def checked_users(
+    path: str | Path,
+    known: Mapping[str, Categories],
+    *,
+    options: ReadingOptions = REFUSE_ALL,
+    dialect: Dialect = DETECTED,
+    held: bool = False,
+    **columns: Unpack[FileColumns],
+) -> Iterator[CheckedUsers]:
+    """The users of a file of histories, all checked; with `held` in memory, else read again in batches."""
+    with ExitStack() as stack:
+        path = stack.enter_context(at_hand(path))
+        with prefix_errors(path):
+            source = stack.enter_context(opened(path, dialect))
+            users = _checked(source, known, options, held or options.minimum_rows > 1, **columns)
+        yield users
+
+
+def _checked(
+    source: Source,
+    known: Mapping[str, Categories],
+    options: ReadingOptions,
+    held: bool,
+    *,
     user: str = "user",
     item: str = "item",
     weight: str | None = None,
     by: str | None = None,
     wide: bool = False,
-    options: ReadingOptions = REFUSE_ALL,
-    dialect: Dialect = DETECTED,
-) -> tuple[dict[str, Users], str]:
-    """The users of every group from a file of histories, and how it was counted."""
-    with at_hand(path) as path, prefix_errors(path), opened(path, dialect) as source:
-        present = list(source.types)
-        items, column, how = private_columns(present, user=user, item=item, weight=weight, by=by, wide=wide)
-        cells = tally_of(source, Columns(items, user, column, by, lenient=options.unknown == "prior"))
-        how += left_unread(source, [user, by, None if wide else item])
-        users = users_from(cells, known if by is not None else known["all"], options)
-        if not any(len(group) for group in users.values()):
-            raise TableError("no user has a usable record")
-    return users, how + _left_out(cells, users, options)
-
-
-def _left_out(cells: Tally, users: Mapping[str, Users], options: ReadingOptions) -> str:
-    """What happened to rows and users that are not there as they were: said, never silent."""
-    enough = with_minimum_rows(cells, options.minimum_rows)
-    groups = filled_groups(enough)
-    other = options.other.replace("{", "{{").replace("}", "}}")  # the text is formatted below
-    nothing = "count for nothing" if options.unknown == "prior" else "dropped"
-    numbers = {
-        "{:,} users with too few rows left out": people(cells) - people(enough),
-        "{:,} groups without a prior left out": len(groups) - len(users),
-        f"{{:,}} rows with unknown items {nothing}": sum(one.dropped for one in users.values()),
-        f"{{:,}} rows with unknown items counted as {other}": sum(one.moved for one in users.values()),
-        "{:,} users with no usable record left out": sum(one.refused for one in users.values()),
-    }
-    return "".join(f"; {text.format(number)}" for text, number in numbers.items() if number)
+) -> CheckedUsers:
+    """Read and check the users of an open file."""
+    items, column, how = private_columns(
+        list(source.types), user=user, item=item, weight=weight, by=by, wide=wide
+    )
+    cells = ordered_cells(source, Columns(items, user, column, by, lenient=options.unknown == "prior"))
+    how += left_unread(source, [user, by, None if wide else item])
+    users = None
+    if held:
+        users, left = users_from(next(cells.batches()), known if by is not None else known["all"], options)
+    else:
+        check_filled(cells.groups, known, cells.in_several_groups(), cells.users, by, options)
+        left = LeftOut(groups=len(set(cells.groups) - set(known)))
+        for batch in cells.batches(BATCH_ROWS, named=False):
+            left.add(batch, users_by_group(batch, known, options), known, options)
+        left.check(options)
+    if not left.people:
+        raise TableError("no user has a usable record")
+    return CheckedUsers(cells, known, options, left, how + left.summary(options), users)
 
 
 def private_columns(
@@ -269,22 +379,6 @@ def private_columns(
         return items, None, f"a wide table of {len(items)} categories"
     column = amount_column(columns, weight, AMOUNTS)
     return item, column, f"weights from column {column!r}" if column else "every row counts once"
-
-
-def have_integer_names(path: Path, user: str, names: Iterable[object], dialect: Dialect) -> bool:
-    """Whether users are named by integers where they come from, so that results can name them so.
-
-    In a text table they are if every name is the usual text of an integer (not 007); else the column tells.
-    """
-    if not all(isinstance(name, str) and _INTEGER.fullmatch(name) for name in names):
-        return False
-    if kind_of(path) in TEXTS:
-        return True
-    with opened(path, dialect) as source:
-        if source.types[user] != "JSON":
-            return source.types[user] != "VARCHAR"
-        ((text,),) = source.rows(f"SELECT count(*) FROM source WHERE json_type({quoted(user)}) = 'VARCHAR'")
-        return not text
 
 
 def maker_like(frame: Any) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
