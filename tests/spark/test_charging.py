@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import spark
-from sottovoce.spark import charging, releasing
 from sottovoce.spark.session import write_for_owner
+
+releasing: Any = import_module("sottovoce.spark.release")
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 PEOPLE = 2_000
@@ -213,12 +215,12 @@ def test_who_was_not_charged_is_not_drawn(
     session: Any, mechanisms: dict[str, sv.Mechanism], ledger: sv.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table changes between the charge and the draw: the stranger is not drawn, nothing is returned."""
-    from sottovoce.spark.people import PEOPLE as SCHEMA_OF_PEOPLE
-
     rows = [("old", 0, [1.0], name, [0]) for name in ("ann", "bob")]
-    people = session.createDataFrame(rows, SCHEMA_OF_PEOPLE).drop("what")
-    names = charging._names_of
-    monkeypatch.setattr(charging, "_names_of", lambda table, group: names(table, group)[:1])
+    people = session.createDataFrame(rows, releasing.PEOPLE).drop("what")
+    names = releasing._names_of
+    monkeypatch.setattr(releasing, "_names_of", lambda table, group: names(table, group)[:1])
     with pytest.raises(sv.errors.LedgerError, match=r"an answer vanished.*1 releases were charged"):
-        charging.charge_and_draw(people, mechanisms, ledger, "11", exhausted="error", grouped=True, batch=100)
+        releasing.charge_and_draw(
+            people, mechanisms, ledger, "11", exhausted="error", grouped=True, batch=100
+        )
     assert ledger.users() == 1

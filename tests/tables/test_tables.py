@@ -249,7 +249,7 @@ def test_options_that_do_not_fit() -> None:
         (lambda: sv.read_users(counted, prior=sv.Prior([1, 2], [0.5, 0.5])), "one side has text"),
         (lambda: sv.read_users(counted, prior=prior, unknown="other"), "there is no category 'other'"),
         (lambda: sv.build_prior(frame, item="genre", other="x", top=1), "has an item called 'x' already"),
-        (lambda: sv.build_prior(frame, item="genre", top_by="who"), "say how many to keep"),
+        (lambda: sv.build_prior(frame, item="genre", top_by="who"), "specify how many to keep"),
         (lambda: sv.build_prior(frame, item=[]), "item must name a column"),
     ):
         with pytest.raises(sv.SottovoceError, match=message):

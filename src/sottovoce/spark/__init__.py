@@ -11,8 +11,8 @@ functions that run in one process (`tally`, the samplers, the mechanisms). A tab
 Needs pyspark 4 and Java 17, and sottovoce installed wherever Spark runs Python.
 """
 
-from .comparing import compare
-from .estimating import estimate
-from .releasing import release
+from .compare import compare
+from .estimate import estimate
+from .release import release
 
 __all__ = ["compare", "estimate", "release"]

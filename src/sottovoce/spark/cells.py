@@ -8,8 +8,6 @@ process. What is wrong is counted by the workers, and raised by the driver.
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,15 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._validate import FloatArray, IntArray
+from .._validate import FloatArray
 from ..errors import TableError
 from ..tables import tally
-from ..tables.query import Columns, no_column
+from ..tables.query import Columns, no_column, opened, tally_of
 from ..tables.tally import Tally
 from ..tables.users import REFUSE_ALL, LeftOut, ReadingOptions, check_one_group, users_by_group
 from ..users import Users
 
 KEYS = ("group", "user", "item")
+SUMS_OF_CELLS = ("amount", "fine_amount")
 
 # --- records and cells ---
 
@@ -38,15 +37,11 @@ def require(present: Sequence[str], needed: Sequence[str]) -> None:
         raise no_column(missing[0], needed, present)
 
 
-def keys_of(columns: Columns) -> dict[str, str]:
-    """The columns that name something, by what they name."""
-    shown = {"g": "group", "u": "user", "i": "item"}
-    found = {shown[letter]: name for letter, name in columns.names.items()}
-    return found if columns.long else {**found, "item": "item"}
+def record_frame(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
+    """The needed columns alone, a row per record: key_group, key_user, key_item, amount and fine_amount.
 
-
-def record_frame(frame: Any, columns: Columns) -> Any:
-    """The needed columns alone, a row per record: key_group, key_user, key_item, amount and fine_amount."""
+    With `as_text` integers become text, as they are in files.
+    """
     from pyspark.sql import functions as F
 
     require(frame.columns, columns.needed)
@@ -57,11 +52,12 @@ def record_frame(frame: Any, columns: Columns) -> Any:
                 f"column {name!r} must hold text or integers, it holds {types[name].split('<')[0]}"
             )
     shown = {"g": "key_group", "u": "key_user", "i": "key_item"}
-    names = [F.col(f"`{name}`").alias(shown[letter]) for letter, name in columns.names.items()]
-    numbers = {"amount": columns.weight, "score": columns.top_by} if columns.long else {}
-    sums = [_double(frame, types, name).alias(key) for key, name in numbers.items() if name is not None]
-    table = frame.select(*names, *sums)
-    if not columns.long:
+    keys = {shown[letter]: F.col(f"`{name}`") for letter, name in columns.names.items()}
+    names = [(key.cast("string") if as_text else key).alias(name) for name, key in keys.items()]
+    if columns.long:
+        sums = [] if columns.weight is None else [_double(frame, types, columns.weight).alias("amount")]
+        table = frame.select(*names, *sums)
+    else:
         kept = [
             column.alias(f"c{k}") for k, column in enumerate(_double(frame, types, n) for n in columns.items)
         ]
@@ -70,13 +66,11 @@ def record_frame(frame: Any, columns: Columns) -> Any:
         table = wide.unpivot(ids, cells, "key_item", "amount").replace(
             dict(zip(cells, columns.items, strict=True)), subset=["key_item"]
         )
-    keys = [key for key in ("amount", "score") if key in table.columns]
-    if columns.lenient and keys:
-        table = table.fillna(0.0, subset=keys)
-    for key in keys:
-        fine = (F.col(key) >= 0) & (F.col(key) < float("inf"))
-        table = table.withColumn(f"fine_{key}", F.coalesce(fine, F.lit(False)).cast("long"))
-    return table
+    if "amount" not in table.columns:
+        return table
+    table = table.fillna(0.0, subset=["amount"]) if columns.lenient else table
+    fine = (F.col("amount") >= 0) & (F.col("amount") < float("inf"))
+    return table.withColumn("fine_amount", F.coalesce(fine, F.lit(False)).cast("long"))
 
 
 def _double(frame: Any, types: Mapping[str, str], name: str) -> Any:
@@ -89,191 +83,44 @@ def _double(frame: Any, types: Mapping[str, str], name: str) -> Any:
     return column.cast("double")
 
 
-def count_on_spark(frame: Any, columns: Columns) -> Tally:
-    """The tally of a Spark table: grouped there, one row per cell comes back."""
+def counts(records: Any) -> list[Any]:
+    """What is counted of the records of a cell: how many there are, and their sums."""
     from pyspark.sql import functions as F
 
+    sums = [F.sum(name).alias(name) for name in records.columns if name in SUMS_OF_CELLS]
+    return [F.count(F.lit(1)).alias("rows"), *sums]
+
+
+def count_on_spark(frame: Any, columns: Columns) -> Tally:
+    """The tally of a Spark table: grouped there, one row per cell comes back."""
     records = record_frame(frame, columns)
-    sums = [name for name in records.columns if not name.startswith("key_")]
     keys = [name for name in records.columns if name.startswith("key_")]
-    counted = [F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in sums)]
-    return to_tally(records.groupBy(*keys).agg(*counted).toArrow(), columns, as_text=False)
+    cells = records.groupBy(*keys).agg(*counts(records)).toArrow()
+    if columns.weight is not None:
+        total = pc.sum(cells["rows"]).as_py() or 0
+        check_amounts(columns, total, pc.sum(cells["fine_amount"]).as_py() or 0)
+    return to_tally(cells, columns)
 
 
-def to_tally(cells: Any, columns: Columns, *, as_text: bool) -> Tally:
-    """The tally of cells that were counted for these columns."""
-    names = {"amount": columns.weight if columns.long else "amount", "score": columns.top_by}
-    sums = {key: name for key, name in names.items() if name is not None}
-    return tally_of(
-        cells, keys_of(columns), sums, as_text=as_text, long=columns.long, lenient=columns.lenient
-    )
+def check_amounts(columns: Columns, total: float, fine: float) -> None:
+    """Refuse amounts that are missing, negative or not finite."""
+    if fine != total:
+        what = f"column {columns.weight!r}" if columns.weight else "the category columns"
+        wrong = f"{int(total - fine)} of {int(total)} rows do not"
+        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
 
 
-def tally_of(
-    cells: Any,
-    keys: Mapping[str, str],
-    sums: Mapping[str, str],
-    *,
-    as_text: bool,
-    long: bool = True,
-    lenient: bool = False,
-) -> Tally:
-    """The tally of cells whose columns are key_group, key_user, key_item, rows, amount and score.
-
-    `keys` and `sums` say what the table calls them, for messages; `as_text` turns whole numbers into text, as
-    files do.
-    """
-    rows = as_array(cells["rows"]).astype(np.intp)
-    if len(rows) == 0:
-        raise TableError("the table is empty: it has no rows")
-    values = {
-        key: _amounts(cells, key, f"column {name!r}" if long else "the category columns", rows)
-        for key, name in sums.items()
-    }
-    coded = {
-        key: codes_of(cells[f"key_{key}"], name, rows, as_text, lenient=lenient and key == "item")
-        for key, name in keys.items()
-    }
-    given = [coded[key] for key in KEYS if key in coded]
-    order, sorted_codes = _order([codes for _, codes in given], [len(names) for names, _ in given])
-    nothing = np.zeros(len(rows), dtype=np.intp)
-    found = dict(zip([key for key in KEYS if key in coded], sorted_codes, strict=True))
-    counts = rows[order]
-    amount = values["amount"][order] if "amount" in sums else counts.astype(np.float64)
-    return Tally(
-        groups=tuple(map(str, coded["group"][0])) if "group" in coded else ("all",),
-        users=coded["user"][0] if "user" in coded else None,
-        items=tuple(coded["item"][0].tolist()),
-        group=found.get("group", nothing),
-        user=found.get("user", nothing),
-        item=found["item"],
-        rows=counts,
-        amount=amount,
-        score=values["score"][order] if "score" in values else amount,
-        by=keys.get("group"),
-        long=long,
-    )
-
-
-def _order(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, list[IntArray]]:
-    """The order of the cells by their codes, the first code first, and the codes in that order.
-
-    No two cells have the same codes. Codes and the cell's own number are packed into one whole number where
-    63 bits are enough: sorting numbers, and taking them apart again, is several times as fast as sorting by
-    several keys and fetching each code from where it stood.
-    """
-    number = np.arange(len(codes[0]))
-    bits = len(number).bit_length()
-    if math.prod(sizes) << bits > 1 << 63:
-        order = np.lexsort(tuple(reversed(codes)))
-        return order, [code[order] for code in codes]
-    packed = codes[0]
-    for code, size in zip(codes[1:], sizes[1:], strict=True):
-        packed = packed * size + code
-    packed = (packed << bits) | number
-    packed.sort()
-    order = packed & ((1 << bits) - 1)
-    packed >>= bits
-    ordered: list[IntArray] = []
-    for size in reversed(sizes[1:]):
-        packed, code = np.divmod(packed, size)
-        ordered.insert(0, code)
-    return order, [packed, *ordered]
-
-
-def as_array(column: Any) -> Any:
-    """A column of numbers without nulls as an array."""
-    # Not arrow's to_numpy: it imports pandas, for a second, and swallows a Ctrl-C that comes meanwhile.
-    with warnings.catch_warnings():  # numpy before 2.3 asks in a way that arrow warns of, and gets the same
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return np.from_dlpack(column.combine_chunks() if hasattr(column, "combine_chunks") else column)
-
-
-def _amounts(cells: Any, key: str, what: str, rows: IntArray) -> Any:
-    """Amounts per cell, refused if a row's was missing, negative or not finite, or if their sum is not."""
-    total = int(rows.sum())
-    wrong = total - int(pc.sum(cells[f"fine_{key}"]).as_py())
-    if wrong:
-        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-    amounts = as_array(cells[key]).astype(np.float64)
-    with np.errstate(over="ignore"):
-        check_sum(what, float(amounts.sum()))
-    return amounts
-
-
-def check_sum(what: str, total: float) -> None:
-    """Refuse amounts that add up beyond what a double holds: shares of infinity are no distribution."""
-    if not np.isfinite(total):
-        raise TableError(f"{what} adds up to infinity: divide it by a constant first")
-
-
-def codes_of(
-    column: Any, name: str, rows: IntArray | None, as_text: bool, *, lenient: bool = False
-) -> tuple[Any, IntArray]:
-    """The distinct names in sorted order, and the position of each entry's name among them.
-
-    An entry stands for so many `rows`, or for one each. A missing name is refused, or is None where `lenient`
-    says so.
-    """
-    if lenient and column.null_count:
-        return with_none(*codes_of(column.drop_null(), name, None, as_text), column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_nan(column), None, column)
-    check_missing(column, name, rows, in_file=as_text)
-    values, indices = _distinct(_as_names(column, name).combine_chunks())
-    values = values.cast(pa.large_string()) if as_text else values
-    order = pc.array_sort_indices(values)
-    place = np.empty(len(order), dtype=np.intp)
-    place[as_array(order)] = np.arange(len(order))
-    names = np.empty(len(order), dtype=object)
-    names[:] = values.take(order).to_pylist()
-    return names, place[indices]
-
-
-def with_none(names: Any, codes: IntArray, column: Any) -> tuple[Any, IntArray]:
-    """The names and codes of a column, from those of the entries that are not missing."""
-    there = ~as_array(column.is_null().cast(pa.uint8())).astype(bool)
-    found = np.full(len(column), len(names), dtype=np.intp)
-    found[there] = codes
-    with_absent = np.empty(len(names) + 1, dtype=object)
-    with_absent[:-1] = names
-    return with_absent, found
-
-
-def check_missing(column: Any, name: str, rows: IntArray | None, *, in_file: bool) -> None:
-    """Refuse a column with missing names, and say how many rows have none."""
-    missing = column.null_count
-    if missing and rows is not None:
-        missing = int(rows[as_array(column.is_null().cast(pa.uint8())) > 0].sum())
-    if missing:
-        raise TableError(f"column {name!r} has {missing} missing values")
-
-
-def _distinct(column: Any) -> tuple[Any, Any]:
-    """The distinct values of a column, and the position of each entry among them."""
-    coded = column.dictionary_encode()
-    return coded.dictionary, as_array(coded.indices)
-
-
-def _as_names(column: Any, name: str) -> Any:
-    """A column of text or of whole numbers, whatever it was stored as; anything else is refused."""
-    kind = column.type
-    if pa.types.is_floating(kind):
-        fits = pc.all(pc.less(pc.abs(column), 2.0**53)).as_py()
-        if not fits or not pc.all(pc.equal(pc.floor(column), column)).as_py():
-            odd = "fractions" if fits else "floats beyond 2^53"
-            raise TableError(f"column {name!r} must hold text or integers, it holds {odd}")
-        column = column.cast(pa.int64())
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    elif not pa.types.is_integer(kind):
-        found = (
-            str(kind).split("<")[0].split("(")[0].split("[")[0]
-        )  # the rest may be field names, that is, data
-        raise TableError(f"column {name!r} must hold text or integers, it holds {found}")
-    return column
+def to_tally(cells: Any, columns: Columns) -> Tally:
+    """The tally of cells that Spark has counted, by the engine that counts tables in one process."""
+    shown = {"key_group": columns.by, "key_user": columns.user, "amount": columns.weight or " amount"}
+    shown |= {"key_item": columns.item if isinstance(columns.item, str) else " item", "rows": " rows"}
+    named = cells.select([name for name in cells.column_names if name in shown])
+    weight = shown["amount"] if "amount" in cells.column_names else None
+    with opened(named.rename_columns([str(shown[name]) for name in named.column_names])) as source:
+        same = Columns(
+            str(shown["key_item"]), columns.user, weight, columns.by, None, columns.lenient, " rows"
+        )
+        return replace(tally_of(source, same), long=columns.long)
 
 
 # --- batches of complete people ---
@@ -285,23 +132,15 @@ PERSON = "person"
 """The column with the number of a person's name: spellings of one name have the same."""
 
 
-def cells_by_person(frame: Any, columns: Columns) -> Any:
+def cells_by_person(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
     """The counts of a Spark table: all of a person in one partition, one person after the other."""
-    from pyspark.sql import functions as F
 
-    records = record_frame(frame, columns)
-    shown = {"group": columns.by, "user": columns.user, "item": columns.item}
-    keys = [key for key in ("group", "user", "item") if f"key_{key}" in records.columns]
-    for key in keys:
-        kind = records.schema[f"key_{key}"].dataType.typeName()
-        if kind in ("float", "double", "decimal"):
-            raise TableError(f"column {shown[key]!r} must hold text or integers, it holds {kind}")
-    sums = [name for name in records.columns if name in ("amount", "fine_amount")]
-    counted = [F.count(F.lit(1)).alias("rows"), *(F.sum(name).alias(name) for name in sums)]
+    records = record_frame(frame, columns, as_text=as_text)
+    keys = [name for name in records.columns if name.startswith("key_")]
     together = records.withColumn(PERSON, person(records, "key_user")).repartition(
         parts_of(records.sparkSession), PERSON
     )
-    cells = together.groupBy(PERSON, *(f"key_{key}" for key in keys)).agg(*counted)
+    cells = together.groupBy(PERSON, *keys).agg(*counts(records))
     return cells.sortWithinPartitions(PERSON)
 
 
@@ -401,7 +240,6 @@ class Reading:
     columns: Columns
     known: Mapping[str, tally.Categories]
     options: ReadingOptions = REFUSE_ALL
-    as_text: bool = False
 
     def __post_init__(self) -> None:
         if self.options.unknown == "other":
@@ -418,7 +256,7 @@ class Reading:
         options = self.options
         if not _count_cells(cells, sums, lenient=self.columns.lenient):
             return {}
-        counted = to_tally(cells, self.columns, as_text=self.as_text)
+        counted = to_tally(cells, self.columns)
         if np.bincount(counted.user, counted.rows).max() < options.minimum_rows:
             return {}
         counted = tally.with_minimum_rows(counted, options.minimum_rows)
@@ -509,11 +347,9 @@ def _check_table(found: Summaries, reading: Reading) -> int:
         raise TableError("the table is empty: it has no rows")
     columns = reading.columns
     total, fine, amount, *absent = found["", TABLE]["values"]
-    if fine != total:
-        what = f"column {columns.weight!r}" if columns.weight else "the category columns"
-        wrong = f"{int(total - fine)} of {int(total)} rows do not"
-        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
-    check_sum("the weight", amount)
+    check_amounts(columns, total, fine)
+    if not np.isfinite(amount):
+        raise TableError("the weight adds up to infinity: divide it by a constant first")
     for name, gone in zip((columns.by, columns.user, columns.item), absent, strict=False):
         if gone:
             raise TableError(f"column {name!r} has {int(gone)} missing values")

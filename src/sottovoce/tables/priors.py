@@ -13,14 +13,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Required, TypedDict, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _naming, _validate
 from .._atomic import write_whole
-from .._validate import FloatArray, IntArray
+from .._validate import FloatArray
 from ..errors import ParameterError, PriorError, TableError
 from ..prior import Category, Prior
 from . import tally
@@ -30,8 +29,9 @@ from .tally import Tally, numbered
 
 
 class PriorKeywords(TypedDict, total=False):
-    """The keyword arguments that become `PriorOptions`."""
+    """The keyword arguments of `build_prior` beside its columns."""
 
+    public: bool | None
     smoothing: float
     top: int | None
     other: str | None
@@ -40,6 +40,16 @@ class PriorKeywords(TypedDict, total=False):
     average: str
     merge_rare: str | None
     rare_below: float | None
+
+
+class PriorColumns(PriorKeywords, total=False):
+    """Those for a table that is not counted yet."""
+
+    item: Required[str | Sequence[str]]
+    weight: str | None
+    user: str | None
+    top_by: str | None
+    dialect: Dialect | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class PriorOptions:
             raise ParameterError("merge_rare must be the name of a category")
         if self.merge_rare is None and self.rare_below is not None:
             raise ParameterError(
-                "rare_below says what is rare, and needs a category for it: merge_rare=, --merge rare=NAME"
+                "rare_below defines what is rare, and needs a category for it: merge_rare=, --merge rare=NAME"
             )
         if self.merge_rare is not None and self.drop_zero:
             raise ParameterError(
@@ -88,53 +98,20 @@ AS_COUNTED = PriorOptions()
 
 
 @overload
-def build_prior(
-    table: Tally, *, public: bool | None = None, **options: Unpack[PriorKeywords]
-) -> Prior | dict[str, Prior]: ...
+def build_prior(table: Tally, **options: Unpack[PriorKeywords]) -> Prior | dict[str, Prior]: ...
+
+
+@overload
+def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorColumns]) -> Prior: ...
+
+
+@overload
+def build_prior(table: Any, *, by: str, **options: Unpack[PriorColumns]) -> dict[str, Prior]: ...
 
 
 @overload
 def build_prior(
-    table: Any,
-    *,
-    item: str | Sequence[str],
-    weight: str | None = None,
-    by: None = None,
-    user: str | None = None,
-    top_by: str | None = None,
-    public: bool | None = None,
-    dialect: Dialect | None = None,
-    **options: Unpack[PriorKeywords],
-) -> Prior: ...
-
-
-@overload
-def build_prior(
-    table: Any,
-    *,
-    item: str | Sequence[str],
-    weight: str | None = None,
-    by: str,
-    user: str | None = None,
-    top_by: str | None = None,
-    public: bool | None = None,
-    dialect: Dialect | None = None,
-    **options: Unpack[PriorKeywords],
-) -> dict[str, Prior]: ...
-
-
-@overload
-def build_prior(
-    table: Any,
-    *,
-    item: str | Sequence[str],
-    weight: str | None = None,
-    by: str | None,
-    user: str | None = None,
-    top_by: str | None = None,
-    public: bool | None = None,
-    dialect: Dialect | None = None,
-    **options: Unpack[PriorKeywords],
+    table: Any, *, by: str | None, **options: Unpack[PriorColumns]
 ) -> Prior | dict[str, Prior]: ...
 
 
@@ -189,23 +166,11 @@ def build_prior(
         smoothing, top, other, minimum_rows, minimum_users, average, False, merge_rare, rare_below
     )
     if top is None and top_by is not None:
-        raise ParameterError("top_by ranks the items for top=: say how many to keep")
+        raise ParameterError("top_by ranks the items for top=: specify how many to keep")
     cells = counted(table, dialect, item=item, weight=weight, by=by, user=user, top_by=top_by)
-    priors, _ = priors_from(cells, options, public=public)
-    return priors if cells.by is not None else priors["all"]
-
-
-def priors_from(
-    cells: Tally, options: PriorOptions, *, public: bool | None
-) -> tuple[dict[str, Prior], tuple[Category, ...]]:
-    """The priors of a tally by group, or one, under "all"; and the categories that were merged."""
-    if cells.users is None and (options.average == "users" or options.minimum_users or options.minimum_rows):
-        raise ParameterError(
-            "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
-        )
-    enough = tally.with_minimum_rows(cells, options.minimum_rows)
     marked = cells.users is not None if public is None else not public
-    return priors_of(enough, options, made_from_users=marked)
+    priors, _ = priors_of(cells, options, made_from_users=marked)
+    return priors if cells.by is not None else priors["all"]
 
 
 def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **columns: Any) -> Tally:
@@ -226,6 +191,7 @@ def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **column
 
 AMOUNTS = ("count", "weight", "probability")
 """Default names of the column of amounts, in any case of letters."""
+_ONCE = "no column of amounts: every row counts once"
 
 
 def read_priors(
@@ -258,65 +224,60 @@ def read_priors(
                 given = {"top_by": top_by, "count": count, "user": user, "wide": wide, "public": public}
                 return from_json(loaded, by, options, {**asdict(options), **given})
         if top_by is not None and options.top is None:
-            raise ParameterError("--top-by ranks the items for --top: say how many to keep")
+            raise ParameterError("--top-by ranks the items for --top: specify how many to keep")
         with opened(path, dialect) as source:
-            return _read_table(source, item, count, by, user, wide, top_by, public, options, ask)
+            present = list(source.types)
+            if wide:
+                items = tuple(name for name in present if name not in (user or "user", by))
+                columns, how = Columns(items, user, by=by), f"a wide table of {len(items)} categories"
+            else:
+                amount = amount_column(present, count, AMOUNTS)
+                columns = Columns(item, user, amount, by, top_by)
+                how = f"amounts from column {amount!r}" if amount else _ONCE
+            cells = tally_of(source, columns)
+            if columns.weight is not None and columns.weight.casefold() == "probability" and count is None:
+                _check_probabilities(cells, columns.weight)
+            private, seen = _looks_private(source, columns, cells, public, ask)
+            priors, merged = priors_of(cells, options, made_from_users=private)
+            without = len(cells.groups) - len(priors)
+            how += f"; {without} of {len(cells.groups)} groups left out: too few users" if without else ""
+            how += _zeros_left_out(cells, priors) if options.drop_zero and options.top is None else ""
+            how += merged_said(merged, options, public=not private)
+            return PublicData(
+                priors, by, how + left_unread(source, [user, None if wide else item, by]) + seen
+            )
 
 
-def _read_table(
-    source: Source,
-    item: str,
-    count: str | None,
-    by: str | None,
-    user: str | None,
-    wide: bool,
-    top_by: str | None,
-    public: bool | None,
-    options: PriorOptions,
-    ask: bool,
-) -> PublicData:
-    """The priors of an open table, and how it was counted."""
-    present = list(source.types)
-    looks_private = (user or "user").casefold() in {name.casefold() for name in present}
-    people: list[str] = []
-    groups: list[str] = []
-    if wide:
-        column, items = None, tuple(name for name in present if name not in (user or "user", by))
-        how = f"a wide table of {len(items)} categories"
-        cells = tally_of(source, Columns(items, user, by=by))
-        looks_private = looks_private or bool(cells.rows.max() > 1)  # more than one row a group
+def _looks_private(
+    source: Source, columns: Columns, cells: Tally, public: bool | None, ask: bool
+) -> tuple[bool, str]:
+    """Whether a table looks like histories of the users to be served, and what to tell about that."""
+    user = columns.user or "user"
+    private = user.casefold() in {name.casefold() for name in source.types}
+    people, groups = list[str](), list[str]()
+    if not columns.long:
+        private = private or bool(cells.rows.max() > 1)  # more than one row a group
     else:
-        column = amount_column(present, count, AMOUNTS)
-        how = f"amounts from column {column!r}" if column else "no column of amounts: every row counts once"
-        cells = tally_of(source, Columns(item, user, column, by, top_by))
-        others = [name for name in present if name not in (item, column, by, top_by)]
-        unnamed = [name for name in others if name != (user or "user")]
-        if ask and column is None and unnamed and int(cells.rows.max()) == 1 and len(cells.items) > 1:
+        used = (columns.item, columns.weight, columns.by, columns.top_by)
+        others = [name for name in source.types if name not in used]
+        alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
+        if ask and alone and any(name != user for name in others):
             raise TableError(
                 "every item has one row, so that all would weigh the same: name the column of amounts "
                 "(--count), or pass --no-count if that is meant"
             )
-        if public is None and not looks_private:
-            people, groups = recurring(source, item, others)
-            looks_private = bool(people)
-    if column is not None and column.casefold() == "probability" and count is None:
-        _check_probabilities(cells, column)
-    marked = not public if public is not None else looks_private
-    priors, merged = priors_from(cells, options, public=not marked)
-    without = len(cells.groups) - len(priors)
-    how += f"; {without} of {len(cells.groups)} groups left out: too few users" if without else ""
-    how += _zeros_left_out(cells, priors) if options.drop_zero and options.top is None else ""
-    how += merged_said(merged, options, public=not marked) + left_unread(
-        source, [user, None if wide else item, by]
-    )
+        if public is None and not private:
+            people, groups = recurring(source, columns.items[0], others)
+            private = bool(people)
+    seen = ""
     if people:
-        how += (
-            f"; the rows look like people, because the values of {people[0]!r} recur with several items: say "
-            f"--public if they are not the users to be served"
+        seen = (
+            f"; the rows look like people, because the values of {people[0]!r} recur with several items: "
+            f"pass --public if they are not the users to be served"
         )
     elif groups:
-        how += f"; all values of {groups[0]!r} added up: if they are groups, say --by {groups[0]}"
-    return PublicData(priors, by, how)
+        seen = f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
+    return (private if public is None else not public), seen
 
 
 def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
@@ -333,7 +294,7 @@ def left_unread(source: Source, names: Sequence[str | None]) -> str:
     if source.dialect.missing == "drop":
         number = count_missing(source, [name for name in names if name is not None])
     dropped = f"; {number:,} rows with a missing name dropped" if number else ""
-    return dropped + (f"; {source.sheet}" if source.sheet else "")
+    return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
 
 
 def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
@@ -341,11 +302,11 @@ def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
     lost = {name for prior in priors.values() for name in set(counted.items) - set(prior.categories)}
     if not lost:
         return ""
-    names = [*map(repr, sorted(map(str, lost))[:SHOWN]), *(["…"] if len(lost) > SHOWN else [])]
-    private = any(prior.made_from_users for prior in priors.values())
-    return f"; {len(lost)} categories without a count left out" + (
-        "" if private else f": {', '.join(names)} (users who hold them: --merge rare=NAME or --unknown drop)"
+    names = (
+        f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --merge rare=NAME or --unknown drop)"
     )
+    private = any(prior.made_from_users for prior in priors.values())
+    return f"; {len(lost)} categories without a count left out{'' if private else names}"
 
 
 def _check_probabilities(counted: Tally, column: str) -> None:
@@ -358,10 +319,6 @@ def _check_probabilities(counted: Tally, column: str) -> None:
 
 
 # --- counts ---
-
-
-SHOWN = 12
-"""Names of public categories in a message: enough to see the mistake."""
 
 
 @dataclass(frozen=True)
@@ -381,30 +338,30 @@ def merge_rare(
     A category called `name` takes the others, however rare it is itself. Groups that share their categories
     (`shared`) still do: what is rare in one of them is merged in all of them.
     """
-    masks = {group: _rare(one, name, below) for group, one in groups.items()}
-    if shared and masks:
-        everywhere: npt.NDArray[np.bool_] = np.logical_or.reduce(list(masks.values()))
-        masks = dict.fromkeys(masks, everywhere)
-    return {group: _merged(one, masks[group], name) for group, one in groups.items()}
+    rare = {
+        group: {
+            category
+            for category, count in zip(given.names, given.counts.tolist(), strict=True)
+            if category != name and (count == 0 if below is None else count < below)
+        }
+        for group, given in groups.items()
+    }
+    everywhere = set().union(*rare.values())
+    return {
+        group: _merged(given, everywhere if shared else rare[group], name) for group, given in groups.items()
+    }
 
 
-def _rare(one: Counts, name: str, below: float | None) -> npt.NDArray[np.bool_]:
-    rare = one.counts == 0 if below is None else one.counts < below
-    if name in one.names:
-        rare[one.names.index(name)] = False
-    return rare
-
-
-def _merged(one: Counts, rare: npt.NDArray[np.bool_], name: str) -> Counts:
-    if not rare.any():
-        return one
-    kept = [category for category, gone in zip(one.names, rare.tolist(), strict=True) if not gone]
-    gone = tuple(category for category, gone in zip(one.names, rare.tolist(), strict=True) if gone)
-    counts, added = one.counts[~rare], float(one.counts[rare].sum())
-    if name in kept:
-        counts[kept.index(name)] += added
-        return Counts(kept, counts, gone)
-    return Counts([*kept, name], np.append(counts, added), gone)
+def _merged(given: Counts, rare: set[Category], name: str) -> Counts:
+    """The counts of one group with these categories merged."""
+    gone = tuple(category for category in given.names if category in rare)
+    if not gone:
+        return given
+    counts = dict(zip(given.names, given.counts.tolist(), strict=True))
+    added = float(given.counts[[category in rare for category in given.names]].sum())
+    kept = {category: count for category, count in counts.items() if category not in rare}
+    kept[name] = kept.get(name, 0.0) + added
+    return Counts(list(kept), np.array(list(kept.values())), gone)
 
 
 def check_merged(one: Counts, name: str, *, smoothing: float, public: bool) -> None:
@@ -428,18 +385,20 @@ def check_merged(one: Counts, name: str, *, smoothing: float, public: bool) -> N
 
 
 def listed(names: tuple[Category, ...], public: bool) -> str:
-    """The names in brackets, if they are public; the first of them, if they are many."""
-    if not public:
-        return ""
-    shown = [*map(repr, names[:SHOWN]), *(["…"] if len(names) > SHOWN else [])]
-    return f" ({', '.join(shown)})"
+    """The names in brackets, if they are public."""
+    return f" ({tally.shown(names)})" if public else ""
 
 
 def priors_of(
-    tally: Tally, options: PriorOptions, *, made_from_users: bool
+    cells: Tally, options: PriorOptions, *, made_from_users: bool
 ) -> tuple[dict[str, Prior], tuple[Category, ...]]:
     """One prior per group that has enough users; and the categories that were merged in any of them."""
-    groups = _counts_of(tally, options)
+    if cells.users is None and (options.average == "users" or options.minimum_users or options.minimum_rows):
+        raise ParameterError(
+            "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
+        )
+    cells = tally.with_minimum_rows(cells, options.minimum_rows)
+    groups = _counts_of(cells, options)
     if options.merge_rare is not None:
         groups = merge_rare(groups, options.merge_rare, options.rare_below, shared=options.top is None)
     priors = {}
@@ -448,10 +407,10 @@ def priors_of(
             priors[group] = prior_of(one, options, made_from_users=made_from_users)
         except PriorError as problem:
             raise PriorError(
-                f"group {group!r}: {problem}" if tally.by is not None else str(problem)
+                f"group {group!r}: {problem}" if cells.by is not None else str(problem)
             ) from None
     merged = {name for one in groups.values() for name in one.merged}
-    return priors, tuple(name for name in tally.items if name in merged)
+    return priors, tuple(name for name in cells.items if name in merged)
 
 
 def prior_of(one: Counts, options: PriorOptions, *, made_from_users: bool = False) -> Prior:
@@ -467,36 +426,38 @@ def prior_of(one: Counts, options: PriorOptions, *, made_from_users: bool = Fals
     return Prior.from_counts(counts, names, smoothing=options.smoothing, made_from_users=made_from_users)
 
 
-def _counts_of(tally: Tally, options: PriorOptions) -> dict[str, Counts]:
+def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
     """The counts of every group that has enough users.
 
     Without `top` every group has all items of the table; with it each group has its own best-scoring
     items, ties going to the name that sorts first, and `other` takes the rest.
     """
-    top, other = options.top, options.other
-    if other is not None and other in tally.items:
+    if options.other is not None and options.other in cells.items:
         raise TableError(
-            f"the table has an item called {other!r} already: give the other category a new name"
+            f"the table has an item called {options.other!r} already: give the other category a new name"
         )
     found = {}
-    for g, group in enumerate(tally.groups):
-        cells = tally.cells(g)
-        if cells.stop == cells.start:
-            continue
-        kept = np.arange(len(tally.items)) if top is None else _top_items(tally, cells, top)
-        names = [tally.items[i] for i in kept]
-        if other is not None:
-            names.append(other)
-        position = _positions(tally.item[cells], kept, -1 if other is None else len(kept))
-        person, amount = tally.user[cells], tally.amount[cells]
-        used = (position >= 0) & (amount > 0)
-        person, amount, position = person[used], amount[used], position[used]
-        people, person = numbered(person)
-        if len(people) == 0 or (tally.users is not None and len(people) < options.minimum_users):
+    size = len(cells.items)
+    for group, g in cells.filled.items():
+        here = cells.cells(g)
+        item, person, amount = cells.item[here], cells.user[here], cells.amount[here]
+        kept = np.arange(size)
+        if options.top is not None:
+            score = np.bincount(item, cells.score[here], size)
+            score[np.bincount(item, minlength=size) == 0] = -np.inf  # not in this group
+            best = np.argsort(-score, kind="stable")[: options.top]
+            kept = np.sort(best[score[best] >= 0])
+        names = [*(cells.items[i] for i in kept), *([] if options.other is None else [options.other])]
+        position = np.full(size, -1 if options.other is None else len(kept))
+        position[kept] = np.arange(len(kept))
+        used = (position[item] >= 0) & (amount > 0)
+        item, amount = position[item[used]], amount[used]
+        people, person = numbered(person[used])
+        if len(people) == 0 or (cells.users is not None and len(people) < options.minimum_users):
             continue
         if options.average == "users":  # every user weighs the same, as one record spread over their items
             amount = amount / np.bincount(person, amount)[person]
-        found[group] = Counts(names, np.bincount(position, amount, len(names)).astype(np.float64))
+        found[group] = Counts(names, np.bincount(item, amount, len(names)).astype(np.float64))
     if not found:
         least = f"at least {options.minimum_users} users" if options.minimum_users > 1 else "a usable row"
         raise TableError(f"no prior is left: no group has {least}")
@@ -513,20 +474,6 @@ def _check_zeros(one: Counts, made_from_users: bool) -> None:
             f"leave them out (sottovoce prior --drop-zero), merge them with other rare ones (merge_rare=, "
             f"--merge rare=NAME --rare-below N), or smooth (smoothing=, --smoothing)"
         )
-
-
-def _top_items(tally: Tally, cells: slice, top: int) -> IntArray:
-    """The items with the largest score in the group, in the order of their names."""
-    present, position = np.unique(tally.item[cells], return_inverse=True)
-    score = np.bincount(position, tally.score[cells])
-    best = np.argsort(-score, kind="stable")[:top]
-    return np.sort(present[best])
-
-
-def _positions(item: IntArray, kept: IntArray, rest: int) -> IntArray:
-    """Where each cell's item stands among the kept ones (ascending); `rest` where it is not one of them."""
-    place = np.minimum(np.searchsorted(kept, item), len(kept) - 1)
-    return np.where(kept[place] == item, place, rest)
 
 
 # --- files ---

@@ -50,8 +50,8 @@ _INTEGERS = frozenset((*_SIZES, *(f"U{size}" for size in _SIZES)))
 _INTEGER = "0|-?[1-9][0-9]{0,17}"
 _SPACE = r"[\s\pZ\x{b}\x{1c}-\x{1f}\x{85}]"
 """What str.strip takes away, as a regular expression of DuckDB."""
-_MIXED = ("mixed", "mixed-integer", "boolean", "bytes")
 _MARKS = {"point": (".", ","), "comma": (",", ".")}
+_MIXED = ("mixed", "mixed-integer", "boolean", "bytes")
 _PLAIN = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?"
 _THOUSANDS = r"[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+(,[0-9]*)?"
 FINE, NO_NUMBER, NO_AMOUNT, WITH_COMMA, WITH_THOUSANDS, WITH_EITHER = range(6)
@@ -72,6 +72,7 @@ class Columns:
     by: str | None = None
     top_by: str | None = None
     lenient: bool = False
+    times: str | None = None  # how many records a row stands for; one, without a column
 
     def __post_init__(self) -> None:
         if not self.long and (self.weight is not None or self.top_by is not None):
@@ -120,7 +121,7 @@ class Source:
     path: Path | None
     dialect: Dialect
     separator: str | None = None
-    sheet: str = ""
+    sheet: workbook.Sheet | None = None
 
     @property
     def kind(self) -> str:
@@ -158,32 +159,31 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder,
         closing(_connection(folder)) as connection,
     ):
-        separator, sheet = None, ""
 
         def run(sql: str) -> Any:
             return _translated(lambda: connection.execute(sql), path)
 
+        sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, None
         if path is None:
             _translated(lambda: connection.register("frame", _frame(table)), None)
-            sql = "SELECT * FROM frame"
         elif files.kind_of(path) in workbook.KINDS:
-            columns, sheet = workbook.read_sheet(path, dialect)
-            connection.register("frame", columns)
-            sql = "SELECT * FROM frame"
+            frame, sheet = workbook.read_sheet(path, dialect.sheet)
+            connection.register("frame", frame)
+            sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
             sql, separator, allowed = _file(connection, path, Path(folder), dialect)
-            run(f"SET allowed_paths = [{text(str(allowed))}]")
+        run(f"SET allowed_paths = [{text(str(allowed))}]" if allowed else "RESET allowed_paths")
         run(f"SET allowed_directories = [{text(folder)}]")
         run("SET enable_external_access = false")
         run("SET lock_configuration = true")
         described = _translated(lambda: connection.execute(f"DESCRIBE {sql}").fetchall(), path)
         plain = {name: name.strip() for name, *_ in described}
-        if len(set(plain.values())) < len(plain) or len(plain) < len(described):
+        if len(set(plain.values())) < len(described):
             raise same_name(path)
         shown = ", ".join(f"{quoted(name)} AS {quoted(bare)}" for name, bare in plain.items())
         run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
-        types = {plain[name]: kind for name, kind, *_ in described} | _mixed_types(table)
-        yield Source(connection, types, path, dialect, separator, sheet)
+        types = {plain[name]: kind for name, kind, *_ in described}
+        yield Source(connection, types | _mixed_types(table), path, dialect, separator, sheet)
 
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -227,10 +227,8 @@ def _mixed_types(table: Any) -> dict[str, str]:
         return {}
     from pandas.api.types import infer_dtype
 
-    kinds = {
-        name: infer_dtype(column, skipna=True) for name, column in table.items() if column.dtype == object
-    }
-    return {str(name).strip(): kind.upper() for name, kind in kinds.items() if kind in _MIXED}
+    kinds = {str(name).strip(): infer_dtype(values) for name, values in table.items() if values.dtype == "O"}
+    return {name: kind.upper() for name, kind in kinds.items() if kind in _MIXED}
 
 
 def _file(
@@ -460,7 +458,7 @@ class Cells:
             times = np.asarray(arrays["n"])
             rows = np.add.reduceat(times, starts).astype(np.intp)
         added = {
-            letter: np.add.reduceat(np.asarray(arrays[letter]) * times, starts)
+            letter: np.add.reduceat(np.asarray(arrays[letter]) * (1 if self.columns.times else times), starts)
             for letter in _sums(self.columns)
             if len(p)
         }
@@ -553,6 +551,8 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
     ranks = "".join(f", {letter}" for letter in reversed(_sums(columns)))
     # A user has few equal records, so that grouping them would cost more than it saves.
     counted, grouped = ("", "") if "u" in integers else (", count(*) AS n", "GROUP BY ALL")
+    if columns.times is not None:
+        counted, grouped = ", n", ""
     source.run(
         f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person or '0'} AS p, name_i.rowid::INTEGER AS i{sums}"
         f"{counted} FROM records {joins} {grouped} ORDER BY p, i{ranks}"
@@ -581,17 +581,17 @@ def _sums(columns: Columns) -> dict[str, str]:
 def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
+    workbook.check_amounts(source, list(columns.amounts.values() if columns.long else columns.items))
     integers, named = {}, {}
     for letter, name in columns.names.items():
         named[letter], integers[letter] = _name(source, name)
     if columns.long:
         selected = [f"{sql} AS {letter}" for letter, sql in named.items()]
-        _check_workbook(source, list(columns.amounts.values()))
         for letter, name in columns.amounts.items():
             selected += _amount(source, [name], quoted(name), letter, columns.lenient)
+        selected += [f"{quoted(columns.times)} AS n"] if columns.times else []
         query = f"SELECT {', '.join(selected)} FROM source"
     else:
-        _check_workbook(source, columns.items)
         query = _unpivoted(source, columns, named)
         integers["i"] = False
     if source.dialect.missing == "drop":
@@ -606,12 +606,6 @@ def make_records(source: Source, columns: Columns) -> dict[str, bool]:
             source.run(f"DROP {stale} IF EXISTS records")
     source.run(f"CREATE TEMP {what} records AS {query}")
     return integers
-
-
-def _check_workbook(source: Source, amounts: Sequence[str]) -> None:
-    """Refuse a decimal comma for columns of a workbook that hold numbers among texts."""
-    if source.kind in workbook.KINDS and source.path is not None:
-        workbook.check_amounts(source.path, source.dialect, list(amounts))
 
 
 def _name(source: Source, name: str) -> tuple[str, bool]:
@@ -766,7 +760,7 @@ def _check_amounts(source: Source, columns: Columns) -> None:
             raise TableError(f"{what} must hold numbers: {unreadable} of {total} rows do not{advice}")
         if wrong:
             raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-        if not all(math.isfinite(added) for _, _, added in found):
+        if not all(math.isfinite(added or 0) for _, _, added in found):
             raise TableError(f"{what} adds up to infinity: divide it by a constant first")
 
 

@@ -5,7 +5,8 @@ become integers. Errors such as #N/A and cells that look empty are missing value
 was saved with it, rows and columns without anything are no rows and columns. A workbook may come from
 anybody: it is unpacked once, in small pieces that are thrown away, to count how long it is (an archive states
 the length of its parts, and may lie), and read by a process of its own, `python -m
-sottovoce.tables.workbook`, which gets memory in proportion to that.
+sottovoce.tables.workbook`, because the library that reads it ends its process on some files; it gets memory
+in proportion to what was counted.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SottovoceError, TableError
 
 if TYPE_CHECKING:
-    from .files import Dialect
     from .query import Source
 
 KINDS = (".xlsx", ".xlsm", ".xls", ".ods")
@@ -43,17 +44,10 @@ _NUMBER = "-?[0-9.]+|true|false"
 """How a number or a truth value looks that stands in a column of text; an exponent is never made of one."""
 _ODD = "-?[0-9]*[.][0-9]+|-?[0-9]{16,}|true|false"
 """Those of them that Excel may have made of something else."""
-_TABLE = "table.arrow"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
-
-
-class Sheet(NamedTuple):
-    """A sheet that was read: its table, its number of how many, and the position of each column in it."""
-
-    table: Any
-    number: int
-    sheets: int
-    positions: dict[str, int]
+_TABLE = "table.arrow"
+_STEP = 1 << 16
+_LOCKED = 1
 
 
 def kind_by_content(beginning: bytes) -> str | None:
@@ -65,18 +59,60 @@ def kind_by_content(beginning: bytes) -> str | None:
     return None
 
 
-def read_sheet(path: Path, dialect: Dialect) -> tuple[Any, str]:
-    """The requested sheet as an arrow table, and which sheet of several it is, in words.
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet of a workbook: its index, of how many, and the positions of columns of numbers among texts."""
 
-    By its number: a name may be that of a person.
-    """
-    sheet = _sheet(path, dialect)
-    return sheet.table, "" if sheet.sheets == 1 else f"sheet {sheet.number} of {sheet.sheets}"
+    path: Path
+    index: int
+    sheets: int
+    numeric: Mapping[str, int]
+
+    def __str__(self) -> str:
+        """Which sheet of several it is, by its number: a name may be that of a person."""
+        return "" if self.sheets == 1 else f"sheet {self.index + 1} of {self.sheets}"
+
+    def is_mixed(self, name: str) -> bool:
+        """Whether a column holds text and numbers, by reading it strictly: in the table all are texts."""
+        if name not in self.numeric:
+            return False
+        return bool(_ask(self.path, "", self.index, self.numeric[name])["mixed"])
 
 
-def check_amounts(path: Path, dialect: Dialect, columns: list[str]) -> None:
+def read_sheet(path: Path, sheet: str | int | None) -> tuple[Any, Sheet]:
+    """The requested sheet as an arrow table, and what is known about it."""
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:
+        answer = _ask(path, folder, sheet, None)
+        with pa.OSFile(f"{folder}/{_TABLE}") as file:
+            return pa.ipc.open_file(file).read_all(), Sheet(path, **answer)
+
+
+def _ask(path: Path, folder: str, *question: str | int | None) -> Any:
+    """Have a process of its own read a sheet into a folder, or tell whether a column of it is mixed."""
+    command = [sys.executable, "-P", "-m", __name__, str(path), folder, json.dumps(question)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+    )
+    if done.returncode > 0:
+        raise TableError(f"{path} cannot be read: the reader of workbooks did not start")
+    if done.returncode < 0:
+        raise TableError(
+            f"{path} cannot be read as {path.suffix[1:].lower()}: its reader broke down, because the file is "
+            f"damaged, or needs too much memory: is there a cell very far away from the table?"
+        )
+    answer = json.loads(done.stdout)
+    if "refused" in answer:
+        raise TableError(answer["refused"])
+    return answer
+
+
+def check_amounts(source: Source, columns: list[str]) -> None:
     """Refuse a decimal comma for a column with numbers among its texts: a number has no mark to be read."""
-    if dialect.decimal == "comma" and any(_is_mixed(path, dialect, name) for name in columns):
+    if source.dialect.decimal != "comma" or source.sheet is None:
+        return
+    if any(map(source.sheet.is_mixed, columns)):
         which = f"column {columns[0]!r} holds" if len(columns) == 1 else "columns of amounts hold"
         raise TableError(f"{which} numbers and text: make all cells numbers, and leave the decimal mark out")
 
@@ -90,17 +126,16 @@ def check_name(source: Source, name: str) -> None:
     elif kind == "BOOLEAN":
         odd = "TRUE and FALSE"
     elif kind == "VARCHAR":
-        ((dates, others, changed),) = source.rows(
-            f"SELECT coalesce(bool_or(d), false), coalesce(bool_or(NOT d), false), "
-            f"coalesce(bool_or(o), false) "
-            f"FROM (SELECT regexp_full_match(x, '{_DATE}') AS d, regexp_full_match(x, '{_ODD}') AS o "
-            f"FROM (SELECT {column} AS x FROM source WHERE {column} IS NOT NULL))"
+        texts = f"(SELECT {column} AS x FROM source WHERE {column} IS NOT NULL)"
+        ((rows, dates, changed),) = source.rows(
+            f"SELECT count(*), count_if(regexp_full_match(x, '{_DATE}')), "
+            f"count_if(regexp_full_match(x, '{_ODD}')) FROM {texts}"
         )
-        if dates and others:
+        if dates and dates < rows:
             odd = "text and dates"
-        elif changed and source.path is not None and _is_mixed(source.path, source.dialect, name):
+        elif changed and source.sheet is not None and source.sheet.is_mixed(name):
             odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
-    elif source.rows(f"SELECT coalesce(bool_or(abs({column}) >= {LARGEST_NUMBER}), false) FROM source")[0][0]:
+    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= {LARGEST_NUMBER}")[0][0]:
         odd = "numbers of more than 15 digits"
     if odd:
         raise TableError(
@@ -109,44 +144,11 @@ def check_name(source: Source, name: str) -> None:
         )
 
 
-def _sheet(path: Path, dialect: Dialect) -> Sheet:
-    facts = path.stat()
-    return _read(path, facts.st_size, facts.st_mtime_ns, dialect.sheet)
+# --- in a process of its own ----------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def _read(path: Path, _size: int, _changed: int, sheet: str | int | None) -> Sheet:
-    """The sheet that is meant; read once for each state of a file."""
-    import pyarrow as pa
-
-    with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:
-        found = _ask(path, sheet, None, folder)
-        with pa.OSFile(f"{folder}/{_TABLE}") as file:
-            table = pa.ipc.open_file(file).read_all()
-            return Sheet(table, found["number"], found["sheets"], found["positions"])
-
-
-def _ask(path: Path, sheet: str | int | None, strictly: int | None, folder: str) -> Any:
-    """What a process of its own reads: the library that reads workbooks ends its process on some of them."""
-    command = [sys.executable, "-P", "-m", __name__, str(path), folder, json.dumps([sheet, strictly])]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
-    )
-    if done.returncode == 0:
-        found = json.loads(done.stdout)
-        if "refused" in found:
-            raise TableError(found["refused"])
-        return found
-    if done.returncode > 0:
-        raise TableError(f"{path} cannot be read: the reader of workbooks did not start")
-    raise TableError(
-        f"{path} cannot be read as {path.suffix[1:].lower()}: its reader broke down, because the file is "
-        f"damaged, or needs too much memory: is there a cell very far away from the table?"
-    )
-
-
-def _answer(path: Path, folder: Path, sheet: str | int | None, strictly: int | None) -> dict[str, Any]:
-    """Read the sheet that is meant into the folder; or tell whether one of its columns has mixed types."""
+def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[str, Any]:
+    """Read the requested sheet into the folder; or tell whether one of its columns has mixed types."""
     content = path.read_bytes()
     unpacked = _checked(content, path)
     import fastexcel
@@ -157,31 +159,25 @@ def _answer(path: Path, folder: Path, sheet: str | int | None, strictly: int | N
     try:
         book = fastexcel.read_excel(content)
         if strictly is not None:
-            return {"mixed": _fails_strictly(book, sheet, strictly)}
-        number, head = _chosen(book, sheet, path)
-        body = book.load_sheet(number - 1, schema_sample_rows=None, whitespace_as_null=True)
-        table, positions = _table(head, body, number, path)
+            with contextlib.suppress(fastexcel.FastExcelError):
+                book.load_sheet(
+                    sheet, schema_sample_rows=None, dtype_coercion="strict", use_columns=[strictly]
+                )
+                return {"mixed": False}
+            return {"mixed": True}
+        index, head = _chosen(book, sheet, path)
+        body = book.load_sheet(index, schema_sample_rows=None, whitespace_as_null=True)
+        table, numeric = _table(head, body, index, path)
         with pa.ipc.new_file(str(folder / _TABLE), table.schema) as file:
             file.write_table(table)
-        return {"number": number, "sheets": len(book.sheet_names), "positions": positions}
+        return {"index": index, "sheets": len(book.sheet_names), "numeric": numeric}
     except fastexcel.FastExcelError as problem:
         reason = str(problem)  # only looked at: it may quote a cell
     except (SottovoceError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # its reader panics on some damaged files, which is no Exception
         reason = "panic"
-    raise protected(path) if "password" in reason.casefold() else damaged(path)
-
-
-def _fails_strictly(book: Any, number: Any, position: int) -> bool:
-    """Whether a column of a sheet, both by their numbers, holds values of several types."""
-    import fastexcel
-
-    try:
-        book.load_sheet(number - 1, schema_sample_rows=None, dtype_coercion="strict", use_columns=[position])
-    except fastexcel.FastExcelError:
-        return True
-    return False
+    raise _protected(path) if "password" in reason.casefold() else _damaged(path)
 
 
 def _checked(content: bytes, path: Path) -> int:
@@ -193,7 +189,7 @@ def _checked(content: bytes, path: Path) -> int:
         if kind == ".xls":
             return len(content)
         if _ENCRYPTED in content:
-            raise protected(path)
+            raise _protected(path)
         raise TableError(f"{path} cannot be read: it is no {kind} workbook; is it an old one? name it .xls")
     if not content.startswith(_ZIP):
         raise TableError(
@@ -205,57 +201,69 @@ def _checked(content: bytes, path: Path) -> int:
     return unpacked_size(content, path)
 
 
+def unpacked_size(content: bytes, path: Path) -> int:
+    """The bytes that all parts of an archive unpack to; refused if they are too many, or not readable."""
+    allowed, total = max(LEAST, RATIO * len(content)), 0
+    refused = TableError(f"{path} unpacks to more than {allowed >> 20} MiB: refused")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+            if any(part.flag_bits & _LOCKED for part in parts):
+                raise _protected(path)
+            if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
+                raise TableError(
+                    f"{path} cannot be read: it is packed in an unusual way; save it again in Excel"
+                )
+            if sum(part.file_size for part in parts) > allowed:
+                raise refused
+            for part in parts:
+                part.file_size = allowed + _STEP  # its own statement may be a lie
+                with archive.open(part) as file:
+                    while total <= allowed and (piece := file.read(_STEP)):
+                        total += len(piece)
+    except TableError:
+        raise
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, zlib.error, struct.error):
+        raise _damaged(path) from None
+    if total > allowed:
+        raise refused
+    return total
+
+
 def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
-    """The number of the sheet that is meant, from 1, by name or else by number; and its first row."""
+    """The index of the requested sheet, by name or else by number from 1; and its first row."""
     names: list[str] = list(book.sheet_names)
     if not names:
         raise TableError(f"{path} cannot be read: it has no sheet")
+
+    def head(index: int) -> Any:
+        return book.load_sheet(index, header_row=None, n_rows=1, dtypes="string", whitespace_as_null=True)
+
     if sheet is None:
-        for i in range(len(names)):
-            head = _head(book, i)
-            if head.visible == "visible" and head.width:
-                return i + 1, head
-        return 1, _head(book, 0)
+        for index in range(len(names)):
+            first = head(index)
+            if first.visible == "visible" and first.width:
+                return index, first
+        return 0, head(0)
     if isinstance(sheet, str) and sheet in names:
-        return names.index(sheet) + 1, _head(book, names.index(sheet))
+        return names.index(sheet), head(names.index(sheet))
     with contextlib.suppress(ValueError):
         if 1 <= int(sheet) <= len(names):
-            return int(sheet), _head(book, int(sheet) - 1)
-    many = (
-        "1 sheet" if len(names) == 1 else f"{len(names)} sheets: say a name, or a number up to {len(names)}"
-    )
+            return int(sheet) - 1, head(int(sheet) - 1)
+    many = "1 sheet"
+    if len(names) > 1:
+        many = f"{len(names)} sheets: say a name, or a number up to {len(names)}"
     raise TableError(f"{path} has no sheet {sheet!r}; it has {many}")  # a name may be that of a person
 
 
-def _head(book: Any, index: int) -> Any:
-    """The first row of a sheet, as text."""
-    return book.load_sheet(index, header_row=None, n_rows=1, dtypes="string", whitespace_as_null=True)
-
-
-def _is_mixed(path: Path, dialect: Dialect, name: str) -> bool:
-    """Whether a column of text holds numbers too: in the table all are texts, and look alike.
-
-    The sheet is read once more, strictly, if there is any text in it that looks like a number.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    sheet = _sheet(path, dialect)
-    if name not in sheet.positions or not pa.types.is_string(sheet.table[name].type):
-        return False
-    if not pc.any(pc.match_substring_regex(sheet.table[name], f"^(?:{_NUMBER})$")).as_py():
-        return False
-    return bool(_ask(path, sheet.number, sheet.positions[name], "")["mixed"])
-
-
-def _table(head: Any, body: Any, number: int, path: Path) -> tuple[Any, dict[str, int]]:
-    """The rows of a sheet under the names of its first row, and the position of each column in the sheet."""
+def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str, int]]:
+    """The rows of a sheet under the names of its first row, and where text is that looks like numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     names = [column[0].as_py() for column in head.to_arrow().columns] if head.width else []
     if not names:
-        raise TableError(f"{path} is empty: sheet {number} has no cells")
+        raise TableError(f"{path} is empty: sheet {index + 1} has no cells")
     columns = body.to_arrow().columns
     kept = [i for i, name in enumerate(names) if name is not None or columns[i].null_count < len(columns[i])]
     unnamed = sum(names[i] is None for i in kept)
@@ -264,16 +272,18 @@ def _table(head: Any, body: Any, number: int, path: Path) -> tuple[Any, dict[str
             f"{path} cannot be read: {unnamed} of {len(kept)} columns have values but no name; the first row "
             f"of the sheet must name them all (is there a title above it, or are cells merged?)"
         )
-    given = [str(names[i]).strip() for i in kept]
-    if len(set(given)) < len(given):
+    positions = {str(names[i]).strip(): i for i in kept}
+    if len(positions) < len(kept):
         raise TableError(f"{path} cannot be read: two of its columns have the same name")
     cells = [columns[i].cast(pa.string()) if pa.types.is_null(columns[i].type) else columns[i] for i in kept]
-    table = pa.table(dict(zip(given, cells, strict=True)))
-    filled = None
-    for column in cells:
-        there = pc.is_valid(column)
-        filled = there if filled is None else pc.or_(filled, there)
-    return table.filter(filled), dict(zip(given, kept, strict=True))
+    if not cells:
+        raise TableError(f"{path} is empty: sheet {index + 1} has no cells")
+    table = pa.table(dict(zip(positions, cells, strict=True)))
+    texts = {name: i for name, i in positions.items() if pa.types.is_string(table[name].type)}
+    looks = f"^(?:{_NUMBER})$"
+    return table, {
+        name: i for name, i in texts.items() if pc.any(pc.match_substring_regex(table[name], looks)).as_py()
+    }
 
 
 def _limit_memory(unpacked: int) -> None:
@@ -282,84 +292,21 @@ def _limit_memory(unpacked: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no image of it on the disk
+        held = 0  # stacks of threads, and whatever was read before
+        with contextlib.suppress(OSError, StopIteration, ValueError):
+            lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+            held = int(next(line.split() for line in lines if line.startswith("VmData:"))[1]) << 10
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = _data_held() + LEAST_MEMORY + PER_BYTE * unpacked
+        wanted = held + LEAST_MEMORY + PER_BYTE * unpacked
         if soft == resource.RLIM_INFINITY or wanted < soft:
             resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
-def _data_held() -> int:
-    """Bytes that count towards the limit already: stacks of threads, and whatever was read before."""
-    with contextlib.suppress(OSError, StopIteration, ValueError):
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return int(next(line.split() for line in lines if line.startswith("VmData:"))[1]) << 10
-    return 0
-
-
-_LOCAL = 30  # bytes of the head of a part, before its name
-_STEP = 1 << 16
-_RAW = -15  # zlib's number for: without a header
-_LOCKED = 1
-
-
-def unpacked_size(content: bytes, path: Path) -> int:
-    """The bytes that all parts of an archive unpack to; refused if they are too many, or not readable."""
-    allowed = max(LEAST, RATIO * len(content))
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            parts = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error):
-        raise damaged(path) from None
-    if any(part.flag_bits & _LOCKED for part in parts):
-        raise protected(path)
-    if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
-        raise TableError(f"{path} cannot be read: it is packed in an unusual way; save it again in Excel")
-    _refuse_beyond(allowed, sum(part.file_size for part in parts), path)
-    total = 0
-    for part in parts:
-        total += _unpacked(content, part, allowed - total, path)
-        _refuse_beyond(allowed, total, path)
-    return total
-
-
-def _unpacked(content: bytes, part: zipfile.ZipInfo, allowed: int, path: Path) -> int:
-    """The bytes that one part unpacks to, counted up to a little more than is allowed."""
-    head = content[part.header_offset : part.header_offset + _LOCAL]
-    if len(head) < _LOCAL:
-        raise damaged(path)
-    name, extra = struct.unpack("<HH", head[26:])
-    begin = part.header_offset + _LOCAL + name + extra
-    packed = memoryview(content)[begin : begin + part.compress_size]
-    if len(packed) < part.compress_size:
-        raise damaged(path)
-    if part.compress_type == zipfile.ZIP_STORED:
-        return len(packed)
-    unpacker, total = zlib.decompressobj(_RAW), 0
-    for at in range(0, len(packed), _STEP):
-        rest = bytes(packed[at : at + _STEP])
-        while rest and not unpacker.eof and total <= allowed:
-            try:
-                total += len(unpacker.decompress(rest, _STEP))
-            except zlib.error:
-                raise damaged(path) from None
-            rest = unpacker.unconsumed_tail
-    if not unpacker.eof and total <= allowed:
-        raise damaged(path)
-    return total
-
-
-def _refuse_beyond(allowed: int, total: int, path: Path) -> None:
-    if total > allowed:
-        raise TableError(f"{path} unpacks to more than {allowed >> 20} MiB: refused")
-
-
-def damaged(path: Path) -> TableError:
-    """The error for an archive that is cut off, or is none."""
+def _damaged(path: Path) -> TableError:
     return TableError(f"{path} cannot be read as {path.suffix[1:].lower()}: it is cut off or damaged")
 
 
-def protected(path: Path) -> TableError:
-    """The error for a workbook that needs a password."""
+def _protected(path: Path) -> TableError:
     return TableError(
         f"{path} cannot be read: it is protected by a password; save a copy without one (in Excel: File, "
         f"Info, Protect Workbook), and read that file"
@@ -367,14 +314,13 @@ def protected(path: Path) -> TableError:
 
 
 def _main() -> None:
-    """Answer one question of `_ask`; what fails is told in words without data, or not at all."""
-    path, folder, asked = sys.argv[1:]
-    sheet, strictly = json.loads(asked)
+    """Answer one question of `_ask`; what fails is told without data, or not at all."""
+    path, folder, question = sys.argv[1:]
     try:
-        found = _answer(Path(path), Path(folder), sheet, strictly)
+        answer = _answer(Path(path), Path(folder), *json.loads(question))
     except SottovoceError as problem:
-        found = {"refused": str(problem)}
-    sys.stdout.write(json.dumps(found))
+        answer = {"refused": str(problem)}
+    sys.stdout.write(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def compare(
         raise ParameterError("divergences must not be empty")
     priors = {name: chosen[0].prior for name, chosen in grouped.items()}
     options.setdefault("several_groups", "allow")  # a comparison publishes no user's groups
-    reading = Reading(columns_named(item, user, weight, by), priors, ReadingOptions(**options), as_text)
+    reading = Reading(columns_named(item, user, weight, by), priors, ReadingOptions(**options))
 
     def measure(batches: Iterator[Any]) -> Iterator[Any]:
         sums = Sums()
@@ -71,7 +71,9 @@ def compare(
         yield sums.to_arrow()
 
     found = translate_errors(
-        lambda: summaries(in_batches(cells_by_person(frame, reading.columns), measure, REPORTED), summarise)
+        lambda: summaries(
+            in_batches(cells_by_person(frame, reading.columns, as_text=as_text), measure, REPORTED), summarise
+        )
     )
     check_found(found, reading)
     parts = []

@@ -1,0 +1,132 @@
+"""A file that is read in batches gives the users that it gives as a whole, and so does its release."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sottovoce as sv
+from sottovoce import releasing
+from sottovoce.tables import tally, users
+from sottovoce.tables.query import Columns, opened, ordered_cells
+from sottovoce.tables.users import ReadingOptions, checked_users, read_user_groups
+
+PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
+KINDS = ("prior", "drop", "other", "error")
+
+
+def table(path: Path, seed: int, *, known: bool) -> Path:
+    rng = random.Random(seed)
+    items = ["a", "b", "c"] if known else ["a", "b", "c", "SECRET", None]
+    rows = [
+        (f"u{rng.randrange(40)}", rng.choice(items), rng.choice([0.0, 0.1, 0.7, 2.0]), rng.choice("ns"))
+        for _ in range(500)
+    ]
+    pl.DataFrame(rows, schema=["user", "item", "weight", "region"], orient="row").write_parquet(path)
+    return path
+
+
+def together(batches: list[dict[str, sv.Users]], group: str) -> tuple[list[Any], Any]:
+    parts = [batch[group] for batch in batches if group in batch]
+    return [name for part in parts for name in part.ids], np.vstack([part.p.toarray() for part in parts])
+
+
+@pytest.mark.parametrize("by", [None, "region"])
+@pytest.mark.parametrize("unknown", KINDS)
+@pytest.mark.parametrize("rows", [1, 7, 100, 10_000])
+def test_batches_hold_what_the_whole_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str | None, unknown: str, rows: int
+) -> None:
+    monkeypatch.setattr(users, "BATCH_ROWS", rows)
+    path = table(tmp_path / "t.parquet", 3, known=unknown == "error")
+    options = ReadingOptions(
+        unknown=unknown, other="c", empty="skip", several_groups="allow", unknown_groups="drop"
+    )
+    if unknown in ("drop", "other"):
+        path = tmp_path / "u.parquet"
+        pl.read_parquet(tmp_path / "t.parquet").drop_nulls().write_parquet(path)
+    known = {"all": PRIOR} if by is None else {"n": PRIOR, "s": PRIOR}
+    whole, how = read_user_groups(path, known, by=by, options=options)
+    with checked_users(path, known, by=by, options=options) as checked:
+        batches = list(checked)
+        assert checked.how == how
+        assert checked.left.people == sum(map(len, whole.values()))
+    for group, expected in whole.items():
+        names, rows_of = together(batches, group)
+        assert names == list(expected.ids)
+        np.testing.assert_array_equal(rows_of, expected.p.toarray())
+
+
+def test_spellings_of_one_name_are_one_user_in_several_groups(tmp_path: Path) -> None:
+    names = ["ann", "ann ", "\u00e9va", "e\u0301va", "bob", "\u2003cy", "cy\x85", "dan\x1f", "dan", "eve"]
+    groups = ["n", "s", "n", "s", "n", "n", "s", "n", "s", "s"]
+    frame = pl.DataFrame({"user": names, "item": ["a"] * len(names), "region": groups})
+    frame.write_parquet(tmp_path / "t.parquet")
+    with opened(tmp_path / "t.parquet") as source:
+        cells = ordered_cells(source, Columns("item", "user", by="region"))
+        assert cells.in_several_groups() == tally.in_several_groups(next(cells.batches())) == 4
+    with (
+        pytest.raises(sv.UserDataError, match=r"4 of 10 users have more than one value in column 'region'"),
+        checked_users(tmp_path / "t.parquet", {"n": PRIOR, "s": PRIOR}, by="region"),
+    ):
+        pass
+
+
+def test_unknown_items_are_refused_before_anything_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(users, "BATCH_ROWS", 10)
+    drawn: list[int] = []
+    monkeypatch.setattr(sv.Mechanism, "draw", lambda self, rows: drawn.append(1))
+    path = table(tmp_path / "t.parquet", 4, known=False)
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    options = ReadingOptions(unknown="error", empty="skip")
+    pl.read_parquet(path).drop_nulls().write_parquet(path)
+    with pytest.raises(
+        sv.UserDataError, match=r"of \d+ rows do not name one, with 1 different items"
+    ) as seen:
+        releasing.release_file({"all": mechanism}, path, tmp_path / "out.csv", options=options)
+    assert "SECRET" not in str(seen.value)
+    assert drawn == []
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".json"])
+@pytest.mark.parametrize("by", [None, "region"])
+def test_a_release_in_batches_has_every_user_in_the_order_of_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, by: str | None
+) -> None:
+    monkeypatch.setattr(users, "BATCH_ROWS", 20)
+    path = table(tmp_path / "t.parquet", 5, known=False)
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    known = {"all": mechanism} if by is None else {"n": mechanism, "s": mechanism}
+    told: list[str] = []
+    options = ReadingOptions(unknown="prior", empty="skip", several_groups="allow")
+    out = tmp_path / f"out{kind}"
+    count = releasing.release_file(known, path, out, by=by, options=options, note=told.append)
+    readers: dict[str, Any] = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".json": pl.read_json}
+    found = readers[kind](out)
+    given = pl.read_parquet(path).select(*(["region"] if by else []), "user").unique()
+    order = ["region", "user"] if by else ["user"]
+    assert found.select(order).rows() == sorted(given.select(order).rows())
+    assert count == found.height
+    assert set(found["mechanism"]) == {mechanism.digest}
+    assert told[-1].startswith(f"{count:,} releases, one category for each user and group, ε = 1 each, into")
+    with pytest.raises(sv.TableError, match="is there already"):
+        releasing.release_file(known, path, out, by=by, options=options)
+
+
+def test_users_named_by_integers_stay_integers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "BATCH_ROWS", 3)
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    pl.DataFrame({"user": [10, 9, 2, 10], "item": list("abca")}).write_parquet(tmp_path / "t.parquet")
+    releasing.release_file({"all": mechanism}, tmp_path / "t.parquet", tmp_path / "out.parquet")
+    assert pl.read_parquet(tmp_path / "out.parquet")["user"].to_list() == [10, 2, 9]  # in the order of texts
+    (tmp_path / "t.csv").write_text("user,item\n007,a\n8,b\n")
+    releasing.release_file({"all": mechanism}, tmp_path / "t.csv", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("007,")
