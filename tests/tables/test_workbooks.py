@@ -67,9 +67,7 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
         "; sheet 2 of 4"
     )  # not its name, which may be a person's
     assert priors_table.read_priors(path, dialect=Dialect(sheet=3)).how.endswith("; sheet 3 of 4")
-    with pytest.raises(
-        sv.errors.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: say a name, or a num"
-    ):
+    with pytest.raises(sv.errors.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: say a name, or a num"):
         prior_of(path, Dialect(sheet="Surveys"))
     for sheet in ("Survey", 2):
         assert prior_of(path, Dialect(sheet=sheet)) == SHARES

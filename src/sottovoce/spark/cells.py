@@ -112,13 +112,13 @@ def check_amounts(columns: Columns, total: float, fine: float) -> None:
 
 def to_tally(cells: Any, columns: Columns) -> Tally:
     """The tally of cells that Spark has counted, by the engine that counts tables in one process."""
-    shown = {"key_group": columns.by, "key_user": columns.user, "amount": columns.weight or " amount"}
-    shown |= {"key_item": columns.item if isinstance(columns.item, str) else " item", "rows": " rows"}
+    shown = {"key_group": columns.by, "key_user": columns.user, "amount": columns.weight or "cell:amount"}
+    shown |= {"key_item": columns.item if isinstance(columns.item, str) else "cell:item", "rows": "cell:rows"}
     named = cells.select([name for name in cells.column_names if name in shown])
     weight = shown["amount"] if "amount" in cells.column_names else None
     with opened(named.rename_columns([str(shown[name]) for name in named.column_names])) as source:
         same = Columns(
-            str(shown["key_item"]), columns.user, weight, columns.by, None, columns.lenient, " rows"
+            str(shown["key_item"]), columns.user, weight, columns.by, None, columns.lenient, "cell:rows"
         )
         return replace(tally_of(source, same), long=columns.long)
 
@@ -284,11 +284,6 @@ def _count_cells(cells: Any, sums: Sums, *, lenient: bool) -> bool:
         for name in keys[0].unique().to_pylist():
             sums.add(str(name), GROUP, [1.0])
     return fine == total and bool(np.isfinite(amount)) and not any(absent)
-
-
-def columns_named(item: str | Sequence[str], user: str, weight: str | None, by: str | None) -> Columns:
-    """The columns of a table; several items are those of a wide one."""
-    return Columns(item if isinstance(item, str) else tuple(item), user, weight, by)
 
 
 def found_table(found: Sequence[tuple[str, int, Any]]) -> Any:

@@ -13,6 +13,7 @@ from ..planning.compare import Comparison, make_row
 from ..planning.limit import summarise
 from ..planning.prior_check import doubt, moments
 from ..samplers.base import Sampler
+from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from .cells import (
     REPORTED,
@@ -21,7 +22,6 @@ from .cells import (
     Sums,
     cells_by_person,
     check_found,
-    columns_named,
     found_table,
     in_batches,
     summaries,
@@ -56,7 +56,7 @@ def compare(
         raise ParameterError("divergences must not be empty")
     priors = {name: chosen[0].prior for name, chosen in grouped.items()}
     options.setdefault("several_groups", "allow")  # a comparison publishes no user's groups
-    reading = Reading(columns_named(item, user, weight, by), priors, ReadingOptions(**options))
+    reading = Reading(Columns(item, user, weight, by), priors, ReadingOptions(**options))
 
     def measure(batches: Iterator[Any]) -> Iterator[Any]:
         sums = Sums()

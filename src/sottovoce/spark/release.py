@@ -24,6 +24,7 @@ from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism, one_sample_each
+from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
 from .cells import (
@@ -32,7 +33,6 @@ from .cells import (
     at_least,
     cells_by_person,
     check_found,
-    columns_named,
     in_batches,
     summaries,
 )
@@ -104,7 +104,7 @@ def release(
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
     chosen: Any = {"unknown": "prior", **options}
-    reading = Reading(columns_named(item, user, weight, by), known, ReadingOptions(**chosen))
+    reading = Reading(Columns(item, user, weight, by), known, ReadingOptions(**chosen))
     check_new(frame.sparkSession, output)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:

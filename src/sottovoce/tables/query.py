@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -66,7 +66,7 @@ class Columns:
     With `lenient` a row without an item or an amount counts for nothing, and its user is there all the same.
     """
 
-    item: str | tuple[str, ...]
+    item: str | Sequence[str]
     user: str | None = None
     weight: str | None = None
     by: str | None = None
@@ -159,10 +159,6 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder,
         closing(_connection(folder)) as connection,
     ):
-
-        def run(sql: str) -> Any:
-            return _translated(lambda: connection.execute(sql), path)
-
         sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, None
         if path is None:
             _translated(lambda: connection.register("frame", _frame(table)), None)
@@ -172,18 +168,24 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
             sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
             sql, separator, allowed = _file(connection, path, Path(folder), dialect)
-        run(f"SET allowed_paths = [{text(str(allowed))}]" if allowed else "RESET allowed_paths")
-        run(f"SET allowed_directories = [{text(folder)}]")
-        run("SET enable_external_access = false")
-        run("SET lock_configuration = true")
-        described = _translated(lambda: connection.execute(f"DESCRIBE {sql}").fetchall(), path)
-        plain = {name: name.strip() for name, *_ in described}
-        if len(set(plain.values())) < len(described):
+        settings = [
+            f"SET allowed_paths = [{text(str(allowed))}]" if allowed else "RESET allowed_paths",
+            f"SET allowed_directories = [{text(folder)}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ]
+        source = Source(connection, {}, path, dialect, separator, sheet)
+        for setting in settings:
+            source.run(setting)
+        described = source.rows(f"DESCRIBE {sql}")
+        kinds = {name: kind for name, kind, *_ in described}
+        if len({name.strip() for name in kinds}) < len(described):
             raise same_name(path)
-        shown = ", ".join(f"{quoted(name)} AS {quoted(bare)}" for name, bare in plain.items())
-        run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
-        types = {plain[name]: kind for name, kind, *_ in described}
-        yield Source(connection, types | _mixed_types(table), path, dialect, separator, sheet)
+        shown = ", ".join(f"{quoted(name)} AS {quoted(name.strip())}" for name in kinds)
+        source.run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
+        yield replace(
+            source, types={name.strip(): kind for name, kind in kinds.items()} | _mixed_types(table)
+        )
 
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -403,7 +405,7 @@ def count_table(
     >>> count_table(pandas.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
     Tally(2 rows: 1 groups, 1 users, 1 items)
     """
-    columns = Columns(item if isinstance(item, str) else tuple(item), user, weight, by, top_by, lenient)
+    columns = Columns(item, user, weight, by, top_by, lenient)
     if type(table).__module__.startswith("pyspark"):  # only what is needed comes to this process
         table = table.select(*(f"`{name}`" for name in columns.needed if name in table.columns))
     with opened(table, dialect) as source:
