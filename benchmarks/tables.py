@@ -125,6 +125,11 @@ begin = time.perf_counter()
 releasing.release_file({{"all": mechanism}}, {table!r}, {output!r}, force=True)
 print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
+TABLE = """
+COPY (SELECT format('user-{{:08d}}', hash(i * 2 + 1) % {people}) AS user,
+             format('item{{:03d}}', hash(i * 7 + 3) % 100) AS item FROM range({rows}) t(i))
+TO '{table}' (FORMAT parquet)
+"""
 READ = """
 import time
 from sottovoce.tables.query import Columns, opened, ordered_cells
@@ -154,10 +159,9 @@ def streamed(sizes: tuple[tuple[int, int], ...] = ((20_000_000, 10**6), (100_000
         table, output, mechanism = paths.values()
         sv.certify(sv.kernel_clip(sv.Prior.uniform(items), 2.0)).save(mechanism)
         for rows, people in sizes:
+            made = TABLE.format(rows=rows, people=people, table=table)
             duckdb.connect(config={"memory_limit": "3GB", "temp_directory": f"{temporary}/spilled"}).execute(
-                f"COPY (SELECT format('user-{{:08d}}', hash(i * 2 + 1) % {people}) AS user, "
-                f"format('item{{:03d}}', hash(i * 7 + 3) % 100) AS item FROM range({rows}) t(i)) "
-                f"TO '{table}' (FORMAT parquet)"  # noqa: S608  # numbers, and a path that is made here
+                made
             )
             ours, plain = (float(fresh(code.format(table=table))) for code in (READ, GROUP))
             code = RELEASE.format(table=table, output=output, mechanism=mechanism)
