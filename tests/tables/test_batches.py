@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
 from sottovoce import releasing
 from sottovoce.tables import tally, users
-from sottovoce.tables.query import Columns, opened, ordered_cells
+from sottovoce.tables.query import Columns, Writer, opened, ordered_cells
 from sottovoce.tables.users import ReadingOptions, checked_users, read_user_groups
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
@@ -130,3 +131,19 @@ def test_users_named_by_integers_stay_integers(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "t.csv").write_text("user,item\n007,a\n8,b\n")
     releasing.release_file({"all": mechanism}, tmp_path / "t.csv", tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("007,")
+
+
+def test_a_file_does_not_show_how_long_the_parts_were(tmp_path: Path) -> None:
+    """How many rows users have decides where batches end; the groups of rows of a Parquet file must not."""
+    names = np.array([f"u{i:06d}" for i in range(420_000)], dtype=object)
+    layouts = set()
+    for number, size in enumerate((7_001, 100_000, 130_000, 420_000)):
+        path = tmp_path / f"{number}.parquet"
+        with Writer({"user": names[:1], "mechanism": "m"}) as writer:
+            for begin in range(0, len(names), size):
+                writer.add({"user": names[begin : begin + size], "mechanism": "m"})
+            writer.save(path)
+        facts = pq.ParquetFile(path).metadata
+        layouts.add(tuple(facts.row_group(i).num_rows for i in range(facts.num_row_groups)))
+        assert pl.read_parquet(path)["user"].to_list() == names.tolist()
+    assert len(layouts) == 1, layouts

@@ -36,6 +36,8 @@ from .tally import Tally, numbered
 Result = TypeVar("Result")
 MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
+PIECE = 50_000
+"""Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
 SAMPLED = 200_000
 """Rows of a public table that are looked at for columns that name people."""
 MOST_GROUPS = 100
@@ -864,7 +866,10 @@ class Writer:
             raise TableError(f"the table cannot be written: {reason}")
 
     def add(self, part: Mapping[str, Any]) -> None:
-        """Add rows: columns of equally many values; a single text stands in every row."""
+        """Add rows: columns of equally many values; a single text stands in every row.
+
+        They are inserted in small pieces, so that the file does not show how long the parts were.
+        """
         arrays, selected = {}, []
         for name in self._columns:
             if name in self._texts:
@@ -877,11 +882,12 @@ class Writer:
                 self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
             arrays[name] = _array(values, self._kinds[name])
             selected.append(f"CAST({quoted(name)} AS {self._kinds[name]})")
-        if not arrays or not len(next(iter(arrays.values()))):
-            return
-        self._connection.register("part", arrays)
-        self._run(f"INSERT INTO written SELECT {', '.join(selected)} FROM part")
-        self._connection.unregister("part")
+        rows = len(next(iter(arrays.values()))) if arrays else 0
+        for begin in range(0, rows, PIECE):
+            piece = {name: values[begin : begin + PIECE] for name, values in arrays.items()}
+            self._connection.register("part", piece)
+            self._run(f"INSERT INTO written SELECT {', '.join(selected)} FROM part")
+            self._connection.unregister("part")
 
     def save(self, path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
         """Write everything that was added as the kind of file that the path names, or to standard output."""
