@@ -217,18 +217,12 @@ class Step(Protocol):
 
 
 class Progress(Protocol):
-    """Shows a step while it runs; see `cli.progress.step`."""
+    """Shows a step while it runs; see `cli.terminal.step`."""
 
     def __call__(
-        self,
-        name: str,
-        of: object = None,
-        *,
-        total: float | None = None,
-        unit: str = "",
-        counted: bool = True,
+        self, name: str, of: object = None, *, total: float | None = None, unit: str = ""
     ) -> AbstractContextManager[Step]:
-        """The step of this name, of so many units; not `counted` where it is done as a whole."""
+        """The step of this name, of so many units where they are known."""
 
 
 class Signals(Protocol):
@@ -312,9 +306,8 @@ def release_file(
         files.check_writable(output, ledger.path, ledger.witness, force=True)
         epoch = ledger.epoch_meant(epoch)  # before the table is read
     with ExitStack() as stack:
-        size = table.stat().st_size if table.is_file() else None
         shown = "standard input" if str(table) in ("-", "/dev/stdin") else table.name
-        with progress("reading", shown, total=size, unit="bytes", counted=False):
+        with progress("reading", shown):
             users = stack.enter_context(
                 checked_users(
                     table, mechanisms, options=options, dialect=dialect, held=ledger is not None, **columns
@@ -390,7 +383,7 @@ class _FileRelease:
             shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if ledger.lifetime is None else ", as far as the lifetime allows"
             self.note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
-        step = self.progress("charging", total=self.users.left.people, unit="releases", counted=False)
+        step = self.progress("charging", f"{self.users.left.people:,} releases")
         with step, self.signals.held_back():
             receipt = self.charged.charge(epoch, exhausted)
         told = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
@@ -416,6 +409,6 @@ class _FileRelease:
                     self.count += len(answers)
                     going.advance(len(answers))
             writer = writer or stack.enter_context(Writer({name: [] for name in self.form.names}))
-            with self.progress("writing", self.target, counted=False), self.signals.held_back():
+            with self.progress("writing", self.target), self.signals.held_back():
                 writer.save(self.output, replace=force)
                 self.written = True

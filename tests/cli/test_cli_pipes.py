@@ -73,7 +73,7 @@ def test_a_public_table_without_amounts_is_asked_about(tmp_path: Path) -> None:
     members = write(tmp_path, "members.csv", "user,item,plays\nx,Drama,9\nx,War,1\ny,War,2\n")
     refused = run("compare", survey, members, "-e", 1)
     check_refused(refused, "survey.csv: every item has one row")
-    assert "(--count), or pass --no-count" in refused.stderr
+    assert "(--count), or pass --count none" in refused.stderr
     assert run("prior", survey, "--count", "none").returncode == 0
     for words, first in {("--weight", "plays"): [0.9, 0.1], (): [0.5, 0.5]}.items():
         done = run(

@@ -72,7 +72,9 @@ def test_spellings_of_one_name_are_one_user_in_several_groups(tmp_path: Path) ->
         cells = ordered_cells(source, Columns("item", "user", by="region"))
         assert cells.in_several_groups() == tally.in_several_groups(next(cells.batches())) == 4
     with (
-        pytest.raises(sv.UserDataError, match=r"4 of 10 users have more than one value in column 'region'"),
+        pytest.raises(
+            sv.errors.UserDataError, match=r"4 of 10 users have more than one value in column 'region'"
+        ),
         checked_users(tmp_path / "t.parquet", {"n": PRIOR, "s": PRIOR}, by="region"),
     ):
         pass
@@ -89,7 +91,7 @@ def test_unknown_items_are_refused_before_anything_is_drawn(
     options = ReadingOptions(unknown="error", empty="skip")
     pl.read_parquet(path).drop_nulls().write_parquet(path)
     with pytest.raises(
-        sv.UserDataError, match=r"of \d+ rows do not name one, with 1 different items"
+        sv.errors.UserDataError, match=r"of \d+ rows do not name one, with 1 different items"
     ) as seen:
         releasing.release_file({"all": mechanism}, path, tmp_path / "out.csv", options=options)
     assert "SECRET" not in str(seen.value)
@@ -118,7 +120,7 @@ def test_a_release_in_batches_has_every_user_in_the_order_of_names(
     assert count == found.height
     assert set(found["mechanism"]) == {mechanism.digest}
     assert told[-1].startswith(f"{count:,} releases, one category for each user and group, ε = 1 each, into")
-    with pytest.raises(sv.TableError, match="is there already"):
+    with pytest.raises(sv.errors.TableError, match="is there already"):
         releasing.release_file(known, path, out, by=by, options=options)
 
 

@@ -148,7 +148,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes | None, mess
     ("name", "text", "by", "message"),
     [
         ("twice.json", '{"a": 1, "a": 2}', None, "'a' appears more than once"),
-        ("groups.json", '{"x": {"a": 1}}', None, "holds groups: say --by"),
+        ("groups.json", '{"x": {"a": 1}}', None, "holds groups: pass --by"),
         ("flat.json", '{"a": 1}', "g", "must be {group: {category: amount}}"),
         ("none.json", "{}", "g", "the object is empty"),
         ("huge.json", '{"a": 1' + "0" * 400 + "}", None, "counts must be numbers"),

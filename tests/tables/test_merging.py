@@ -68,11 +68,11 @@ def test_without_a_number_those_without_a_count_are_rare() -> None:
             r"2 categories to be merged .* \('Noir', 'War'\) .*--rare-below 11",
         ),
         ({"merge_rare": "rest", "rare_below": 31}, "all 4 categories are rare"),
-        ({"rare_below": 3}, "--merge rare=NAME"),
+        ({"rare_below": 3}, "--rare as=NAME"),
         ({"merge_rare": "rest", "rare_below": 0}, "rare_below"),
-        ({"merge_rare": "rest", "drop_zero": True}, "--drop-zero and --merge"),
+        ({"merge_rare": "rest", "drop_zero": True}, "drop_zero and merge_rare"),
         ({"merge_rare": "rest", "top": 2, "other": "else"}, "different names"),
-        ({}, "2 of 4 categories have none.*--merge rare=NAME"),
+        ({}, "2 of 4 categories have none.*--rare as=NAME"),
     ],
 )
 def test_what_gives_no_prior_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
@@ -162,7 +162,7 @@ def test_the_refusal_counts_what_is_unknown_and_names_the_way_out(tmp_path: Path
         sv.errors.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
     ) as refused:
         users_table.read_user_groups(path, known, by="g")
-    assert "--merge rare=NAME" in str(refused.value)
+    assert "--rare as=NAME" in str(refused.value)
     assert "Orchid" not in str(refused.value)
     merging = ReadingOptions(unknown="other", other="rest")
     with pytest.raises(sv.errors.TableError, match=r"no category 'rest' .* in the prior of group 'y'"):

@@ -67,7 +67,9 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
         "; sheet 2 of 4"
     )  # not its name, which may be a person's
     assert priors_table.read_priors(path, dialect=Dialect(sheet=3)).how.endswith("; sheet 3 of 4")
-    with pytest.raises(sv.errors.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: say a name, or a num"):
+    with pytest.raises(
+        sv.errors.TableError, match=r"has no sheet 'Surveys'; it has 4 sheets: pass a name, or a num"
+    ):
         prior_of(path, Dialect(sheet="Surveys"))
     for sheet in ("Survey", 2):
         assert prior_of(path, Dialect(sheet=sheet)) == SHARES
@@ -79,7 +81,7 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
     again = write_workbook(tmp_path / "u.xlsx", {"Survey": PUBLIC, "Notes": [["x"]]})
     assert priors_table.read_priors(again).how.endswith("; sheet 1 of 2")
     with pytest.raises(
-        sv.errors.TableError, match=r"has no sheet '0'; it has 2 sheets: say a name, or a number up "
+        sv.errors.TableError, match=r"has no sheet '0'; it has 2 sheets: pass a name, or a number up "
     ):
         prior_of(again, Dialect(sheet="0"))
     for wrong in ("", True, 1.5):
@@ -200,7 +202,7 @@ def test_an_empty_sheet_is_refused(tmp_path: Path, rows: Rows) -> None:
 def test_counts_in_a_workbook_are_asked_about(tmp_path: Path) -> None:
     path = write_workbook(tmp_path / "t.xlsx", [["item", "views"], ["Drama", 30], ["War", 10]])
     with pytest.raises(
-        sv.errors.TableError, match=r"every item has one row.*\(--count\), or pass --no-count"
+        sv.errors.TableError, match=r"every item has one row.*\(--count\), or pass --count none"
     ):
         prior_of(path)
     with pytest.raises(sv.errors.TableError, match="the table has item, views; did you mean 'item'"):

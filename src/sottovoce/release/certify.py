@@ -49,7 +49,7 @@ def certify(sampler: Sampler | JointSampler, *, accept_prior_from_users: bool = 
     """
     if sampler.prior.made_from_users and not accept_prior_from_users:
         raise PriorError(
-            f"{FROM_USERS} Take public data; for an experiment say accept_prior_from_users=True "
+            f"{FROM_USERS} Take public data; for an experiment pass accept_prior_from_users=True "
             f"(--provenance users)"
         )
     return certify_with(sampler, BITS)

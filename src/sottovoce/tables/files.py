@@ -353,7 +353,7 @@ def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
     if real_path(path) in map(real_path, inputs):
         raise TableError(f"--output must not be one of the inputs: {path} would be lost")
     if not force and os.path.lexists(path):
-        raise TableError(f"{path} is there already: choose another name, or say --force to replace it")
+        raise TableError(f"{path} is there already: choose another name, or pass --force to replace it")
 
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:

@@ -73,11 +73,11 @@ class PriorOptions:
             raise ParameterError("merge_rare must be the name of a category")
         if self.merge_rare is None and self.rare_below is not None:
             raise ParameterError(
-                "rare_below defines what is rare, and needs a category for it: merge_rare=, --merge rare=NAME"
+                "rare_below defines what is rare, and needs a category for it: merge_rare=, --rare as=NAME"
             )
         if self.merge_rare is not None and self.drop_zero:
             raise ParameterError(
-                "--drop-zero and --merge both say what becomes of categories without a count: choose one"
+                "drop_zero and merge_rare both decide what becomes of categories without a count: choose one"
             )
         if None not in (self.merge_rare, self.other) and self.merge_rare != self.other:
             raise ParameterError(
@@ -185,7 +185,7 @@ def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **column
             raise ParameterError(f"a tally has its columns already: leave {', '.join(given)} out")
         return table
     if columns["item"] is None:
-        raise ParameterError("which column holds the items? say item=")
+        raise ParameterError("which column holds the items? Pass item=")
     return count_table(table, dialect=dialect or DETECTED, lenient=lenient, **columns)
 
 
@@ -264,7 +264,7 @@ def _looks_private(
         if ask and alone and any(name != user for name in others):
             raise TableError(
                 "every item has one row, so that all would weigh the same: name the column of amounts "
-                "(--count), or pass --no-count if that is meant"
+                "(--count), or pass --count none if that is meant"
             )
         if public is None and not private:
             people, groups = recurring(source, columns.items[0], others)
@@ -273,7 +273,7 @@ def _looks_private(
     if people:
         seen = (
             f"; the rows look like people, because the values of {people[0]!r} recur with several items: "
-            f"pass --public if they are not the users to be served"
+            f"pass --provenance public if they are not the users to be served"
         )
     elif groups:
         seen = f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
@@ -302,9 +302,7 @@ def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
     lost = {name for prior in priors.values() for name in set(counted.items) - set(prior.categories)}
     if not lost:
         return ""
-    names = (
-        f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --merge rare=NAME or --unknown drop)"
-    )
+    names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
     private = any(prior.made_from_users for prior in priors.values())
     return f"; {len(lost)} categories without a count left out{'' if private else names}"
 
@@ -314,7 +312,7 @@ def _check_probabilities(counted: Tally, column: str) -> None:
     for total in np.bincount(counted.group, counted.amount).tolist():
         if abs(total - 1) > 1e-6:
             raise PriorError(
-                f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, say --count {column}"
+                f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, pass --count {column}"
             )
 
 
@@ -471,8 +469,8 @@ def _check_zeros(one: Counts, made_from_users: bool) -> None:
         named = listed(zeros, public=not made_from_users)
         raise PriorError(
             f"counts must be greater than 0: {len(zeros)} of {len(one.names)} categories have none{named}; "
-            f"leave them out (sottovoce prior --drop-zero), merge them with other rare ones (merge_rare=, "
-            f"--merge rare=NAME --rare-below N), or smooth (smoothing=, --smoothing)"
+            f"leave them out (sottovoce prior --rare drop), merge them with other rare ones (merge_rare=, "
+            f"--rare as=NAME --rare-below N), or smooth (smoothing=, --smoothing)"
         )
 
 
@@ -551,7 +549,7 @@ def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> Pu
     ):
         raise PriorError(
             f"this is a prior that is made already, and it has no category {options.merge_rare!r}: name one "
-            f"that it has, or make it anew from its table (sottovoce prior --merge rare=NAME --rare-below N)"
+            f"that it has, or make it anew from its table (sottovoce prior --rare as=NAME --rare-below N)"
         )
     return PublicData(priors, grouped_by, f"a prior file ({loaded.get('how')})")
 
@@ -575,7 +573,7 @@ def _from_object(loaded: dict[str, Any], by: str | None, options: PriorOptions) 
     if by is not None and not grouped:
         raise TableError("with --by the object must be {group: {category: amount}}")
     if by is None and grouped:
-        raise TableError("the object holds groups: say --by with the name of the group column")
+        raise TableError("the object holds groups: pass --by with the name of the group column")
     if not all(map(_naming.is_text, loaded)):
         raise TableError("the object has names that are no text")
     objects = {"all": loaded} if by is None else loaded

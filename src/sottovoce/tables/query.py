@@ -292,9 +292,11 @@ def _translated(work: Callable[[], Result], path: Path | None) -> Result:
     kind = files.kind_of(path)
     hint = ""
     if reason == "not UTF-8":
-        hint = " (set its encoding, such as --encoding cp1252)"
+        hint = " (set its encoding, such as --read encoding=cp1252)"
     elif kind in files.TEXTS:
-        hint = " (every line needs the same number of fields; if need be, set the separator: --separator)"
+        hint = (
+            " (every line needs the same number of fields; if need be, set the separator: --read separator=…)"
+        )
     elif kind == ".json":
         hint = " (a list of records is expected)"
     raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
@@ -716,8 +718,8 @@ def _ask_about_thousands(source: Source, values: Sequence[str], what: str) -> No
     )
     if pointed and pointed == thousands:
         raise TableError(
-            f"{what} points that may separate thousands or be decimal: set decimal=comma (--decimal comma, "
-            f"1.500 is fifteen hundred) or decimal=point (--decimal point, 1.500 is one and a half)"
+            f"{what} points that may separate thousands or be decimal: set decimal=comma (--read decimal=comma, "
+            f"1.500 is fifteen hundred) or decimal=point (--read decimal=point, 1.500 is one and a half)"
         )
 
 
@@ -777,7 +779,7 @@ def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArr
             continue
         if source.rows(f"SELECT count(*) FROM name_{letter} WHERE name IS NULL")[0][0]:
             ((missing,),) = source.rows(f"SELECT count(*) FROM records WHERE {letter} IS NULL")
-            advice = ": fill them in, or set missing=drop (--missing drop)" if source.path else ""
+            advice = ": fill them in, or set missing=drop (--read missing=drop)" if source.path else ""
             raise TableError(f"column {name!r} has {missing} missing values{advice}")
 
 
@@ -785,13 +787,13 @@ def _advice(found: set[int]) -> str:
     """Which decimal mark would make numbers of all texts that are none."""
     if found == {WITH_EITHER}:
         return (
-            "; the commas may be decimal or separate thousands: set decimal=comma (--decimal comma, 1,500 is "
-            "one and a half) or decimal=point (--decimal point, 1,500 is fifteen hundred)"
+            "; the commas may be decimal or separate thousands: set decimal=comma (--read decimal=comma, 1,500 is "
+            "one and a half) or decimal=point (--read decimal=point, 1,500 is fifteen hundred)"
         )
     if found <= {WITH_COMMA, WITH_EITHER}:
-        return "; for decimal commas set decimal=comma (--decimal comma)"
+        return "; for decimal commas set decimal=comma (--read decimal=comma)"
     if found <= {WITH_THOUSANDS, WITH_EITHER}:
-        return "; for commas between thousands set decimal=point (--decimal point)"
+        return "; for commas between thousands set decimal=point (--read decimal=point)"
     return ""
 
 

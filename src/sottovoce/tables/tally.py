@@ -155,8 +155,7 @@ def other_category(known: Categories, other: str, group: str | None = None) -> i
         where = "" if group is None else f" in the prior of group {group!r}"
         raise TableError(
             f"there is no category {other!r} to take unknown items{where}: name one that there is (other=, "
-            f"--other, --merge rare=NAME), or build the prior with one (sottovoce prior --merge rare=NAME "
-            f"--rare-below N)"
+            f"--unknown as=NAME), or build the prior with one (sottovoce prior --rare as=NAME --rare-below N)"
         )
     return known.index[other]
 

@@ -253,7 +253,7 @@ class LeftOut:
         if self.dropped and options.unknown == "error":
             different = f", with {len(self.items)} different items" if self.items else ""
             advice = (
-                "count them as a category of the prior (--merge rare=NAME; unknown='other', other=NAME), "
+                "count them as a category of the prior (--unknown as=NAME; unknown='other', other=NAME), "
                 "leave them out (--unknown drop), or add them to the prior"
             )
             raise UserDataError(

@@ -252,7 +252,7 @@ def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
             return int(sheet) - 1, head(int(sheet) - 1)
     many = "1 sheet"
     if len(names) > 1:
-        many = f"{len(names)} sheets: say a name, or a number up to {len(names)}"
+        many = f"{len(names)} sheets: pass a name, or a number up to {len(names)}"
     raise TableError(f"{path} has no sheet {sheet!r}; it has {many}")  # a name may be that of a person
 
 
