@@ -19,7 +19,7 @@ print(f"certified: no release is more than {ratio:.6f} ≤ e^ε times likelier f
 folder = tempfile.TemporaryDirectory()
 file = Path(folder.name) / "genres.json"
 mechanism.save(file)
-policy = sv.Policy(max_epsilon=2, digest=mechanism.digest, require_public_prior=True)
+policy = sv.Policy(max_epsilon=2, digest=mechanism.digest, provenance="public")
 client = sv.load(file, policy=policy)
 print(f"loaded: the same mechanism is {client == mechanism}")
 

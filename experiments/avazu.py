@@ -35,7 +35,7 @@ PRINTED = ("C1", "C15", "C16", "C17", "C18", "C19")
 
 EPSILONS = (8.0, 12.0, 16.0)
 COLUMNS = (
-    "attribute", "epsilon", "group", "sampler", "users", "max_tv", "mean_tv", "p99_tv", "prior_from_users",
+    "attribute", "epsilon", "group", "sampler", "users", "max_tv", "mean_tv", "p99_tv", "provenance",
 )  # fmt: skip
 MAIN = ("C18", 12.0)
 
@@ -98,7 +98,7 @@ def measure(
             "max_tv": row.maximum,
             "mean_tv": row.mean,
             "p99_tv": row.p99,
-            "prior_from_users": row.prior_from_users,
+            "provenance": row.provenance,
         }
         for row in sv.compare(users, samplers, sv.TV)
     ]
@@ -195,7 +195,7 @@ def main() -> int:
         print(f"error: {problem}", file=sys.stderr)
         return 2
     print(summary(rows))
-    print(f"The priors were made from the devices they serve: {rows[0]['prior_from_users']}.")
+    print(f"The priors were made from the devices they serve: {rows[0]['provenance'] == 'users'}.")
     print(*(f"written   {path}" for path in written), sep="\n")
     return 0
 

@@ -143,7 +143,7 @@ def _changed(plain: Any, rng: random.Random) -> Any:
     if choice < 0.1:
         del holder[key]
     elif choice < 0.2 and isinstance(holder, dict):
-        holder[rng.choice(["extra", "low", "prior_from_users", "by", "a", ""])] = _value(rng)
+        holder[rng.choice(["extra", "low", "provenance", "by", "a", ""])] = _value(rng)
     elif choice < 0.3 and isinstance(holder, list):
         holder.insert(
             rng.randrange(len(holder) + 1),

@@ -171,7 +171,7 @@ def table_seeds() -> Sequence[bytes]:
 def prior_seeds() -> Sequence[bytes]:
     """Every form of public data in JSON."""
     ready = {"categories": ["a", "b"], "probabilities": [0.4, 0.6]}
-    file: dict[str, Any] = {"format": "sottovoce-prior", "version": 1, "made_from_users": False, "how": "x"}
+    file: dict[str, Any] = {"format": "sottovoce-prior", "version": 1, "provenance": "public", "how": "x"}
     return [
         json.dumps(plain).encode()
         for plain in (

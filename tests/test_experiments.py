@@ -131,7 +131,7 @@ def test_avazu_rules_by_hand(tmp_path: Path, kind: str) -> None:
     path = avazu_like.write(tmp_path / f"log.{kind}", 20_000)
     rules = avazu.Rules(rows_per_device=4, sites=12, devices_per_value=10)
     found = avazu.measure(path, "C18", (8.0, 12.0), rules)
-    assert {row["prior_from_users"] for row in found} == {True}
+    assert {row["provenance"] for row in found} == {"users"}
     log = pl.read_parquet(avazu_like.write(tmp_path / "log.parquet", 20_000))
     rows = [
         (str(value), device, site, 1, click)

@@ -66,7 +66,7 @@ def test_users_are_shown_by_their_sizes_alone() -> None:
 
 
 def test_a_prior_made_from_users_is_told() -> None:
-    prior = sv.Prior(["a", "b"], [0.5, 0.5], made_from_users=True)
+    prior = sv.Prior(["a", "b"], [0.5, 0.5], provenance="users")
     for value in (sv.kernel_clip(prior, 1.0), sv.several(prior, 1.0, samples=2)):
         assert "not public" in value._repr_html_()
     assert "not public" not in sv.kernel_clip(PRIOR, 1.0)._repr_html_()

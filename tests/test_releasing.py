@@ -55,10 +55,10 @@ def test_what_is_refused_has_charged_nobody(tmp_path: Path) -> None:
         sv.release_table(pl.DataFrame(wrong), ONE, ledger=ledger, unknown="error")
     assert ledger.users() == 0
     marked = sv.certify(
-        sv.kernel_clip(sv.build_prior(pl.DataFrame(ROWS), item="item", user="user", public=False), 2.0),
-        accept_prior_from_users=True,
+        sv.kernel_clip(sv.build_prior(pl.DataFrame(ROWS), item="item", user="user", provenance="users"), 2.0),
+        provenance="users",
     )
-    with pytest.raises(sv.errors.PriorError, match="accept_prior_from_users=True"):
+    with pytest.raises(sv.errors.PriorError, match="provenance='users'"):
         sv.release_table(pl.DataFrame(ROWS), marked, ledger=ledger)
     assert ledger.users() == 0
 

@@ -17,7 +17,7 @@ export interface PolicyLimits {
   /** The most categories; of a file of groups, in all groups together. */
   maxCategories: number;
   /** Refuse a file that says its prior was made from the users it serves. */
-  requirePublicPrior?: boolean;
+  provenance?: "public" | "users";
   /** The names that the file must have, exactly these, in any order; of a file of groups, in each group. */
   categories?: readonly Category[];
 }
@@ -36,7 +36,7 @@ export interface MechanismFacts {
   readonly sampler: string;
   readonly categories: readonly Category[];
   readonly keepsPrior: boolean;
-  readonly priorFromUsers: boolean;
+  readonly provenance: "public" | "learned" | "users";
   /** How many random bytes one release reads, whatever the data are. */
   readonly bytes: number;
   /** The name of the group, and only for a mechanism of a file of groups. */

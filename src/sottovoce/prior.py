@@ -25,6 +25,8 @@ LARGEST_INTEGER = 1 << 53
 SMALLEST_PROBABILITY = 1e-100
 """Below this a floor times e^-epsilon could leave double precision."""
 
+PROVENANCES = ("public", "learned", "users")
+"""Where a prior comes from: public data, private reports, or the very users that it serves."""
 FROM_USERS = (
     "The prior was made from the very users it serves, as far as can be told: good for a comparison, not for "
     "a private release, because the prior itself tells about them."
@@ -48,8 +50,8 @@ class Prior:
         categories: distinct names, all strings or all integers; a ``range`` is kept as it is, so
             that ten million anonymous categories cost nothing.
         probabilities: one number per category; must sum to one within 1e-9 (then normalised).
-        made_from_users: whether it was counted from the very users it will serve. Then it is not public,
-            and everything made from it says so; `build_prior` sets it.
+        provenance: "public" data, "learned" from private reports, or counted from the very "users" it will
+            serve. The last is not public, and everything made from it says so; `build_prior` sets it.
 
     Raises
         PriorError: zero, negative or non-finite probability, duplicate category, wrong length.
@@ -61,14 +63,14 @@ class Prior:
 
     _categories: Sequence[Category]
     _probabilities: FloatArray
-    _made_from_users: bool
+    _provenance: str
 
     def __init__(
         self,
         categories: Iterable[Category],
         probabilities: npt.ArrayLike | Iterable[float],
         *,
-        made_from_users: bool = False,
+        provenance: str = "public",
     ) -> None:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
@@ -88,7 +90,7 @@ class Prior:
         q.setflags(write=False)
         object.__setattr__(self, "_categories", names)
         object.__setattr__(self, "_probabilities", q)
-        object.__setattr__(self, "_made_from_users", bool(made_from_users))
+        object.__setattr__(self, "_provenance", _validate.one_of(PROVENANCES, provenance=provenance))
 
     @classmethod
     def from_counts(
@@ -97,7 +99,7 @@ class Prior:
         categories: Iterable[Category] | None = None,
         *,
         smoothing: float = 0.0,
-        made_from_users: bool = False,
+        provenance: str = "public",
     ) -> Prior:
         """Normalise public counts, adding `smoothing` to each first: q_i ∝ count_i + smoothing.
 
@@ -124,7 +126,7 @@ class Prior:
             total = math.inf
         if total == math.inf:
             raise PriorError("counts must have a finite sum; divide them by a constant first")
-        return cls(names, weights / total, made_from_users=made_from_users)
+        return cls(names, weights / total, provenance=provenance)
 
     @classmethod
     def uniform(cls, categories: Iterable[Category]) -> Prior:
@@ -149,9 +151,9 @@ class Prior:
         return self._probabilities
 
     @property
-    def made_from_users(self) -> bool:
-        """Whether the prior was made from the very users it serves, and so is not public."""
-        return self._made_from_users
+    def provenance(self) -> str:
+        """Where the prior comes from: "public" data, "learned" from private reports, or its own "users"."""
+        return self._provenance
 
     @property
     def smallest(self) -> float:
@@ -214,7 +216,7 @@ class Prior:
             return NotImplemented
         return self is other or (
             len(self) == len(other)
-            and self._made_from_users == other._made_from_users
+            and self._provenance == other._provenance
             and bool(np.array_equal(self._probabilities, other._probabilities))
             and tuple(self._categories) == tuple(other._categories)
         )
@@ -226,7 +228,7 @@ class Prior:
         raise AttributeError(f"a Prior is frozen, {name} cannot be set")
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("_categories", "_probabilities", "_made_from_users")
+        kept = ("_categories", "_probabilities", "_provenance")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -234,7 +236,7 @@ class Prior:
         self._probabilities.setflags(write=False)
 
     def __repr__(self) -> str:
-        mark = ", made from the users it serves" if self._made_from_users else ""
+        mark = ", made from the users it serves" if self._provenance == "users" else ""
         return f"Prior({len(self)} categories, smallest {self.smallest:.3g}{mark})"
 
     def _repr_html_(self) -> str:

@@ -100,7 +100,7 @@ def release_table(
     ledger: Ledger | None = None,
     epoch: str | None = None,
     exhausted: str = "error",
-    accept_prior_from_users: bool = False,
+    provenance: str = "public",
     **options: Unpack[ReadingKeywords],
 ) -> Any:
     """Release one private category per user of a table, as `sottovoce release` does.
@@ -120,7 +120,7 @@ def release_table(
         mechanism: one mechanism, or with `by` one per group (`load_groups`).
         user, item, weight, by: the columns; the group of every user is published in clear.
         ledger, epoch, exhausted: as for `Ledger.charge`.
-        accept_prior_from_users: release with a mechanism that says its prior was made from its users.
+        provenance: "users" releases with a mechanism whose prior was made from its users, for an experiment.
         options: `unknown` ("prior" by default), `other`, `empty`, `unknown_groups`, `several_groups` of
             `read_users`. With another `unknown` a refusal, or the absence of a row, tells what a user has.
 
@@ -140,8 +140,8 @@ def release_table(
     known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
     if not all(isinstance(one, Mechanism) for one in known.values()):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
-    if any(one.prior_from_users for one in known.values()) and not accept_prior_from_users:
-        raise PriorError(f"{FROM_USERS} For an experiment pass accept_prior_from_users=True")
+    if provenance != "users" and any(one.provenance == "users" for one in known.values()):
+        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("epoch and exhausted need a ledger")
     form = ReportForm(known, user, item, by)
@@ -314,7 +314,7 @@ def release_file(
                 )
             )
         note(f"{table.name}: {users.how}.")
-        if any(mechanisms[name].prior_from_users for name in users.cells.groups if name in mechanisms):
+        if any(mechanisms[name].provenance == "users" for name in users.cells.groups if name in mechanisms):
             note(FROM_USERS)
         if by is not None:
             note(f"The group of every user, column {by!r}, is published in clear.")

@@ -250,7 +250,7 @@ def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> 
     assert not (tmp_path / "m.json").exists()
     accepted = run("design", tmp_path / "p.json", "-e", 2, "-o", tmp_path / "m.json", "--provenance", "users")
     assert accepted.returncode == 0, accepted.stderr
-    assert sv.load(tmp_path / "m.json", policy=ANY).prior_from_users
+    assert sv.load(tmp_path / "m.json", policy=ANY).provenance == "users"
     release = ["release", "--max-epsilon", "100", tmp_path / "m.json", members, "-o", tmp_path / "r.csv"]
     check_refused(run(*release), "(for an experiment: --provenance users)")
     assert not (tmp_path / "r.csv").exists()

@@ -172,7 +172,8 @@ def test_a_large_upload_is_refused() -> None:
         views.uploaded_prior(b"item,count\n" + b"a,1\n" * 2_500_000, "my.csv")
 
 
-def test_files_of_the_command_line_reach_the_page(tmp_path: Path) -> None:
+def test_files_of_the_command_line_reach_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given, "_given", given.Given())  # as in a process that has shown nothing yet
     (tmp_path / "prior.csv").write_text("item,count\na,3\nb,1\n")
     (tmp_path / "users.csv").write_text("user,item\nu,a\nu,b\nv,c\n")
     assert given.taken() == given.read_given(None, None) == given.Given()

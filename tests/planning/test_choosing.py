@@ -76,7 +76,10 @@ TARGETS: dict[str, tuple[dict[str, Any], Meets, Meets]] = {
     ("name", "keep_prior"),
     [
         *((name, True) for name in TARGETS),
-        *(pytest.param(name, False, marks=[] if name == "mean" else [pytest.mark.full]) for name in TARGETS),
+        *(
+            pytest.param(name, False, marks=[] if name in ("mean", "shares") else [pytest.mark.full])
+            for name in TARGETS
+        ),
     ],
 )
 def test_the_target_is_met_and_no_cheaper_epsilon_meets_it(name: str, keep_prior: bool) -> None:
@@ -203,6 +206,6 @@ def test_what_is_typed_makes_the_same_floor(users: sv.PublicUsers | None) -> Non
 
 
 def test_a_prior_from_users_is_named_as_such() -> None:
-    prior = sv.Prior(PRIOR.categories, PRIOR.probabilities, made_from_users=True)
+    prior = sv.Prior(PRIOR.categories, PRIOR.probabilities, provenance="users")
     assert FROM_USERS in sv.choose(prior, 1.0, limit=False).words()
     assert FROM_USERS not in sv.choose(PRIOR, 1.0, limit=False).words()

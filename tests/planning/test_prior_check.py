@@ -163,12 +163,12 @@ def test_compare_tells_priors_made_from_part_of_its_users(tmp_path: Path, kind: 
     prior = write(tmp_path, "p.csv", "item,weight\n" + "".join(f"{n},{v}\n" for n, v in values.items()))
     asked = ["-e", 1, "-s", "kernel-clip", "--json"]
     told = json.loads(run("compare", prior, users, *asked).stdout)
-    assert all(row["prior_from_users"] for row in told["rows"])
+    assert all(row["provenance"] == "users" for row in told["rows"])
     others = histories(tmp_path, 150, 99, "others.csv")  # a survey of other people, and fewer of them
     counted = run("prior", others, "--provenance", "public", "--smoothing", 1, "-o", tmp_path / "q.json")
     assert counted.returncode == 0, counted.stderr
     told = json.loads(run("compare", tmp_path / "q.json", users, *asked).stdout)
-    assert not any(row["prior_from_users"] for row in told["rows"])
+    assert not any(row["provenance"] == "users" for row in told["rows"])
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_a_table_that_looks_like_people_is_marked(
 ) -> None:
     path = write(tmp_path, "t.csv", table)
     data = priors_table.read_priors(path)
-    assert data.priors["all"].made_from_users is marked
+    assert (data.priors["all"].provenance == "users") is marked
     assert said in data.how
-    assert not priors_table.read_priors(path, public=True).priors["all"].made_from_users
+    assert priors_table.read_priors(path, provenance="public").priors["all"].provenance == "public"
     design = run("design", path, "-e", 1, "-o", tmp_path / "m.json")
     if marked:
         check_refused(design, said)
@@ -210,15 +210,16 @@ def test_a_table_that_looks_like_people_is_marked(
 def test_a_named_group_column_is_no_suspect(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "land,item,count\nx,a,2\nx,b,1\ny,a,1\n")
     assert (
-        priors_table.read_priors(path).priors["all"].made_from_users
+        priors_table.read_priors(path).priors["all"].provenance == "users"
     )  # not a full cross table: perhaps people
     grouped = priors_table.read_priors(path, by="land", options=PriorOptions(smoothing=1))
-    assert not any(prior.made_from_users for prior in grouped.priors.values())
+    assert any(prior.provenance == "public" for prior in grouped.priors.values())
 
 
 def test_a_wide_table_with_several_rows_looks_like_people(tmp_path: Path) -> None:
     one = write(tmp_path, "one.csv", "a,b\n3,4\n")
     several = write(tmp_path, "several.csv", "a,b\n3,4\n1,2\n")
-    assert not priors_table.read_priors(one, wide=True).priors["all"].made_from_users
-    assert priors_table.read_priors(several, wide=True).priors["all"].made_from_users
-    assert not priors_table.read_priors(several, wide=True, public=True).priors["all"].made_from_users
+    assert priors_table.read_priors(one, wide=True).priors["all"].provenance == "public"
+    assert priors_table.read_priors(several, wide=True).priors["all"].provenance == "users"
+    stated = priors_table.read_priors(several, wide=True, provenance="public")
+    assert stated.priors["all"].provenance == "public"

@@ -192,15 +192,15 @@ def test_design_prints_the_digest_that_release_takes(tmp_path: Path, users: Path
 
 
 def test_a_policy_can_require_a_public_prior(tmp_path: Path, users: Path) -> None:
-    private = sv.Prior.from_counts({"a": 5, "b": 3, "c": 2}, made_from_users=True)
-    marked = sv.certify(sv.kernel_clip(private, 1.0), accept_prior_from_users=True)
+    private = sv.Prior.from_counts({"a": 5, "b": 3, "c": 2}, provenance="users")
+    marked = sv.certify(sv.kernel_clip(private, 1.0), provenance="users")
     marked.save(tmp_path / "m.json")
     save_mechanisms({"old": mechanism(), "young": marked}, "age", tmp_path / "g.json")
-    assert sv.load(tmp_path / "m.json", policy=ANY).prior_from_users
+    assert sv.load(tmp_path / "m.json", policy=ANY).provenance == "users"
     with pytest.raises(sv.errors.MechanismFileError, match="the policy wants a public one"):
-        sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any", require_public_prior=True))
+        sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any", provenance="public"))
     with pytest.raises(sv.errors.MechanismFileError, match=r"group 'young'.*the policy wants a public one"):
-        sv.load_groups(tmp_path / "g.json", policy=sv.Policy(max_epsilon="any", require_public_prior=True))
+        sv.load_groups(tmp_path / "g.json", policy=sv.Policy(max_epsilon="any", provenance="public"))
     out = ["-o", tmp_path / "r.csv"]
     check_refused(
         run("release", "--max-epsilon", "100", tmp_path / "m.json", users, *out), "--provenance users"

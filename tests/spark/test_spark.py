@@ -42,10 +42,10 @@ def close(one: sv.Comparison, other: sv.Comparison) -> None:
     assert keyed[0].keys() == keyed[1].keys()
     for key, row in keyed[0].items():
         twin = keyed[1][key]
-        assert (row.users, row.keeps_prior, row.prior_from_users) == (
+        assert (row.users, row.keeps_prior, row.provenance == "users") == (
             twin.users,
             twin.keeps_prior,
-            twin.prior_from_users,
+            twin.provenance == "users",
         )
         for name in ("mean", "median", "p90", "p99", "maximum", "worst_case"):
             mine, theirs = getattr(row, name), getattr(twin, name)
@@ -68,7 +68,7 @@ def test_a_million_rows_agree_to_a_trillionth(session: Any, log: Path) -> None:
     here = sv.compare(users, samplers, [sv.TV, sv.KL])
     frame = session.read.parquet(str(log))
     there = spark.compare(frame, samplers, [sv.TV, sv.KL], **AVAZU, **options, as_text=True)
-    assert here.prior_from_users
+    assert here.provenance == "users"
     assert sum(row.users for row in here) > 10_000
     close(here, there)
 
@@ -93,8 +93,8 @@ def test_weights_groups_wide_tables_and_priors_from_spark(session: Any) -> None:
     here = pl.DataFrame(columns(rows))
     there = session.createDataFrame(rows, "age string, who string, genre string, stars long, clicks long")
     named: dict[str, Any] = {"user": "who", "item": "genre", "weight": "stars", "by": "age"}
-    priors = sv.build_prior(there, **named, smoothing=1, public=True)
-    assert priors == sv.build_prior(here, **named, smoothing=1, public=True)
+    priors = sv.build_prior(there, **named, smoothing=1, provenance="public")
+    assert priors == sv.build_prior(here, **named, smoothing=1, provenance="public")
     users = sv.read_users(there, **named, prior=priors, several_groups="allow")
     close_users = sv.read_users(here, **named, prior=priors, several_groups="allow")
     for group in users:
@@ -114,8 +114,8 @@ def test_their_own_average_is_recognised_across_batches(session: Any) -> None:
     frame = session.createDataFrame(rows, "age string, who string, genre string, stars long, clicks long")
     named: dict[str, Any] = {"user": "who", "item": "genre"}
     for average in ("rows", "users"):
-        prior = sv.build_prior(frame, **named, average=average, public=True)  # a lie
-        assert spark.compare(frame, sv.kernel_clip(prior, 1.0), **named).prior_from_users
+        prior = sv.build_prior(frame, **named, average=average, provenance="public")  # a lie
+        assert spark.compare(frame, sv.kernel_clip(prior, 1.0), **named).provenance == "users"
 
 
 def test_release_writes_one_report_per_user(session: Any, tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ def test_release_refuses_a_marked_prior_and_writes_for_its_owner_alone(session: 
         assert spark.release(frame, mechanism, str(out), **named) == 60  # what users have decides nothing
     for path in (out, *out.iterdir()):
         assert path.stat().st_mode & 0o077 == 0, path.name
-    marked = sv.Prior.from_counts(shares, made_from_users=True)
-    admitted = sv.certify(sv.kernel_clip(marked, 1.0), accept_prior_from_users=True)
-    with pytest.raises(sv.errors.PriorError, match="accept_prior_from_users=True"):
+    marked = sv.Prior.from_counts(shares, provenance="users")
+    admitted = sv.certify(sv.kernel_clip(marked, 1.0), provenance="users")
+    with pytest.raises(sv.errors.PriorError, match="provenance='users'"):
         spark.release(frame, admitted, str(tmp_path / "more"), **named)
     assert not (tmp_path / "more").exists()
     with pytest.warns(UserWarning, match="made from the very users it serves"):
-        people = spark.release(frame, admitted, str(tmp_path / "more"), **named, accept_prior_from_users=True)
+        people = spark.release(frame, admitted, str(tmp_path / "more"), **named, provenance="users")
     assert people == 60
 
 

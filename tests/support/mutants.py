@@ -65,7 +65,7 @@ def change(target: dict[str, Any], rng: random.Random) -> None:
     if choice < 0.05:
         target.pop(key, None)
     elif choice < 0.1:
-        target[rng.choice(["extra", "prior_from_users", "low", "by"])] = rng.choice(VALUES)
+        target[rng.choice(["extra", "provenance", "low", "by"])] = rng.choice(VALUES)
     elif choice < 0.2:
         target[key] = rng.choice(VALUES)
     elif isinstance(value, bool):
@@ -123,5 +123,5 @@ def damage(data: bytearray, rng: random.Random) -> None:
 
 POLICIES: list[dict[str, Any]] = [
     {}, {}, {}, {"max_epsilon": "1/1"}, {"max_epsilon": "99/100"}, {"max_categories": 4},
-    {"max_categories": 13}, {"require_public_prior": True},
+    {"max_categories": 13}, {"provenance": "public"},
 ]  # fmt: skip

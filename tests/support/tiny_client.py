@@ -208,7 +208,7 @@ def check_policy(documents: dict[str, Document], digest: str, policy: dict[str, 
     for document in documents.values():
         if "max_epsilon" in policy:
             need(Fraction(document["epsilon"]) <= Fraction(policy["max_epsilon"]), "policy")
-        need(not (policy.get("require_public_prior") and "prior_from_users" in document), "policy")
+        need(not (policy.get("provenance") == "public" and document.get("provenance") == "users"), "policy")
     if "max_categories" in policy:
         size = sum(len(document["categories"]) for document in documents.values())
         need(size <= policy["max_categories"], "policy")
@@ -227,8 +227,8 @@ def check(document: Any) -> None:
     need(type(document.get("bits")) is int and document["bits"] == 62, "format")
     kind = document.get("kind")
     need(isinstance(kind, str) and kind in OWN, "format")
-    need(set(document) - {"prior_from_users"} == COMMON | OWN[str(kind)], "fields")
-    need(document.get("prior_from_users", True) is True, "value")
+    need(set(document) - {"provenance"} == COMMON | OWN[str(kind)], "fields")
+    need(document.get("provenance", "users") in ("learned", "users"), "value")
     options = document["options"]
     need(is_label(document["sampler"]) and isinstance(options, dict), "value")
     need(all(is_label(text) for member in options.items() for text in member), "value")

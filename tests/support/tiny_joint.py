@@ -92,13 +92,13 @@ def check_head(document: Any) -> None:
     need(type(document.get("version")) is int and document["version"] == 2, "format")
     need(type(document.get("bits")) is int and document["bits"] == 62, "format")
     need(document.get("kind") == "joint", "format")
-    need(set(document) - {"prior_from_users"} == FIELDS, "fields")
+    need(set(document) - {"provenance"} == FIELDS, "fields")
 
 
 def check_values(document: Document) -> None:
     """The types of the fields that are no weights."""
     options, samples = document["options"], document["samples"]
-    need(document.get("prior_from_users", True) is True, "value")
+    need(document.get("provenance", "users") in ("learned", "users"), "value")
     need(is_label(document["sampler"]) and isinstance(options, dict), "value")
     need(all(is_label(text) for member in options.items() for text in member), "value")
     need(type(document["keeps_prior"]) is bool and is_digest(document["prior_digest"]), "value")

@@ -82,7 +82,7 @@ def boxes() -> Iterator[tuple[str, sv.Mechanism]]:
     yield "box, ratio 1", built(without_room())
     yield (
         "box, prior from users",
-        built({**certified("blend", FOUR, 1.0).document(), "prior_from_users": True}),
+        built({**certified("blend", FOUR, 1.0).document(), "provenance": "users"}),
     )
     yield "box, many categories", certified("kernel_clip", uneven(list(range(300))), 2.0)
     yield "box, a lacking category at its cap", built(lacking_at_cap())

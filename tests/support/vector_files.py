@@ -310,8 +310,8 @@ def wrong_values() -> Iterator[tuple[str, str, Plain]]:
         yield f"options {json.dumps(options)[:20]}", "value", changed(BOX, options=options)
     for keeps in ("true", 1, 0, [True]):
         yield f"keeps_prior {json.dumps(keeps)}", "value", changed(BOX, keeps_prior=keeps)
-    for mark in (False, 1, "true"):
-        yield f"prior_from_users {json.dumps(mark)}", "value", changed(BOX, prior_from_users=mark)
+    for mark in (True, "public", "Users", ["users"]):
+        yield f"provenance {json.dumps(mark)}", "value", changed(BOX, provenance=mark)
     good = BOX["prior_digest"]
     for digest in (good[:-1], good + "0", "A" * 64, "g" * 64, good + "\n", 5, ""):
         yield f"prior_digest {json.dumps(digest)[-9:]}", "value", changed(BOX, prior_digest=digest)

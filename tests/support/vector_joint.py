@@ -30,7 +30,7 @@ def mechanisms() -> Iterator[tuple[str, sv.Mechanism]]:
     yield "equal floors, more categories than groups", joint(sv.Prior.uniform(list(range(12))), 4.0, 10)
     yield "more categories than groups", joint(uneven(list(range(40))), 6.0, 4)
     low = joint(FOUR, 8.0, 2, sv.relative_mollifier).document()
-    yield "prior from users", built({**low, "prior_from_users": True})
+    yield "prior from users", built({**low, "provenance": "users"})
 
 
 def joint(prior: sv.Prior, epsilon: float, samples: int, sampler: Any = sv.kernel_clip) -> sv.Mechanism:

@@ -73,12 +73,12 @@ def accepted() -> Iterator[dict[str, Any]]:
     yield {"name": "groups", "text": signed(grouped(GROUPS))}
     yield {"name": "groups of integers", "text": signed(grouped({"1": WHOLE, "0": WHOLE}))}
     yield {"name": "groups by users", "text": signed(grouped(GROUPS, by="users"))}
-    digest, mark = digest_of(BOX), changed(BOX, prior_from_users=True)
+    digest, mark = digest_of(BOX), changed(BOX, provenance="users")
     yield {"name": "policy: exactly this epsilon", "text": signed(BOX), "policy": {"max_epsilon": "1/1"}}
     yield {"name": "policy: exactly so many", "text": signed(BOX), "policy": {"max_categories": 4}}
     yield {"name": "policy: this digest", "text": signed(BOX), "policy": {"digests": ["0" * 64, digest]}}
-    yield {"name": "policy: a public prior", "text": signed(BOX), "policy": {"require_public_prior": True}}
-    yield {"name": "policy: any prior", "text": signed(mark), "policy": {"require_public_prior": False}}
+    yield {"name": "policy: a public prior", "text": signed(BOX), "policy": {"provenance": "public"}}
+    yield {"name": "policy: any prior", "text": signed(mark), "policy": {"provenance": "users"}}
     names = BOX["categories"]
     yield {"name": "policy: these categories", "text": signed(BOX), "policy": {"categories": names[::-1]}}
     yield {"name": "policy: a double", "text": signed(tenths()), "policy": {"max_epsilon": 0.5}}
@@ -175,11 +175,11 @@ def refused() -> Iterator[dict[str, Any]]:
         ("too many categories", BOX, {"max_categories": 3}),
         ("another digest", BOX, {"digests": ["0" * 64]}),
         ("no digest is expected", BOX, {"digests": []}),
-        ("a prior from users", changed(BOX, prior_from_users=True), {"require_public_prior": True}),
+        ("a prior from users", changed(BOX, provenance="users"), {"provenance": "public"}),
         (
             "a prior from users in a group",
-            grouped({"a": BOX, "b": changed(BOX, prior_from_users=True)}),
-            {"require_public_prior": True},
+            grouped({"a": BOX, "b": changed(BOX, provenance="users")}),
+            {"provenance": "public"},
         ),
         ("epsilon of a group", grouped(GROUPS), {"max_epsilon": "1/2"}),
         ("too many categories in all groups", grouped({"a": BOX, "b": BOX}), {"max_categories": 7}),

@@ -88,10 +88,10 @@ def test_the_note_says_how_many_and_names_only_what_is_public(tmp_path: Path) ->
     found = priors_table.read_priors(path, options=rare)
     assert shares(found.priors["all"]) == {"Drama": 0.75, "rest": 0.25}
     assert found.how.endswith("; 3 categories below 11 merged into 'rest' ('Noir', 'Opera', 'War')")
-    private = priors_table.read_priors(path, options=rare, public=False)
+    private = priors_table.read_priors(path, options=rare, provenance="users")
     assert private.how.endswith("; 3 categories below 11 merged into 'rest'")
     with pytest.raises(sv.errors.PriorError, match="2 categories to be merged into 'rest' have") as refused:
-        priors_table.read_priors(path, options=PriorOptions(merge_rare="rest"), public=False)
+        priors_table.read_priors(path, options=PriorOptions(merge_rare="rest"), provenance="users")
     assert "Noir" not in str(refused.value)
     assert " 11" not in str(refused.value)
     nothing = priors_table.read_priors(path, options=PriorOptions(merge_rare="Drama", rare_below=0.5))
@@ -162,7 +162,7 @@ def test_the_refusal_counts_what_is_unknown_and_names_the_way_out(tmp_path: Path
         sv.errors.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
     ) as refused:
         users_table.read_user_groups(path, known, by="g")
-    assert "--rare as=NAME" in str(refused.value)
+    assert "--unknown as=NAME" in str(refused.value)
     assert "Orchid" not in str(refused.value)
     merging = ReadingOptions(unknown="other", other="rest")
     with pytest.raises(sv.errors.TableError, match=r"no category 'rest' .* in the prior of group 'y'"):

@@ -231,7 +231,7 @@ def test_options_that_do_not_fit() -> None:
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
     counted = sv.count_table(frame, user="who", item="genre")
     for call, message in (
-        (lambda: sv.build_prior(frame), "say item="),  # type: ignore[call-overload]
+        (lambda: sv.build_prior(frame), "Pass item="),  # type: ignore[call-overload]
         (lambda: sv.build_prior(frame, item="genre", average="users"), "need the user column"),
         (lambda: sv.build_prior(frame, item="genre", minimum_users=2), "need the user column"),
         (lambda: sv.build_prior(frame, item="genre", average="mode"), "one of rows, users, got 'mode'"),
@@ -262,27 +262,27 @@ def test_options_that_do_not_fit() -> None:
 def test_a_prior_from_its_own_users_says_so_everywhere(tmp_path: Path) -> None:
     frame = pl.DataFrame({"who": ["a", "a", "b"], "genre": ["x", "y", "y"]})
     prior = sv.build_prior(frame, item="genre", user="who")
-    assert prior.made_from_users
+    assert prior.provenance == "users"
     assert "made from the users it serves" in repr(prior)
-    assert not sv.build_prior(frame, item="genre", user="who", public=True).made_from_users
-    assert not sv.build_prior(frame, item="genre").made_from_users
-    assert sv.build_prior(frame, item="genre", public=False).made_from_users
+    assert sv.build_prior(frame, item="genre", user="who", provenance="public").provenance == "public"
+    assert sv.build_prior(frame, item="genre").provenance == "public"
+    assert sv.build_prior(frame, item="genre", provenance="users").provenance == "users"
     assert prior != sv.Prior(prior.categories, prior.probabilities)
     sampler = sv.kernel_clip(prior, 1.0)
     compared = sv.compare([[0.5, 0.5]], sampler)
-    assert compared.prior_from_users
-    assert compared.to_dicts()[0]["prior_from_users"] is True
+    assert compared.provenance == "users"
+    assert compared.to_dicts()[0]["provenance"] == "users"
     assert FROM_USERS in str(compared)
-    with pytest.raises(sv.errors.PriorError, match="accept_prior_from_users=True"):
+    with pytest.raises(sv.errors.PriorError, match="provenance='users'"):
         sv.certify(sampler)
-    mechanism = sv.certify(sampler, accept_prior_from_users=True)
+    mechanism = sv.certify(sampler, provenance="users")
     assert "prior made from the users it serves" in repr(mechanism)
     mechanism.save(tmp_path / "m.json")
     again = sv.load(tmp_path / "m.json", policy=ANY)
-    assert again.prior_from_users
+    assert again.provenance == "users"
     assert again == mechanism
     public = sv.certify(sv.kernel_clip(sv.Prior(prior.categories, prior.probabilities), 1.0))
-    assert "prior_from_users" not in public.document()
+    assert "provenance" not in public.document()
     assert public != mechanism
 
 
@@ -291,23 +291,23 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
     frame = pl.DataFrame(columns(rows))
 
     def marked(users: Any, prior: sv.Prior) -> bool:
-        return sv.compare(users, sv.kernel_clip(prior, 1.0)).prior_from_users
+        return sv.compare(users, sv.kernel_clip(prior, 1.0)).provenance == "users"
 
     for average in ("rows", "users"):
         for smoothing in (0.0, 0.5):
             public = sv.build_prior(
-                frame, **NAMED, average=average, smoothing=smoothing, public=True
+                frame, **NAMED, average=average, smoothing=smoothing, provenance="public"
             )  # a lie
             assert marked(sv.read_users(frame, **NAMED, prior=public), public)
-    survey = sv.build_prior(pl.DataFrame(columns(table(6))), **NAMED, public=True)
+    survey = sv.build_prior(pl.DataFrame(columns(table(6))), **NAMED, provenance="public")
     users = sv.read_users(frame, **NAMED, prior=public)
     assert list(survey.categories) == list(public.categories)
     assert not marked(users, survey)  # what counts is the sampler's prior, not the one they were read against
     assert marked(sv.read_users(frame, **NAMED, prior=survey), public)
-    public = sv.build_prior(frame, **NAMED, public=True)
+    public = sv.build_prior(frame, **NAMED, provenance="public")
     groups = sv.read_users(frame, **NAMED, by="age", prior=public, several_groups="allow")
     together = sv.compare(groups, {name: sv.kernel_clip(public, 1.0) for name in groups})
-    assert together.prior_from_users  # no group's average, but that of all groups together
+    assert together.provenance == "users"  # no group's average, but that of all groups together
     uniform = sv.Prior.uniform(["x", "y"])
     both = pl.DataFrame({"who": ["a", "b"], "genre": ["x", "y"]})
     assert not marked(sv.read_users(both, user="who", item="genre", prior=uniform), uniform)
@@ -315,10 +315,12 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
 
 def test_a_file_with_users_is_not_taken_for_public_data(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text("user,item\na,x\nb,y\nb,x\n")
-    assert priors_table.read_priors(tmp_path / "h.csv").priors["all"].made_from_users
-    assert not priors_table.read_priors(tmp_path / "h.csv", public=True).priors["all"].made_from_users
+    assert priors_table.read_priors(tmp_path / "h.csv").priors["all"].provenance == "users"
+    assert (
+        priors_table.read_priors(tmp_path / "h.csv", provenance="public").priors["all"].provenance == "public"
+    )
     (tmp_path / "s.csv").write_text("item,count\nx,2\ny,1\n")
-    assert not priors_table.read_priors(tmp_path / "s.csv").priors["all"].made_from_users
+    assert priors_table.read_priors(tmp_path / "s.csv").priors["all"].provenance == "public"
 
 
 @pytest.mark.parametrize("by", [None, "age"])
@@ -333,23 +335,28 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
             item="genre",
             user="who",
             by=by,
-            public=public,
+            provenance="public",
             options=PriorOptions(top=4, other="rest"),
         )
         if public
         else priors_table.read_priors(
-            tmp_path / "t.csv", item="genre", user="who", by=by, public=False, options=PriorOptions(top=4)
+            tmp_path / "t.csv",
+            item="genre",
+            user="who",
+            by=by,
+            provenance="users",
+            options=PriorOptions(top=4),
         )
     )
     priors_table.write_priors(made, tmp_path / "p.json")
     again = priors_table.read_priors(tmp_path / "p.json")
     assert again.priors == made.priors
     assert again.by == by
-    assert all(prior.made_from_users == (not public) for prior in again.priors.values())
+    assert all(prior.provenance == ("public" if public else "users") for prior in again.priors.values())
 
 
 def test_broken_prior_files(tmp_path: Path) -> None:
-    good = '{"format": "sottovoce-prior", "version": 1, "by": null, "made_from_users": false, "how": "", '
+    good = '{"format": "sottovoce-prior", "version": 1, "by": null, "provenance": "public", "how": "", '
     law = '{"categories": ["a", "b"], "probabilities": [0.5, 0.5]}'
     for text, by, message in (
         (good + '"groups": {}}', None, "not a prior file of version 1"),

@@ -91,14 +91,14 @@ export async function certify(plain) {
   need(get("kind") !== "joint", "format", "this client releases one sample");
   need(get("version") === 1 && get("bits") === 62 && KINDS.has(get("kind")), "format", "version");
   const kind = get("kind");
-  const fromUsers = plain.has("prior_from_users");
-  onlyKeys(plain, [...HEAD, ...KINDS.get(kind), ...(fromUsers ? ["prior_from_users"] : [])]);
+  const provenance = plain.has("provenance") ? get("provenance") : "public";
+  onlyKeys(plain, [...HEAD, ...KINDS.get(kind), ...(plain.has("provenance") ? ["provenance"] : [])]);
 
   need(isLabel(get("sampler")), "value", "sampler");
   const options = get("options");
   need(options instanceof Map && [...options].flat().every(isLabel), "value", "options");
   need(typeof get("keeps_prior") === "boolean", "value", "keeps_prior");
-  need(!fromUsers || get("prior_from_users") === true, "value", "prior_from_users");
+  need(!plain.has("provenance") || ["learned", "users"].includes(provenance), "value", "provenance");
   need(isDigest(get("prior_digest")), "value", "prior_digest");
   const names = get("categories");
   need(areNames(names), "value", "categories");
@@ -128,5 +128,5 @@ export async function certify(plain) {
   const keeps = CERTIFY[kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
   await signed(plain);
-  return { ...parts, kind, n, names, position, epsilon: [a, b], fromUsers, keeps, digest: get("digest"), sampler: get("sampler") };
+  return { ...parts, kind, n, names, position, epsilon: [a, b], provenance, keeps, digest: get("digest"), sampler: get("sampler") };
 }

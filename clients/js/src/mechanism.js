@@ -6,25 +6,26 @@ import { need } from "./refuse.js";
 
 const crypto = globalThis.crypto;
 export const random = (count) => crypto.getRandomValues(new Uint8Array(count));
-const POLICY = ["maxEpsilon", "maxCategories", "digest", "digests", "requirePublicPrior", "categories"];
+const POLICY = ["maxEpsilon", "maxCategories", "digest", "digests", "provenance", "categories"];
 
 /** A policy as a function that refuses what it does not accept. */
 export function judge(policy) {
   need(policy && typeof policy === "object", "policy", "a policy is required");
   for (const key of Object.keys(policy)) need(POLICY.includes(key), "policy", "unknown key");
-  const { maxEpsilon, maxCategories, digest, digests = digest && [digest], requirePublicPrior, categories } = policy;
+  const { maxEpsilon, maxCategories, digest, digests = digest && [digest], provenance, categories } = policy;
   const [a, b] = limit(maxEpsilon);
   need(Number.isSafeInteger(maxCategories) && maxCategories > 0, "policy", "maxCategories");
   need(Array.isArray(digests) && !(digest && policy.digests), "policy", "state digest or digests");
   need(digest === "any" || digests.every(isDigest), "policy", "a digest is 64 lower-case hex digits");
   need(categories === undefined || areNames(categories), "policy", "categories");
+  need([undefined, "public", "users"].includes(provenance), "policy", "provenance");
   return (named, mechanisms) => {
     need(digest === "any" || digests.includes(named), "policy", "another digest than expected");
     let n = 0;
     for (const one of mechanisms) {
       n += one.n;
       need(one.epsilon[0] * b <= a * one.epsilon[1], "policy", "epsilon above maxEpsilon");
-      need(!(requirePublicPrior && one.fromUsers), "policy", "prior from users");
+      need(provenance !== "public" || one.provenance !== "users", "policy", "prior from users");
       need(!categories || (categories.length === one.n && categories.every((name) => one.position.has(name))), "policy", "categories");
     }
     need(n <= maxCategories, "policy", "categories above maxCategories");
@@ -44,7 +45,7 @@ export function mechanism(parts) {
     sampler: parts.sampler,
     categories: Object.freeze([...parts.names]),
     keepsPrior: parts.keeps,
-    priorFromUsers: parts.fromUsers,
+    provenance: parts.provenance,
     bytes,
     release: (records, options) => released(fromRecords(parts, records, options)),
     releaseCounts: (map, options) => released(fromCounts(parts, map, options)),

@@ -13,8 +13,8 @@ const RESERVED = `async await break case catch class const constructor continue 
   finally for from function get if import in instanceof let new null of return set static super switch this throw true try
   typeof undefined void while yield NaN Infinity globalThis`.split(/\s+/);
 /** Names that others see, or that stand in texts. */
-const PUBLIC = `subtle load report Refused reason digest epsilon kind sampler categories keepsPrior priorFromUsers bytes
-  release releaseCounts releaseShares by names mechanism id category maxEpsilon maxCategories digests requirePublicPrior
+const PUBLIC = `subtle load report Refused reason digest epsilon kind sampler categories keepsPrior bytes
+  release releaseCounts releaseShares by names mechanism id category maxEpsilon maxCategories digests provenance
   group unknown fatal ignoreBOM crypto getRandomValues box kernel response`.split(/\s+/);
 
 /** Every name that the language itself gives a meaning. */

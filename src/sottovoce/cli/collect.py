@@ -99,7 +99,7 @@ def command(
     database.close()
     from ..serving import server
 
-    if any(one.prior_from_users for one in served.mechanisms.values()):
+    if any(one.provenance == "users" for one in served.mechanisms.values()):
         print_note(FROM_USERS)
     place = f"[{host}]" if ":" in host else host
     live = "; live page at /" if page else ""

@@ -174,7 +174,7 @@ def command(
     statistic = sort.replace("-", "_")
     shown = (table.best(statistic) + table.limits() if best else table).sorted(statistic)
     if as_json:
-        note = f"{NOT_PRIVATE} {FROM_USERS}" if table.prior_from_users else NOT_PRIVATE
+        note = f"{NOT_PRIVATE} {FROM_USERS}" if table.provenance == "users" else NOT_PRIVATE
         together = [asdict(row) for row in shown.all_groups]
         print_json({"rows": shown.to_dicts(), "all_groups": together, "note": note})
     else:
@@ -259,7 +259,7 @@ def print_comparison(table: Comparison, statistic: str, marks: Mapping[Compariso
             style="bold" if marks.get(row) == "best" else None,
         )
     console.print(shown)
-    if table.prior_from_users:
+    if table.provenance == "users":
         print_note(FROM_USERS)
     if limited:
         print_note(
@@ -303,7 +303,7 @@ def _compare_samples(
                     samples=numbers,
                     sampler=make,
                     divergence=measure,
-                    accept_prior_from_users=True,  # nothing is released
+                    provenance="users",  # nothing is released
                     progress=going.advance,
                     **parameters,
                 )

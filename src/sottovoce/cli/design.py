@@ -100,7 +100,7 @@ def command(
         }
     if output is not None:
         chosen = {group: made for (group, _), made in samplers.items()}
-        _certify(chosen, public, prior_file, output, force, accept_users=provenance == "users")
+        _certify(chosen, public, prior_file, output, force, provenance)
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
         cards = [
             going.after(
@@ -127,19 +127,17 @@ def _certify(
     prior_file: Path,
     output: Path,
     force: bool,
-    *,
-    accept_users: bool,
+    provenance: str,
 ) -> None:
     """Certify the sampler of every group, and write the mechanism file."""
-    if any(prior.made_from_users for prior in public.priors.values()) and not accept_users:
+    if provenance != "users" and any(prior.provenance == "users" for prior in public.priors.values()):
         raise PriorError(
             f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it with: "
             f"sottovoce prior --provenance public -o prior.json; for an experiment pass --provenance users"
         )
     with step("certifying", prior_file.name, total=len(samplers), unit="mechanisms") as going:
         mechanisms = {
-            group: going.after(certify(sampler, accept_prior_from_users=accept_users))
-            for group, sampler in samplers.items()
+            group: going.after(certify(sampler, provenance=provenance)) for group, sampler in samplers.items()
         }
     digest = save_mechanisms(mechanisms, public.by, output, replace=force)
     print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
@@ -210,5 +208,5 @@ def _end_card(grid: Table, facts: Card | JointCard) -> None:
         grid.add_row("", "[dim]by somebody people trust; epsilon holds whatever the shuffler does[/dim]")
     grid.add_row("prior digest", facts.prior_digest[:16])
     console.print(grid)
-    if facts.prior_from_users:
+    if facts.provenance == "users":
         console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")

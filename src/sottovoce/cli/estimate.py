@@ -133,7 +133,7 @@ def command(
     if picture is not None:
         _draw(found, picture)
         print_note(f"drawn into {picture}")
-    if any(mechanisms[group].prior_from_users for group in found):
+    if any(mechanisms[group].provenance == "users" for group in found):
         print_note(FROM_USERS)
     if as_json:
         print_json(

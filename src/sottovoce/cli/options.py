@@ -343,5 +343,5 @@ def policy(max_epsilon: float | None, digest: str | None, provenance: str) -> Po
     return Policy(
         max_epsilon="any" if max_epsilon is None else max_epsilon,
         digest=digest,
-        require_public_prior=provenance == "public",
+        provenance=provenance,
     )

@@ -96,7 +96,7 @@ def command(
             user=user,
             wide=reading.wide,
             top_by=top_by,
-            public=None if provenance is None else provenance == "public",
+            provenance=provenance,
             options=options,
             dialect=reading.dialect,
             ask=count != "none",
@@ -111,7 +111,7 @@ def command(
                 {
                     "group": name,
                     "digest": prior.digest,
-                    "made_from_users": prior.made_from_users,
+                    "provenance": prior.provenance,
                     "categories": list(prior.categories),
                     "probabilities": prior.probabilities.tolist(),
                 }
@@ -150,5 +150,5 @@ def _print_priors(data: PublicData) -> None:
         print_table(("category", "probability"), names, left=("category",))
         if len(prior) > LISTED:
             print_note(f"and {len(prior) - LISTED:,} rarer ones")
-    if any(prior.made_from_users for prior in data.priors.values()):
+    if any(prior.provenance == "users" for prior in data.priors.values()):
         print_note(f"{FROM_USERS} If the table is about other people, pass --provenance public.")

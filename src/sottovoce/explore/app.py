@@ -203,7 +203,7 @@ def _mechanism_choice(chosen, mo):
 @app.cell
 def _mechanism(release_with, samplers, sv):
     sampler = next(one for one in samplers if one.name == release_with.value)
-    mechanism = sv.certify(sampler, accept_prior_from_users=True)
+    mechanism = sv.certify(sampler, provenance="users")
     return mechanism, sampler
 
 

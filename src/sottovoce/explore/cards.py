@@ -71,7 +71,7 @@ def row(*elements: str) -> str:
 
 def about(prior: Prior, source: str, crowd: People, left_out: str) -> str:
     """The public data and the people in one line."""
-    mark = " <b>Made from the users it serves: not public.</b>" if prior.made_from_users else ""
+    mark = " <b>Made from the users it serves: not public.</b>" if prior.provenance == "users" else ""
     users = f" Users: {text(left_out)}." if left_out else ""
     who = f"{len(crowd):,} people" if crowd.given else "no people given: some are invented"
     return f"{text(source)}, {len(prior):,} categories, rarest {prior.smallest:.2g}; {who}.{mark}{users}"

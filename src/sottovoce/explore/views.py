@@ -56,7 +56,7 @@ def uploaded_prior(content: bytes, name: str) -> Prior:
         path.write_bytes(content)
         try:
             prior = next(iter(read_priors(path).priors.values()))
-            certify(SAMPLERS["kernel_clip"](prior, 1.0), accept_prior_from_users=True)
+            certify(SAMPLERS["kernel_clip"](prior, 1.0), provenance="users")
         except SottovoceError as problem:
             raise type(problem)(str(problem).replace(str(path), name)) from None
     return prior

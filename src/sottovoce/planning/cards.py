@@ -68,7 +68,7 @@ class Card:
     linear: bool
     keeps_prior: bool
     prior_digest: str
-    prior_from_users: bool  # then the prior is not public: see `prior.FROM_USERS`
+    provenance: str  # of the prior; see `prior.PROVENANCES`
     released_as_another: float  # Pr(X ≠ Z) at most, X a draw from any user's p, Z the release
     released_as_itself: tuple[Kept, ...]  # from the rarest category to the likeliest, at most five
     reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
@@ -99,7 +99,7 @@ def card(sampler: Sampler, *, group: str = "all", shuffled: bool = False) -> Car
         linear=sampler.linear,
         keeps_prior=sampler.keeps_prior,
         prior_digest=prior.digest,
-        prior_from_users=prior.made_from_users,
+        provenance=prior.provenance,
         released_as_another=sampler.worst_case(DIVERGENCES["tv"]),
         released_as_itself=_kept(sampler),
         reports_needed=_reports_needed(sampler),

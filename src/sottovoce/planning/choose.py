@@ -111,7 +111,7 @@ class Choice:
                 f"this one has {own:.4f}."
             )
         lines.append(f"Measured on {self.measured_on}. Your users may differ.")
-        if self.sampler.prior.made_from_users:
+        if self.sampler.prior.provenance == "users":
             lines.append(FROM_USERS)
         return "\n".join(lines)
 

@@ -20,7 +20,7 @@ from .._html import bar
 from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
-from ..prior import FROM_USERS, Prior
+from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..users import Users, UsersLike, rows_for
 from .limit import TAIL, summarise, weighed
@@ -63,7 +63,7 @@ class ComparisonRow:
     maximum: float
     worst_case: float | None
     keeps_prior: bool
-    prior_from_users: bool = False  # then the prior is not public: see `prior.FROM_USERS`
+    provenance: str = "public"  # of the prior; see `prior.PROVENANCES`
     above_limit: float | None = None
 
 
@@ -151,7 +151,7 @@ class Comparison:
         table = [names, *lines]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
-        return "\n".join([*text, *([FROM_USERS] if self.prior_from_users else [])])
+        return "\n".join([*text, *([FROM_USERS] if self.provenance == "users" else [])])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same table, with a bar under the mean and the maximum."""
@@ -168,7 +168,7 @@ class Comparison:
                 for name, cell in zip(names, line, strict=True)
             ]
             body.append(f"<tr>{''.join(cells)}</tr>")
-        warning = f"<p><strong>{html.escape(FROM_USERS)}</strong></p>" if self.prior_from_users else ""
+        warning = f"<p><strong>{html.escape(FROM_USERS)}</strong></p>" if self.provenance == "users" else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{warning}"
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
@@ -182,9 +182,9 @@ class Comparison:
         return [*names, "best"], lines
 
     @property
-    def prior_from_users(self) -> bool:
-        """Whether any row was measured against a prior made from the users it serves."""
-        return any(row.prior_from_users for row in self.rows)
+    def provenance(self) -> str:
+        """Where the prior comes from; with several priors the least public of them."""
+        return _least_public(self.rows)
 
 
 def compare(
@@ -327,7 +327,7 @@ def _pooled(same: Sequence[_Measured]) -> ComparisonRow:
         users=len(values),
         worst_case=max(row.worst_case for row in rows if row.worst_case is not None),
         keeps_prior=all(row.keeps_prior for row in rows),
-        prior_from_users=any(row.prior_from_users for row in rows),
+        provenance=_least_public(rows),
     )
 
 
@@ -374,11 +374,16 @@ def _one_prior_from_all(
     return gave_prior(prior, read)
 
 
+def _least_public(rows: Sequence[ComparisonRow]) -> str:
+    """The provenance of several rows: users before learned before public."""
+    return max((row.provenance for row in rows), key=PROVENANCES.index, default="public")
+
+
 def _marked(table: Comparison) -> Comparison:
     """The table with every row marked: its prior came from the users."""
     return Comparison(
-        tuple(replace(row, prior_from_users=True) for row in table.rows),
-        tuple(replace(row, prior_from_users=True) for row in table.all_groups),
+        tuple(replace(row, provenance="users") for row in table.rows),
+        tuple(replace(row, provenance="users") for row in table.all_groups),
     )
 
 
@@ -413,7 +418,7 @@ def make_row(
         **summary,
         worst_case=sampler.worst_case(measure),
         keeps_prior=sampler.keeps_prior,
-        prior_from_users=gave_prior or sampler.prior.made_from_users,
+        provenance="users" if gave_prior else sampler.prior.provenance,
     )
 
 

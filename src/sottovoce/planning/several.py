@@ -67,7 +67,7 @@ def compare_samples(
     samples: int | Iterable[int] = (1, 2, 4),
     sampler: Callable[..., Sampler] = kernel_clip,
     divergence: FDivergence = TV,
-    accept_prior_from_users: bool = False,
+    provenance: str = "public",
     progress: Callable[[], object] | None = None,
     **options: float,
 ) -> tuple[SamplesRow, ...]:
@@ -92,7 +92,7 @@ def compare_samples(
         apart = _separate(single, held, f, many)
         if many > 1:
             joint = several(prior, epsilon, samples=many, sampler=sampler, **options)
-            mechanism = certify(joint, accept_prior_from_users=accept_prior_from_users)
+            mechanism = certify(joint, provenance=provenance)
             found = joint_distances(mechanism, held, f)
             out.append(_row(many, TOGETHER, epsilon, f, found))
             if progress is not None:
@@ -206,7 +206,7 @@ class JointCard:
     categories: int
     keeps_prior: bool
     prior_digest: str
-    prior_from_users: bool
+    provenance: str
     worst_together: float  # the largest total variation between k draws of a user and the k samples
     worst_separately: float  # the same for k releases at ε/k
     told_apart: int  # categories of one user; the samples of a user who has more are drawn separately
@@ -229,7 +229,7 @@ def joint_card(sampler: JointSampler, *, group: str = "all", shuffled: bool = Fa
     least, total = float(single.floor.min()), float(single.floor.sum())
     together = min(math.exp(sampler.epsilon) * least**k, 1 - total**k + least**k)
     separately = min(math.exp(sampler.epsilon / k) * least, 1 - total + least) ** k
-    mechanism = certify(sampler, accept_prior_from_users=True) if shuffled else None
+    mechanism = certify(sampler, provenance="users") if shuffled else None
     return JointCard(
         group=group,
         sampler=label(single),
@@ -238,7 +238,7 @@ def joint_card(sampler: JointSampler, *, group: str = "all", shuffled: bool = Fa
         categories=len(prior),
         keeps_prior=sampler.keeps_prior,
         prior_digest=prior.digest,
-        prior_from_users=prior.made_from_users,
+        provenance=prior.provenance,
         worst_together=1 - together,
         worst_separately=1 - separately,
         told_apart=min(most_groups(k), len(prior)),

@@ -12,9 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from .. import _validate
 from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError, PriorError
-from ..prior import FROM_USERS, Prior
+from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler
 from ..samplers.joint import JointSampler
 from ..samplers.kernels import MinimaxKernel, ResponseKernel
@@ -25,7 +26,7 @@ from .linear import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
 
 
-def certify(sampler: Sampler | JointSampler, *, accept_prior_from_users: bool = False) -> Mechanism:
+def certify(sampler: Sampler | JointSampler, *, provenance: str = "public") -> Mechanism:
     """Turn a sampler into a mechanism that releases in exact integer arithmetic.
 
     Guarantees
@@ -35,8 +36,8 @@ def certify(sampler: Sampler | JointSampler, *, accept_prior_from_users: bool = 
         gives a mechanism that releases several categories for the ε of the sampler, all of them together.
 
     Parameters
-        accept_prior_from_users: certify although the prior was made from the users it serves; the mechanism
-            then carries the mark, which every client can see.
+        provenance: "users" certifies although the prior was made from the users it serves; the mechanism then
+            states it, which every client can see.
 
     Raises
         CertificateError: a category is too rare for N = 2^62 units, or ε too small for the categories.
@@ -47,10 +48,10 @@ def certify(sampler: Sampler | JointSampler, *, accept_prior_from_users: bool = 
     >>> mechanism.release(["a", "a", "b"]) in ("a", "b")
     True
     """
-    if sampler.prior.made_from_users and not accept_prior_from_users:
+    _validate.one_of(PROVENANCES, provenance=provenance)
+    if sampler.prior.provenance == "users" != provenance:
         raise PriorError(
-            f"{FROM_USERS} Take public data; for an experiment pass accept_prior_from_users=True "
-            f"(--provenance users)"
+            f"{FROM_USERS} Take public data; for an experiment pass provenance='users' (--provenance users)"
         )
     return certify_with(sampler, BITS)
 
@@ -92,7 +93,7 @@ def _mechanism(sampler: Sampler | JointSampler, engine: Engine, ratio: Fraction,
         engine=engine,
         keeps_prior=engine.keeps_prior(),
         prior_digest=sampler.prior.digest,
-        prior_from_users=sampler.prior.made_from_users,
+        provenance=sampler.prior.provenance,
         bits=bits,
     )
 

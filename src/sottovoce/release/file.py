@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import _naming
+from .. import _naming, _validate
 from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
-from ..prior import LARGEST_INTEGER, Category
+from ..prior import LARGEST_INTEGER, PROVENANCES, Category
 from ..samplers.joint import MOST_SAMPLES
 from .box import Engine
 from .exact import BITS
-from .mechanism import ENGINES, FORMAT, MARK, Mechanism, digest_of, joined, joined_wholes
+from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
 
 GROUPS = "sottovoce-mechanisms"
 VERSION = 1
@@ -49,7 +49,7 @@ class Policy:
         digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
             it is the digest of the whole file: its group column, its group names and every mechanism.
         max_samples: the most samples that one release gives; 1 refuses mechanisms that release tuples.
-        require_public_prior: refuse a mechanism that says its prior was made from the users it serves.
+        provenance: "public" refuses a mechanism whose prior was made from the users it serves.
         categories: the names that are expected, in any order; a file with others, with fewer or with more is
             refused. Whoever writes the file cannot choose then what is asked.
     """
@@ -57,7 +57,7 @@ class Policy:
     max_epsilon: Fraction | int | float | str | None = None
     max_categories: int = 10_000_000
     digest: str | None = None
-    require_public_prior: bool = False
+    provenance: str = "users"
     max_samples: int = MOST_SAMPLES
     categories: Iterable[Category] | None = None
 
@@ -84,8 +84,7 @@ class Policy:
             )
         if self.digest is not None and not (type(self.digest) is str and _HEX.fullmatch(self.digest)):
             raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
-        if type(self.require_public_prior) is not bool:
-            raise ParameterError("require_public_prior must be True or False")
+        _validate.one_of(("public", "users"), provenance=self.provenance)
 
     @property
     def limit(self) -> Fraction | None:
@@ -333,8 +332,9 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"{source} has an unknown version: this library reads versions {VERSION} to {NEWEST}, each with "
             f"its own kinds"
         )
-    marked = plain.get(MARK) is True  # false is never written: one mechanism, one document
-    if engine is None or set(plain) != COMMON | engine.own_fields | ({MARK} if marked else set()):
+    provenance = plain.get(PROVENANCE, "public")  # which is never written: one mechanism, one document
+    marked = {PROVENANCE} if provenance in PROVENANCES[1:] else set()
+    if engine is None or set(plain) != COMMON | engine.own_fields | marked:
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     names, epsilon = _names(plain["categories"], source, rules), read_fraction(plain["epsilon"], source)
     limit = rules.limit
@@ -348,7 +348,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     ratio = read_fraction(plain["ratio"], source)
-    if marked and rules.require_public_prior:
+    if provenance == "users" != rules.provenance:
         raise MechanismFileError(
             f"{source} says that its prior was made from the users it serves; the policy wants a "
             f"public one (for an experiment: --provenance users)"
@@ -367,7 +367,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         engine=drawn,
         keeps_prior=plain["keeps_prior"],
         prior_digest=plain["prior_digest"],
-        prior_from_users=marked,
+        provenance=provenance,
     )
     # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type;
     # the weights and places of an engine have been read in the one way in which they can be written.

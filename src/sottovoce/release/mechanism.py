@@ -24,7 +24,7 @@ import numpy as np
 from .. import _html
 from .._atomic import write_whole
 from ..errors import CertificateError, ParameterError
-from ..prior import Category
+from ..prior import PROVENANCES, Category
 from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
 from .box import BoxEngine, Engine, only_fields, row_weights
@@ -40,7 +40,13 @@ BATCH = 1 << 17
 """Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
 
 FORMAT = "sottovoce-mechanism"
-MARK = "prior_from_users"
+PROVENANCE = "provenance"
+SHOWN = {
+    "public": "stated to be public",
+    "learned": "learned from private reports",
+    "users": "made from the users it serves",
+}
+"""How a mechanism names the provenance of its prior."""
 """The field that a document has if its prior was made from the users it serves; then it is true."""
 
 SEAM = '","'
@@ -70,7 +76,7 @@ class Mechanism:
     engine: Engine
     keeps_prior: bool
     prior_digest: str
-    prior_from_users: bool = False  # then the prior is not public, and the promise above does not cover it
+    provenance: str = "public"  # of the prior; one made from its "users" is not covered by the promise above
     bits: int = BITS
 
     def __post_init__(self) -> None:
@@ -242,7 +248,7 @@ class Mechanism:
             "bits": self.bits,
             "keeps_prior": self.keeps_prior,
             "prior_digest": self.prior_digest,
-            **({MARK: True} if self.prior_from_users else {}),  # false is never written
+            **({PROVENANCE: self.provenance} if self.provenance != "public" else {}),
             "kind": self.engine.kind,
         }
 
@@ -253,7 +259,7 @@ class Mechanism:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        mark = ", prior made from the users it serves" if self.prior_from_users else ""
+        mark = ", prior made from the users it serves" if self.provenance == "users" else ""
         many = f"{self.samples} samples of " if self.samples > 1 else ""
         return (
             f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
@@ -267,7 +273,7 @@ class Mechanism:
             ("categories", f"{len(self.categories):,}"),
             ("samples per release", self.samples),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
-            ("prior", "made from the users it serves" if self.prior_from_users else "stated to be public"),
+            ("prior", SHOWN[self.provenance]),
             ("certificate", f"holds, in whole units of 2^-{self.bits * self.samples}"),
             ("digest", self.digest),
         ]
@@ -289,8 +295,8 @@ def recheck(mechanism: Mechanism) -> None:
     engine, size = mechanism.engine, len(mechanism.categories)
     if type(mechanism.bits) is not int or not 1 <= mechanism.bits <= BITS:
         raise CertificateError(f"bits must be a whole number from 1 to {BITS}")
-    if type(mechanism.prior_from_users) is not bool:
-        raise CertificateError("prior_from_users must be true or false")
+    if mechanism.provenance not in PROVENANCES:
+        raise CertificateError(f"provenance must be one of {', '.join(PROVENANCES)}")
     if mechanism.ratio != exp_below(mechanism.epsilon):
         raise CertificateError("the ratio A is not the certified lower bound of e^ε")
     if len(set(mechanism.categories)) != size:

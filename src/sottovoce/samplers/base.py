@@ -332,7 +332,7 @@ def sampler_html(sampler: Sampler) -> str:
 
 def prior_warning(prior: Prior) -> list[tuple[str, object]]:
     """The row for a prior that is not public; none for one that is."""
-    return [("prior", "made from the users it serves: not public")] if prior.made_from_users else []
+    return [("prior", "made from the users it serves: not public")] if prior.provenance == "users" else []
 
 
 def _like(p: UsersLike | Users, per_user: FloatArray) -> FloatArray:

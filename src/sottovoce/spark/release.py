@@ -57,7 +57,7 @@ def release(
     ledger: Ledger | None = None,
     epoch: str | None = None,
     exhausted: str = "error",
-    accept_prior_from_users: bool = False,
+    provenance: str = "public",
     as_text: bool = False,
     **options: Unpack[ReadingKeywords],
 ) -> int:
@@ -66,7 +66,7 @@ def release(
     `options` are those of `read_users`, with unknown="prior" by default: every user gets a row, whatever the
     user has. `as_text` is as for `compare`. With `by`, the group of every user is published in clear, and a
     user in several groups is refused unless several_groups="allow". A mechanism that says that its prior was
-    made from its users is refused unless `accept_prior_from_users`.
+    made from its users is refused unless `provenance="users"`.
 
     Without a `ledger` the workers draw. With one, the driver does: it charges all users of all groups in one
     commit, draws and remembers batch by batch, and Spark only writes what was drawn. `epoch` and `exhausted`
@@ -93,8 +93,8 @@ def release(
         raise ParameterError("a mechanism per group needs the group column by=, and only then")
     known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
     one_sample_each(known.values(), "Spark's release")
-    if any(one.prior_from_users for one in known.values()) and not accept_prior_from_users:
-        raise PriorError(f"{FROM_USERS} For an experiment pass accept_prior_from_users=True")
+    if provenance != "users" and any(one.provenance == "users" for one in known.values()):
+        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
     answer = item if isinstance(item, str) else "item"
     names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
     if len(set(names)) < len(names):
@@ -128,7 +128,7 @@ def release(
             lambda: summaries(everybody.filter("what < 0").select("group", "what", "values"), summarise)
         )
         count = check_found(found, reading)
-        if any(one.prior_from_users for one in known.values()):
+        if any(one.provenance == "users" for one in known.values()):
             warnings.warn(FROM_USERS, stacklevel=2)
         people = everybody.filter("what = 0").drop("what")
         if ledger is None:

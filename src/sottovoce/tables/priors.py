@@ -21,7 +21,7 @@ from .. import _naming, _validate
 from .._atomic import write_whole
 from .._validate import FloatArray
 from ..errors import ParameterError, PriorError, TableError
-from ..prior import Category, Prior
+from ..prior import PROVENANCES, Category, Prior
 from . import tally
 from .files import DETECTED, Dialect, at_hand, kind_of, prefix_errors, read_json
 from .query import Columns, Source, count_missing, count_table, opened, recurring, tally_of
@@ -31,7 +31,7 @@ from .tally import Tally, numbered
 class PriorKeywords(TypedDict, total=False):
     """The keyword arguments of `build_prior` beside its columns."""
 
-    public: bool | None
+    provenance: str | None
     smoothing: float
     top: int | None
     other: str | None
@@ -131,15 +131,15 @@ def build_prior(
     average: str = "rows",
     merge_rare: str | None = None,
     rare_below: float | None = None,
-    public: bool | None = None,
+    provenance: str | None = None,
     dialect: Dialect | None = None,
 ) -> Prior | dict[str, Prior]:
     """Count the public rows of a table into a Prior, or into one Prior per group.
 
     Guarantees
         The data must be public: a prior built from the users it will serve reveals them. So with a `user`
-        column the prior carries a mark (`made_from_users`), unless you say `public=True`: that these people
-        are not the ones to be served. Categories are sorted by name; rows of the same item add up.
+        column its provenance is "users", unless you pass `provenance="public"`, which states that these
+        people are not the ones to be served. Categories are sorted by name; rows of the same item add up.
 
     Parameters
         table: a pandas, polars (also lazy), pyarrow, DuckDB or Spark frame, the path of a CSV (also gzip),
@@ -168,8 +168,8 @@ def build_prior(
     if top is None and top_by is not None:
         raise ParameterError("top_by ranks the items for top=: specify how many to keep")
     cells = counted(table, dialect, item=item, weight=weight, by=by, user=user, top_by=top_by)
-    marked = cells.users is not None if public is None else not public
-    priors, _ = priors_of(cells, options, made_from_users=marked)
+    origin = provenance or ("public" if cells.users is None else "users")
+    priors, _ = priors_of(cells, options, origin)
     return priors if cells.by is not None else priors["all"]
 
 
@@ -203,7 +203,7 @@ def read_priors(
     user: str | None = None,
     wide: bool = False,
     top_by: str | None = None,
-    public: bool | None = None,
+    provenance: str | None = None,
     options: PriorOptions = AS_COUNTED,
     dialect: Dialect = DETECTED,
     ask: bool = False,
@@ -214,14 +214,20 @@ def read_priors(
     be uniform, which is rarely meant.
 
     A table with a column named `user`, or with any column whose values recur with several items, looks like
-    histories of the users to be served, so its prior carries the mark, unless `public` states that they are
-    somebody else.
+    histories of the users to be served, so that is the provenance of its prior, unless `provenance` states
+    another.
     """
     with at_hand(path) as path, prefix_errors(path):
         if kind_of(path) == ".json" and path.is_file():
             loaded = read_json(path)
             if isinstance(loaded, dict):
-                given = {"top_by": top_by, "count": count, "user": user, "wide": wide, "public": public}
+                given = {
+                    "top_by": top_by,
+                    "count": count,
+                    "user": user,
+                    "wide": wide,
+                    "provenance": provenance,
+                }
                 return from_json(loaded, by, options, {**asdict(options), **given})
         if top_by is not None and options.top is None:
             raise ParameterError("--top-by ranks the items for --top: specify how many to keep")
@@ -237,8 +243,8 @@ def read_priors(
             cells = tally_of(source, columns)
             if columns.weight is not None and columns.weight.casefold() == "probability" and count is None:
                 _check_probabilities(cells, columns.weight)
-            private, seen = _looks_private(source, columns, cells, public, ask)
-            priors, merged = priors_of(cells, options, made_from_users=private)
+            private, seen = _looks_private(source, columns, cells, provenance, ask)
+            priors, merged = priors_of(cells, options, "users" if private else provenance or "public")
             without = len(cells.groups) - len(priors)
             how += f"; {without} of {len(cells.groups)} groups left out: too few users" if without else ""
             how += _zeros_left_out(cells, priors) if options.drop_zero and options.top is None else ""
@@ -249,7 +255,7 @@ def read_priors(
 
 
 def _looks_private(
-    source: Source, columns: Columns, cells: Tally, public: bool | None, ask: bool
+    source: Source, columns: Columns, cells: Tally, provenance: str | None, ask: bool
 ) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that."""
     user = columns.user or "user"
@@ -266,7 +272,7 @@ def _looks_private(
                 "every item has one row, so that all would weigh the same: name the column of amounts "
                 "(--count), or pass --count none if that is meant"
             )
-        if public is None and not private:
+        if provenance is None and not private:
             people, groups = recurring(source, columns.items[0], others)
             private = bool(people)
     seen = ""
@@ -277,7 +283,7 @@ def _looks_private(
         )
     elif groups:
         seen = f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
-    return (private if public is None else not public), seen
+    return (private if provenance is None else provenance == "users"), seen
 
 
 def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
@@ -303,7 +309,7 @@ def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
     if not lost:
         return ""
     names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
-    private = any(prior.made_from_users for prior in priors.values())
+    private = any(prior.provenance == "users" for prior in priors.values())
     return f"; {len(lost)} categories without a count left out{'' if private else names}"
 
 
@@ -388,7 +394,7 @@ def listed(names: tuple[Category, ...], public: bool) -> str:
 
 
 def priors_of(
-    cells: Tally, options: PriorOptions, *, made_from_users: bool
+    cells: Tally, options: PriorOptions, provenance: str
 ) -> tuple[dict[str, Prior], tuple[Category, ...]]:
     """One prior per group that has enough users; and the categories that were merged in any of them."""
     if cells.users is None and (options.average == "users" or options.minimum_users or options.minimum_rows):
@@ -402,7 +408,7 @@ def priors_of(
     priors = {}
     for group, one in groups.items():
         try:
-            priors[group] = prior_of(one, options, made_from_users=made_from_users)
+            priors[group] = prior_of(one, options, provenance)
         except PriorError as problem:
             raise PriorError(
                 f"group {group!r}: {problem}" if cells.by is not None else str(problem)
@@ -411,17 +417,17 @@ def priors_of(
     return priors, tuple(name for name in cells.items if name in merged)
 
 
-def prior_of(one: Counts, options: PriorOptions, *, made_from_users: bool = False) -> Prior:
+def prior_of(one: Counts, options: PriorOptions, provenance: str = "public") -> Prior:
     """The prior of counts; a category without a count is refused, or left out where that was said."""
     names, counts = one.names, one.counts
     if options.merge_rare is not None:
-        check_merged(one, options.merge_rare, smoothing=options.smoothing, public=not made_from_users)
+        check_merged(one, options.merge_rare, smoothing=options.smoothing, public=provenance != "users")
     if options.drop_zero:
         names = [name for name, count in zip(names, counts.tolist(), strict=True) if count]
         counts = counts[counts > 0]
     if not options.smoothing:
-        _check_zeros(Counts(names, counts), made_from_users)
-    return Prior.from_counts(counts, names, smoothing=options.smoothing, made_from_users=made_from_users)
+        _check_zeros(Counts(names, counts), public=provenance != "users")
+    return Prior.from_counts(counts, names, smoothing=options.smoothing, provenance=provenance)
 
 
 def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
@@ -462,11 +468,11 @@ def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
     return found
 
 
-def _check_zeros(one: Counts, made_from_users: bool) -> None:
+def _check_zeros(one: Counts, *, public: bool) -> None:
     """Refuse several categories without a count, and name all of them at once, if they are public."""
     zeros = tuple(name for name, count in zip(one.names, one.counts.tolist(), strict=True) if not count)
     if len(zeros) > 1:
-        named = listed(zeros, public=not made_from_users)
+        named = listed(zeros, public)
         raise PriorError(
             f"counts must be greater than 0: {len(zeros)} of {len(one.names)} categories have none{named}; "
             f"leave them out (sottovoce prior --rare drop), merge them with other rare ones (merge_rare=, "
@@ -499,7 +505,7 @@ def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
         "format": FORMAT,
         "version": 1,
         "by": data.by,
-        "made_from_users": any(prior.made_from_users for prior in data.priors.values()),
+        "provenance": next(iter(data.priors.values())).provenance,
         "how": data.how,
         "groups": groups,
     }
@@ -528,11 +534,11 @@ def merged_said(merged: tuple[Category, ...], options: PriorOptions, *, public: 
 
 def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
-    grouped_by, marked, groups = (loaded.get(key) for key in ("by", "made_from_users", "groups"))
+    grouped_by, provenance, groups = (loaded.get(key) for key in ("by", "provenance", "groups"))
     if not isinstance(groups, dict) or not groups or not all(map(_naming.is_text, groups)):
         raise TableError("this is not a prior file of version 1")
     named = set(groups) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
-    if loaded.get("version") != 1 or type(marked) is not bool or not named:
+    if loaded.get("version") != 1 or provenance not in PROVENANCES or not named:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
         _naming.group_column(grouped_by)
@@ -543,7 +549,7 @@ def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> Pu
     for name, one in groups.items():
         if not isinstance(one, dict) or set(one) != {"categories", "probabilities"}:
             raise TableError("this is not a prior file of version 1")
-        priors[name] = Prior(one["categories"], one["probabilities"], made_from_users=marked)
+        priors[name] = Prior(one["categories"], one["probabilities"], provenance=provenance)
     if options.merge_rare is not None and any(
         options.merge_rare not in prior.index for prior in priors.values()
     ):

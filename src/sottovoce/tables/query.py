@@ -718,8 +718,9 @@ def _ask_about_thousands(source: Source, values: Sequence[str], what: str) -> No
     )
     if pointed and pointed == thousands:
         raise TableError(
-            f"{what} points that may separate thousands or be decimal: set decimal=comma (--read decimal=comma, "
-            f"1.500 is fifteen hundred) or decimal=point (--read decimal=point, 1.500 is one and a half)"
+            f"{what} points that may separate thousands or be decimal: set decimal=comma "
+            f"(--read decimal=comma, 1.500 is fifteen hundred) or decimal=point (--read decimal=point, "
+            f"1.500 is one and a half)"
         )
 
 
@@ -787,8 +788,9 @@ def _advice(found: set[int]) -> str:
     """Which decimal mark would make numbers of all texts that are none."""
     if found == {WITH_EITHER}:
         return (
-            "; the commas may be decimal or separate thousands: set decimal=comma (--read decimal=comma, 1,500 is "
-            "one and a half) or decimal=point (--read decimal=point, 1,500 is fifteen hundred)"
+            "; the commas may be decimal or separate thousands: set decimal=comma "
+            "(--read decimal=comma, 1,500 is one and a half) or decimal=point (--read decimal=point, 1,500 "
+            "is fifteen hundred)"
         )
     if found <= {WITH_COMMA, WITH_EITHER}:
         return "; for decimal commas set decimal=comma (--read decimal=comma)"

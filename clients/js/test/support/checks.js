@@ -25,11 +25,11 @@ export function bytesOf({ text, bytes, length }) {
   return padded;
 }
 
-const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, require_public_prior, categories } = {}) => ({
+const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, provenance, categories } = {}) => ({
   maxEpsilon: max_epsilon,
   maxCategories: max_categories,
   ...(digests ? { digests } : { digest: "any" }),
-  ...(require_public_prior === undefined ? {} : { requirePublicPrior: require_public_prior }),
+  ...(provenance === undefined ? {} : { provenance }),
   ...(categories === undefined ? {} : { categories }),
 });
 
