@@ -11,6 +11,7 @@ from typing import Any, Protocol, Unpack
 import numpy as np
 
 from .errors import ParameterError, PriorError, SottovoceError, TableError
+from .groups import Groups
 from .prior import FROM_USERS
 from .release.ledger import Ledger, Receipt, request
 from .release.mechanism import Mechanism
@@ -135,9 +136,7 @@ def release_table(
     >>> sv.release_table(frame, mechanism).columns
     ['user', 'item', 'epsilon', 'mechanism']
     """
-    if isinstance(mechanism, Mapping) != (by is not None):
-        raise ParameterError("a mechanism per group needs the group column by=, and only then")
-    known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    known = Groups.of(mechanism, by)
     if not all(isinstance(one, Mechanism) for one in known.values()):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
     if provenance != "users" and any(one.provenance == "users" for one in known.values()):
@@ -146,10 +145,9 @@ def release_table(
         raise ParameterError("epoch and exhausted need a ledger")
     form = ReportForm(known, user, item, by)
     make = maker_like(frame)
-    whose = known if by else known["all"]
     chosen: Any = {"unknown": "prior", **options}
-    read: Any = read_users(frame, prior=whose, user=user, item=item, weight=weight, by=by, **chosen)
-    groups: dict[str, Users] = read if by else {"all": read}
+    read: Any = read_users(frame, prior=known.returned, user=user, item=item, weight=weight, by=by, **chosen)
+    groups: Groups[Users] = Groups.of(read, by)
     drawn = draw_batches(known, [groups])
     if ledger is not None:
         charged = Charged(known, groups, ledger, grouped=by is not None)
@@ -286,7 +284,7 @@ def release_file(
         order of the rows depends on the names of groups and users only.
 
     Parameters
-        mechanisms: by group; one, under "all", without a group column.
+        mechanisms: by group.
         table, columns: a file of histories, and its columns `user`, `item`, `weight`, `by` and `wide`, as for
             `read_user_groups`.
         output: a CSV, Parquet or JSON file, or "-"; replaced only with `force`.

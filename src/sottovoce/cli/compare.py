@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ..divergences import FDivergence
 from ..errors import ParameterError
+from ..groups import Groups
 from ..planning.compare import STATISTICS, Comparison, ComparisonRow, compare
 from ..planning.limit import TAIL
 from ..planning.several import SamplesRow, compare_samples
@@ -178,7 +179,9 @@ def command(
         together = [asdict(row) for row in shown.all_groups]
         print_json({"rows": shown.to_dicts(), "all_groups": together, "note": note})
     else:
-        print_comparison(shown, statistic, {} if best else table.marks(statistic))
+        print_comparison(
+            shown, statistic, {} if best else table.marks(statistic), grouped=public.by is not None
+        )
         print_note(NOT_PRIVATE)
 
 
@@ -212,7 +215,7 @@ def _compare_on_spark(
             item, weight, how = private_columns(frame.columns, by=by, wide=False, **columns)
             table = spark.compare(
                 frame,
-                samplers if by is not None else samplers["all"],
+                Groups(samplers, by).returned,
                 measures,
                 user=columns["user"],
                 item=item,
@@ -226,12 +229,13 @@ def _compare_on_spark(
     return table, f"{how}, on Spark"
 
 
-def print_comparison(table: Comparison, statistic: str, marks: Mapping[ComparisonRow, str]) -> None:
+def print_comparison(
+    table: Comparison, statistic: str, marks: Mapping[ComparisonRow, str], *, grouped: bool
+) -> None:
     """Print a line per row, the marked ones bold; on a narrow terminal fewer statistics: no number is cut."""
     wide = console.width >= 110
     rows = table.rows + table.all_groups
     columns = STATISTICS if wide else tuple(dict.fromkeys(("mean", statistic, "maximum")))
-    grouped = any(row.group != "all" for row in table)
     limited = any(row.above_limit is not None for row in rows)
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     head = [*(["group"] if grouped else []), "ε", "sampler", "f", "users", *columns]

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from .. import _validate
-from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
+from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
 from ..collecting.model import model_of
 from ..collecting.reports import read_reports
 from ..collecting.verdict import Verdict
 from ..errors import ParameterError
+from ..groups import Groups
 from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
 from ..tables import files
@@ -109,7 +110,7 @@ def command(
     models: Any = {group: model_of(one) for group, one in mechanisms.items()}
     with reading_of(reports), at_hand(reports) as table, files.prefix_errors(table):
         counts, how = read_reports(
-            table, models if by else models["all"], item=item, user=user, by=by, dialect=reading.dialect
+            table, Groups(models, by).returned, item=item, user=user, by=by, dialect=reading.dialect
         )
     if how:
         print_note(f"{reports.name}: {how}.")
@@ -120,7 +121,7 @@ def command(
     told = [(group, one, one.verdict(error=error)) for group, one in found.items()]
     if len(found) > 1:
         everybody = whole_population(found)
-        told.insert(0, (EVERYBODY, everybody, everybody.verdict(error=error)))
+        told.insert(0, (TOGETHER, everybody, everybody.verdict(error=error)))
     rows = [
         {**({"group": group} if by else {}), **row}
         for group, one in found.items()
@@ -131,7 +132,7 @@ def command(
         if not files.is_standard(output):
             print_note(f"written to {output}")
     if picture is not None:
-        _draw(found, picture)
+        _draw(found, picture, grouped=by is not None)
         print_note(f"drawn into {picture}")
     if any(mechanisms[group].provenance == "users" for group in found):
         print_note(FROM_USERS)
@@ -147,7 +148,7 @@ def command(
     if files.is_standard(output):
         return
     for group, one, judged in told:
-        _print(group, one, judged, simultaneous, likeliest)
+        _print(f"{plain(group)}: " if by else "", one, judged, simultaneous, likeliest)
     _print_legend(any(one.bounded for _, one, _ in told))
 
 
@@ -190,9 +191,8 @@ def _facts(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _print(group: str, found: Estimate, told: Verdict, simultaneous: bool, likeliest: bool) -> None:
+def _print(title: str, found: Estimate, told: Verdict, simultaneous: bool, likeliest: bool) -> None:
     """The verdict, then the largest values with their intervals."""
-    title = "" if group == "all" else f"{plain(group)}: "
     console.print(title + told.summary(), style="bold", markup=False, highlight=False, soft_wrap=True)
     band = f"{100 * found.level:g}% band" if simultaneous else f"{100 * found.level:g}% interval"
     likeliest = likeliest and not _put_together(found)
@@ -240,7 +240,7 @@ def _print_legend(bounded: bool) -> None:
     print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
 
 
-def _draw(found: dict[str, Estimate], path: Path) -> None:
+def _draw(found: dict[str, Estimate], path: Path, *, grouped: bool) -> None:
     from ..pictures import plots
 
     figure = plots.new_figure(9, 3.6 * len(found))
@@ -248,6 +248,6 @@ def _draw(found: dict[str, Estimate], path: Path) -> None:
         figure.subplots(len(found), 1, squeeze=False).flat, found.items(), strict=True
     ):
         one.plot(axes)
-        axes.set_title("" if group == "all" else group)
+        axes.set_title(group if grouped else "")
     figure.axes[0].legend(fontsize=8)
     plots.save_figure(figure, path)

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from .. import _html, _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
+from ..groups import EVERYBODY
 from ..prior import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from .verdict import Verdict
 
-EVERYBODY = "all groups together"
+TOGETHER = "all groups together"
 """How the whole population is named beside its groups."""
 LARGEST_STEPS = 5000
 """Steps of expectation maximisation at most; it gains slowly when ε is small."""
@@ -388,7 +389,7 @@ def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | 
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
         from .reports import count_reports
 
-        return count_reports(reports, model, **columns)["all"]
+        return count_reports(reports, model, **columns)[EVERYBODY]
     if columns:
         raise ParameterError(f"{', '.join(columns)} is for a table of reports")
     if isinstance(reports, JointCounts):

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
+from ..groups import Groups
 from ..tables import tally
 from ..tables.files import DETECTED, Dialect
 from ..tables.priors import left_unread
@@ -35,7 +36,7 @@ def count_reports(
     by: str | None = None,
     dialect: Dialect = DETECTED,
 ) -> Mapping[str, FloatArray | JointCounts]:
-    """How often each category was reported, by group ("all" without a group column).
+    """How often each category was reported, by group.
 
     With several samples a user has as many rows, and the counts are kept by user. A path may also be that of
     a store, which `sottovoce collect` may be writing to meanwhile. `dialect` says how a file is written.
@@ -44,9 +45,7 @@ def count_reports(
         TableError: a column is missing or malformed.
         EstimateError: another mechanism's reports, unknown categories, users with more than one report.
     """
-    if isinstance(models, Mapping) != (by is not None):
-        raise ParameterError("a mechanism per group needs the group column by=, and only then")
-    known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
+    known: Mapping[str, Model] = Groups.of(models, by)
     if is_store(table):
         if item != "item" or user is not None or dialect != DETECTED:
             raise ParameterError("item and user are columns of a table; a store of reports has none")
@@ -102,7 +101,7 @@ def read_reports(
     """`count_reports` of a file, and what was left out or chosen while it was read, in words."""
     if is_store(path):
         return count_reports(path, models, item=item, user=user, by=by, dialect=dialect), ""
-    known: Mapping[str, Model] = models if isinstance(models, Mapping) else {"all": models}
+    known: Mapping[str, Model] = Groups.of(models, by)
     with opened(path, dialect) as source:
         return _counted(source, known, item, user, by)
 

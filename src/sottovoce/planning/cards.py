@@ -8,6 +8,7 @@ from ..bounds import diagonal_bound, optimal_utility, released_as_itself
 from ..collecting.estimate import how_many
 from ..divergences import DIVERGENCES
 from ..errors import SottovoceError
+from ..groups import EVERYBODY
 from ..prior import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler, label
@@ -76,7 +77,7 @@ class Card:
     shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was requested
 
 
-def card(sampler: Sampler, *, group: str = "all", shuffled: bool = False) -> Card:
+def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) -> Card:
     """Collect the worst case for every divergence against its rivals; with `shuffled` what shuffling adds.
 
     >>> from sottovoce import Prior, kernel_clip

@@ -20,6 +20,7 @@ from .._html import bar
 from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
+from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..users import Users, UsersLike, rows_for
@@ -192,7 +193,7 @@ def compare(
     samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
     divergences: FDivergence | Sequence[FDivergence] = TV,
     *,
-    group: str = "all",
+    group: str = EVERYBODY,
     limit: bool = False,
     tail: float = TAIL,
     progress: Callable[[], object] | None = None,

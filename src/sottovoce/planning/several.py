@@ -20,6 +20,7 @@ from .. import _validate
 from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
+from ..groups import EVERYBODY
 from ..prior import Prior
 from ..release.certify import certify
 from ..release.joint import JointEngine, most_groups
@@ -213,7 +214,7 @@ class JointCard:
     shuffled: tuple[Shuffled, ...] = ()
 
 
-def joint_card(sampler: JointSampler, *, group: str = "all", shuffled: bool = False) -> JointCard:
+def joint_card(sampler: JointSampler, *, group: str = EVERYBODY, shuffled: bool = False) -> JointCard:
     """Collect the facts; with `shuffled` what shuffling whole tuples adds.
 
     Both worst cases are those of a user who has only the category of the lowest floor c; γ is the sum of all

@@ -15,6 +15,7 @@ import numpy as np
 from .. import _naming, _validate
 from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
+from ..groups import Groups
 from ..prior import LARGEST_INTEGER, PROVENANCES, Category
 from ..samplers.joint import MOST_SAMPLES
 from .box import Engine
@@ -187,11 +188,15 @@ def longest(data: bytes, most_categories: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class MechanismFile:
-    """What a file holds: one mechanism (under "all", no group column) or one per group, and its digest."""
+    """What a file holds: one mechanism or one per group, and the digest of the whole."""
 
-    mechanisms: dict[str, Mechanism]
-    by: str | None
+    mechanisms: Groups[Mechanism]
     digest: str
+
+    @property
+    def by(self) -> str | None:
+        """The group column."""
+        return self.mechanisms.by
 
 
 def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
@@ -232,7 +237,7 @@ def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, 
     The file names a group column of its own; that name is the collector's and not returned here. Whoever
     releases decides which column of the users is published as their group.
     """
-    return load_mechanisms(path, policy=policy).mechanisms
+    return dict(load_mechanisms(path, policy=policy).mechanisms)
 
 
 def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
@@ -246,7 +251,7 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
     plain = _parsed(text, source)
     if not isinstance(plain, dict) or plain.get("format") != GROUPS:
         mechanism = build(plain, source, rules)
-        return MechanismFile({"all": mechanism}, None, mechanism.digest)
+        return MechanismFile(Groups.of(mechanism, None), mechanism.digest)
     stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
     fits = set(plain) == {"format", "version", "by", "groups"}
     if not fits or type(plain["version"]) is not int or plain["version"] != VERSION:
@@ -263,7 +268,7 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
     _check_total(groups, source, rules)
     rest = replace(rules, max_epsilon=rules.max_epsilon or "any", digest=None)  # the whole file was expected
     mechanisms = {name: build(each, f"{source}, group {name!r}", rest) for name, each in groups.items()}
-    return MechanismFile(mechanisms, by, digest)
+    return MechanismFile(Groups(mechanisms, by), digest)
 
 
 def _check_total(groups: Mapping[str, Any], source: str, rules: Policy) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CertificateError, MechanismFileError, ParameterError
+from ..groups import EVERYBODY
 
 VARIABLE = "SOTTOVOCE_CHECKER"
 """The environment variable that names the checker, where it is not on the PATH."""
@@ -49,10 +50,10 @@ def agrees(path: Path, digests: Mapping[str, str]) -> dict[str, bool]:
 
 
 def documents(text: str) -> dict[str, dict[str, Any]]:
-    """The one document of a file, under "all", or those of its groups."""
+    """The one document of a file, or those of its groups."""
     try:
         plain = json.loads(text)
-        plains = plain.get("groups", {"all": plain})
+        plains = plain.get("groups", {EVERYBODY: plain})
         if all(isinstance(each, dict) for each in plains.values()):
             return dict(plains)
     except (ValueError, TypeError, AttributeError, RecursionError):

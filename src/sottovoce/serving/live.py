@@ -14,7 +14,7 @@ from typing import Any
 
 from .._atomic import inf_to_null
 from .._validate import FloatArray
-from ..collecting.estimate import EVERYBODY, Estimate, estimate, whole_population
+from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
 from ..collecting.store import counts_in, reading
 from ..collecting.verdict import Verdict
 from ..errors import SottovoceError
@@ -74,7 +74,7 @@ class Live:
         shown = [_shown(group, shares, shares.verdict()) for group, shares in largest]
         if len(estimates) > 1:
             everybody = whole_population(estimates)
-            shown.insert(0, _shown(EVERYBODY, everybody, everybody.verdict()))
+            shown.insert(0, _shown(TOGETHER, everybody, everybody.verdict()))
         return [*shown, *silent[: max(0, MOST_GROUPS - len(shown))]]
 
 

@@ -79,7 +79,7 @@ def find_client(folder: Path | None) -> Path | None:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A mechanism file byte for byte, and the mechanisms in it: one under "all", or one per group."""
+    """A mechanism file byte for byte, and the mechanisms in it: one, or one per group."""
 
     text: str
     mechanisms: Mapping[str, Mechanism]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
+from ..groups import Groups
 from ..planning.compare import Comparison, make_row
 from ..planning.limit import summarise
 from ..planning.prior_check import doubt, moments
@@ -90,9 +91,7 @@ def compare(
 
 
 def _by_group(samplers: Any, by: str | None) -> dict[str, list[Sampler]]:
-    if isinstance(samplers, Mapping) != (by is not None):
-        raise ParameterError("samplers per group need the group column by=, and only then")
-    grouped = samplers if isinstance(samplers, Mapping) else {"all": samplers}
+    grouped: Groups[Any] = Groups.of(samplers, by)
     listed = {name: [one] if isinstance(one, Sampler) else list(one) for name, one in grouped.items()}
     if not listed or not all(listed.values()):
         raise ParameterError("samplers must not be empty")

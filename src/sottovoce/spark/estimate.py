@@ -9,7 +9,8 @@ from ..collecting.estimate import Estimate
 from ..collecting.estimate import estimate as estimate_counts
 from ..collecting.model import model_of
 from ..collecting.reports import ReportCounts, checked_counts, weight_of
-from ..errors import ParameterError, TableError
+from ..errors import TableError
+from ..groups import Groups
 from ..release.mechanism import Mechanism, one_sample_each
 from ..samplers.base import Sampler
 from ..tables.query import Columns
@@ -36,9 +37,7 @@ def estimate(
         categories and users with more than one report are refused. What reaches the driver is one number per
         group and category.
     """
-    if isinstance(mechanism, Mapping) != (by is not None):
-        raise ParameterError("a mechanism per group needs the group column by=, and only then")
-    known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    known: Groups[Mechanism | Sampler] = Groups.of(mechanism, by)
     models = {name: model_of(one) for name, one in known.items()}
     one_sample_each((one for one in known.values() if isinstance(one, Mechanism)), "Spark's estimate")
     columns = list(frame.columns)
@@ -57,7 +56,7 @@ def estimate(
         reports.unpersist()
     counts = checked_counts(ReportCounts(counted, digests, several), models, as_text=True)
     found = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
-    return found if by is not None else found["all"]
+    return Groups(found, by).returned
 
 
 def _several(reports: Any, item: str, user: str, by: str | None) -> tuple[int, int]:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from ..errors import LedgerError, ParameterError, PriorError, SottovoceError
+from ..groups import Groups
 from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
@@ -89,9 +90,7 @@ def release(
     Raises
         BudgetError: with exhausted="error", somebody has too little left. Nobody is charged.
     """
-    if isinstance(mechanism, Mapping) != (by is not None):
-        raise ParameterError("a mechanism per group needs the group column by=, and only then")
-    known = dict(mechanism) if isinstance(mechanism, Mapping) else {"all": mechanism}
+    known = Groups.of(mechanism, by)
     one_sample_each(known.values(), "Spark's release")
     if provenance != "users" and any(one.provenance == "users" for one in known.values()):
         raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")

@@ -21,6 +21,7 @@ from .. import _naming, _validate
 from .._atomic import write_whole
 from .._validate import FloatArray
 from ..errors import ParameterError, PriorError, TableError
+from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Prior
 from . import tally
 from .files import DETECTED, Dialect, at_hand, kind_of, prefix_errors, read_json
@@ -170,7 +171,7 @@ def build_prior(
     cells = counted(table, dialect, item=item, weight=weight, by=by, user=user, top_by=top_by)
     origin = provenance or ("public" if cells.users is None else "users")
     priors, _ = priors_of(cells, options, origin)
-    return priors if cells.by is not None else priors["all"]
+    return Groups(priors, cells.by).returned
 
 
 def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **columns: Any) -> Tally:
@@ -249,9 +250,8 @@ def read_priors(
             how += f"; {without} of {len(cells.groups)} groups left out: too few users" if without else ""
             how += _zeros_left_out(cells, priors) if options.drop_zero and options.top is None else ""
             how += merged_said(merged, options, public=not private)
-            return PublicData(
-                priors, by, how + left_unread(source, [user, None if wide else item, by]) + seen
-            )
+            how += left_unread(source, [user, None if wide else item, by]) + seen
+            return PublicData(Groups(priors, by), how)
 
 
 def _looks_private(
@@ -488,11 +488,15 @@ FORMAT = "sottovoce-prior"
 
 @dataclass(frozen=True)
 class PublicData:
-    """Priors by group (one, under "all", where there are no groups), the group column, and how counted."""
+    """The priors of a file, and how they were counted."""
 
-    priors: dict[str, Prior]
-    by: str | None
+    priors: Groups[Prior]
     how: str
+
+    @property
+    def by(self) -> str | None:
+        """The group column."""
+        return self.priors.by
 
 
 def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
@@ -537,7 +541,7 @@ def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> Pu
     grouped_by, provenance, groups = (loaded.get(key) for key in ("by", "provenance", "groups"))
     if not isinstance(groups, dict) or not groups or not all(map(_naming.is_text, groups)):
         raise TableError("this is not a prior file of version 1")
-    named = set(groups) == {"all"} if grouped_by is None else isinstance(grouped_by, str)
+    named = set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str)
     if loaded.get("version") != 1 or provenance not in PROVENANCES or not named:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
@@ -557,7 +561,7 @@ def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> Pu
             f"this is a prior that is made already, and it has no category {options.merge_rare!r}: name one "
             f"that it has, or make it anew from its table (sottovoce prior --rare as=NAME --rare-below N)"
         )
-    return PublicData(priors, grouped_by, f"a prior file ({loaded.get('how')})")
+    return PublicData(Groups(priors, grouped_by), f"a prior file ({loaded.get('how')})")
 
 
 def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:
@@ -582,18 +586,18 @@ def _from_object(loaded: dict[str, Any], by: str | None, options: PriorOptions) 
         raise TableError("the object holds groups: pass --by with the name of the group column")
     if not all(map(_naming.is_text, loaded)):
         raise TableError("the object has names that are no text")
-    objects = {"all": loaded} if by is None else loaded
+    objects = {EVERYBODY: loaded} if by is None else loaded
     names = list(dict.fromkeys(name for amounts in objects.values() for name in amounts))
     groups = {group: {name: amounts.get(name, 0) for name in names} for group, amounts in objects.items()}
     how = "amounts from the JSON object"
     if options.merge_rare is None:
         smoothing = options.smoothing
         priors = {group: Prior.from_counts(one, smoothing=smoothing) for group, one in groups.items()}
-        return PublicData(priors, by, how)
+        return PublicData(Groups(priors, by), how)
     for one in groups.values():
         Prior.from_counts(one, smoothing=1.0)  # refuses what is no count
     counts = {group: Counts(names, np.array(list(one.values()), float)) for group, one in groups.items()}
     merged = merge_rare(counts, options.merge_rare, options.rare_below, shared=True)
     priors = {group: prior_of(one, options) for group, one in merged.items()}
     gone = next(iter(merged.values())).merged  # the same in all groups
-    return PublicData(priors, by, how + merged_said(gone, options, public=True))
+    return PublicData(Groups(priors, by), how + merged_said(gone, options, public=True))

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from .. import _naming
 from .._validate import IntArray
 from ..errors import ParameterError, SottovoceError, TableError
+from ..groups import EVERYBODY
 from ..prior import Category
 from . import files, workbook
 from .files import DETECTED, Dialect
@@ -563,7 +564,7 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
         f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person or '0'} AS p, name_i.rowid::INTEGER AS i{sums}"
         f"{counted} FROM records {joins} {grouped} ORDER BY p, i{ranks}"
     )
-    groups = tuple(map(str, names["g"])) if "g" in names else ("all",)
+    groups = tuple(map(str, names["g"])) if "g" in names else (EVERYBODY,)
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
 
 

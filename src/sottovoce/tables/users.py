@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import _validate
 from ..errors import ParameterError, TableError, UserDataError
+from ..groups import Groups
 from ..users import Users
 from . import tally
 from .files import DETECTED, Dialect, at_hand, prefix_errors
@@ -150,11 +151,11 @@ def read_users(
     lenient = unknown == "prior"
     cells = counted(table, dialect, lenient=lenient, item=item, weight=weight, by=by, user=user)
     users = users_from(cells, prior, options)[0]
-    return users if cells.by is not None else users["all"]
+    return Groups(users, cells.by).returned
 
 
 def users_from(cells: Tally, prior: Known, options: ReadingOptions) -> tuple[dict[str, Users], LeftOut]:
-    """The users of a tally by group ("all" where there are no groups), and what did not fit."""
+    """The users of a tally by group and what did not fit."""
     if cells.users is None:
         raise ParameterError("read_users needs the column of the user: user=")
     people, cells = cells.people, tally.with_minimum_rows(cells, options.minimum_rows)
@@ -355,7 +356,7 @@ def _checked(
     how += left_unread(source, [user, by, None if wide else item])
     users = None
     if held:
-        users, left = users_from(next(cells.batches()), known if by is not None else known["all"], options)
+        users, left = users_from(next(cells.batches()), Groups(known, by).returned, options)
     else:
         check_filled(cells.groups, known, cells.in_several_groups(), cells.users, by, options)
         left = LeftOut(groups=len(set(cells.groups) - set(known)))
