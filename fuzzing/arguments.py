@@ -177,16 +177,16 @@ def seeds() -> Sequence[bytes]:
     return [
         line.replace(" ", "\n").encode()
         for line in (
-            "prior prior.csv --top 2 --other rest -o out.json",
-            "choose prior.csv users.csv --json",
+            "prior prior.csv --top 2 --rare as=rest -o out.json",
+            "choose prior.csv users.csv --source x -e 1 --json",
             "compare prior.csv users.csv -e 1 -s kernel-clip -d tv",
             "design prior.json -e 1 -s kernel-clip -o out.json",
             "ledger create out.json --budget 4",
             "ledger show l.db",
-            "ledger left l.db u1 --epoch e1",
+            "ledger show l.db u1 --epoch e1",
             "ledger grant l.db u1 1 --epoch e1",
             "release m.json users.csv --ledger l.db --epoch e1 -o out.csv",
-            "release m.json users.csv --no-ledger",
+            "release m.json users.csv --max-epsilon 2 --read separator=comma -o out.csv",
             "estimate m.json reports.csv --json",
             "audit m.json --draws 2000",
             "amplify m.json --reports 1000 --delta 1e-6",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import run, write
@@ -14,12 +15,14 @@ from sottovoce.groups import EVERYBODY, Groups
 
 
 def test_one_thing_or_one_per_group() -> None:
-    alone, grouped = Groups.of(7, None), Groups.of({"old": 1, EVERYBODY: 2}, "age")
+    alone: Groups[int] = Groups.of(7, None)
+    grouped: Groups[int] = Groups.of({"old": 1, EVERYBODY: 2}, "age")
     assert (dict(alone), alone.by, alone.returned) == ({EVERYBODY: 7}, None, 7)
     assert (dict(grouped), grouped.by) == ({"old": 1, EVERYBODY: 2}, "age")
     assert grouped.returned == {"old": 1, EVERYBODY: 2}
     assert (len(grouped), list(grouped), grouped["old"]) == (2, ["old", EVERYBODY], 1)
-    for given, by in ((7, "age"), ({"old": 1}, None)):
+    wrong: list[tuple[Any, str | None]] = [(7, "age"), ({"old": 1}, None)]
+    for given, by in wrong:
         with pytest.raises(sv.errors.ParameterError, match="needs the group column by="):
             Groups.of(given, by)
 

@@ -76,7 +76,7 @@ def test_groups_and_several_samples() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"by": "region"}, "mechanism per group"),
+        ({"by": "region"}, "one per group needs"),
         ({"epoch": "x"}, "need a ledger"),
         ({"item": "epsilon"}, "must differ"),
         ({"mechanism": sv.kernel_clip(PRIOR, 1.0)}, "must be a Mechanism"),

@@ -262,7 +262,7 @@ def test_another_version_than_the_lock_is_reported(name: str, found: str | None,
 
 def strangers(files: Mapping[str, int]) -> list[str]:
     """Files that do not belong here: data of another kind than text and pictures, or above 400,000 bytes."""
-    texts = "py md txt json toml yml yaml css js mjs cjs ts cff csv html typed v ml sh"
+    texts = "py pyi md txt json toml yml yaml css js mjs cjs ts cff csv html typed v ml sh"
     kinds = {"", ".png", ".svg", *(f".{kind}" for kind in texts.split())}
     return [name for name, size in files.items() if Path(name).suffix not in kinds or size > 400_000]
 

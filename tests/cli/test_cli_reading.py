@@ -72,7 +72,7 @@ def test_a_merged_prior_is_kept_when_it_is_ready(book: Path, command: str) -> No
     done = run(*asked, "--unknown", "as=rest")
     assert done.returncode == 0, done.stderr
     assert "2 rows with unknown items counted as rest" in done.stderr
-    check_refused(run(*asked, "--unknown", "as=none"), "has no category 'none'")
+    check_refused(run(*asked, "--unknown", "as=none"), "there is no category 'none'")
 
 
 def test_choose_says_the_design_that_reads_the_same_table(book: Path) -> None:

@@ -224,7 +224,7 @@ def test_options_that_do_not_fit(session: Any) -> None:
     call: Callable[[], object]
     for call, message in (
         (lambda: spark.compare(frame, sampler, user="x", item="genre"), "there is no column 'x'"),
-        (lambda: spark.compare(frame, {"g": sampler}, user="who", item="genre"), "need the group column"),
+        (lambda: spark.compare(frame, {"g": sampler}, user="who", item="genre"), "needs the group column"),
         (lambda: spark.compare(frame, [sampler, other], user="who", item="genre"), "must share its prior"),
         (lambda: spark.compare(frame, [], user="who", item="genre"), "must not be empty"),
         (

@@ -362,7 +362,11 @@ def test_broken_prior_files(tmp_path: Path) -> None:
         (good + '"groups": {}}', None, "not a prior file of version 1"),
         (good + '"groups": {"all": 3}}', None, "not a prior file of version 1"),
         (good.replace("1", "2") + f'"groups": {{"all": {law}}}}}', None, "not a prior file of version 1"),
-        (good.replace("false", "0") + f'"groups": {{"all": {law}}}}}', None, "not a prior file of version 1"),
+        (
+            good.replace("public", "private") + f'"groups": {{"all": {law}}}}}',
+            None,
+            "not a prior file of version 1",
+        ),
         (good + f'"groups": {{"all": {law.replace("0.5]", "0.4]")}}}}}', None, "sum to 1"),
         (good + f'"groups": {{"all": {law}}}}}', "age", "--by age does not fit this prior: it has no groups"),
     ):
@@ -484,7 +488,7 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
         {"options": PriorOptions(average="users")},
         {"count": "n"},
         {"user": "who"},
-        {"public": True},
+        {"provenance": "public"},
     ):
         with pytest.raises(sv.errors.ParameterError, match="this is a JSON object of counts"):
             priors_table.read_priors(tmp_path / "o.json", **options)
