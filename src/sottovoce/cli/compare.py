@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -16,7 +16,6 @@ from ..errors import ParameterError
 from ..groups import Groups
 from ..planning.compare import STATISTICS, Comparison, ComparisonRow, compare
 from ..planning.limit import TAIL
-from ..planning.several import SamplesRow, compare_samples
 from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
@@ -59,6 +58,9 @@ from .terminal import (
     shown_text,
     step,
 )
+
+if TYPE_CHECKING:
+    from ..planning.several import SamplesRow
 
 LOOKED_AT = 200
 """Users of each group for --samples, evenly spread over the file."""
@@ -294,6 +296,8 @@ def _compare_samples(
     parameters: dict[str, float],
 ) -> list[tuple[str, SamplesRow]]:
     """Return a row for each group, epsilon, number of samples and way to release them."""
+    from ..planning.several import compare_samples
+
     rows: list[tuple[str, SamplesRow]] = []
     parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
     with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
