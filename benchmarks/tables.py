@@ -143,9 +143,10 @@ GROUP = """
 import duckdb, tempfile, time
 with tempfile.TemporaryDirectory() as folder:
     connection = duckdb.connect(config={{"memory_limit": "3GB", "temp_directory": folder}})
+    connection.execute("SET enable_progress_bar = false")
     begin = time.perf_counter()
-    cells = "SELECT user, item, count(*) AS n FROM read_parquet({table!r}) GROUP BY ALL"
-    connection.execute(f"SELECT count(*), sum(n) FROM ({{cells}})").fetchall()
+    cells = 'SELECT "user", item, count(*) AS n FROM read_parquet(?) GROUP BY ALL'
+    connection.execute(f"SELECT count(*), sum(n) FROM ({{cells}})", [{table!r}]).fetchall()
     print(time.perf_counter() - begin)
 """
 

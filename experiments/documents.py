@@ -49,7 +49,7 @@ def _tight(line: str) -> str:
     """A row of a table without blanks around its bars; any other line as it is."""
     if not line.startswith("|"):
         return line
-    return f"|{'|'.join(cell.strip() for cell in line.strip().strip('|').split('|'))}|"
+    return f"|{'|'.join(cell.strip() for cell in line.strip()[1:-1].split('|'))}|"
 
 
 def write_block(file: str, name: str, content: str) -> None:

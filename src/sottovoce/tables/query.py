@@ -193,7 +193,7 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
     """A private database in memory that spills into a folder of its own."""
-    return duckdb.connect(
+    connection = duckdb.connect(
         ":memory:",
         config={
             "threads": max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2),
@@ -204,6 +204,8 @@ def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
             "autoinstall_known_extensions": "false",
         },
     )
+    connection.execute("SET enable_progress_bar = false")  # in a notebook DuckDB would print one
+    return connection
 
 
 def _frame(table: Any) -> Any:
