@@ -93,7 +93,7 @@ def test_choose_says_the_design_that_reads_the_same_table(book: Path) -> None:
         (["--read", "sheet=a/b/c"], "got 'sheet=a/b/c'"),
         (["--read", "sheet=a", "--read", "sheet=b"], "each once"),
         (["--read", "separator=,"], "write separator=comma for a comma"),
-        (["--read", "seperator=tab"], "got 'seperator=tab'"),
+        (["--read", "separators=tab"], "got 'separators=tab'"),
         (["--read", "wide=yes"], "got 'wide=yes'"),
         (["--read", "decimal=dot"], "decimal must be one of point, comma"),
         (["--spark", "local[1]", "--read", "sheet=Members"], "leave out --limit, --samples and --read"),
