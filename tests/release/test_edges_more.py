@@ -19,7 +19,7 @@ from sottovoce.release import audit, certify
 from sottovoce.release.audit import Seen
 from sottovoce.release.box_fast import Descent
 from sottovoce.release.exact import certified_box
-from sottovoce.release.file import ALLOWANCE, DOCUMENT_BYTES, WEIGHT_BYTES, Fields, longest
+from sottovoce.release.file import Fields
 from sottovoce.release.ledger import user_name
 from sottovoce.release.threads import processors, side_by_side
 
@@ -106,17 +106,6 @@ def test_the_largest_multiplier_of_a_descent_is_where_the_clip_of_all_passes_the
 
         assert clip_of_all(tables.limit) <= total
         assert tables.limit == 1 << (bits // 2) or clip_of_all(tables.limit + 1) > total
-
-
-@pytest.mark.parametrize("count", [1, 31, 32, 33, 64, 100])
-def test_every_byte_of_a_list_of_names_is_counted_once(count: int) -> None:
-    """However many names are taken together."""
-    names = ", ".join(f'"{"n" * (place % 90)}"' for place in range(count)) + "]"
-    text = f'{{"categories": [{names}, "low": ["1", "2"]}}'.encode()
-    allowed = ALLOWANCE + DOCUMENT_BYTES + len(names) + WEIGHT_BYTES * count
-    assert longest(text, 1000) == (allowed, count, 0)
-    assert longest(text, count) == (allowed, count, 0)
-    assert longest(text, count - 1) == (0, count, 0)
 
 
 def test_nothing_is_released_when_the_witness_cannot_be_written(

@@ -8,7 +8,7 @@ export { Refused };
 /** Check the bytes of a mechanism file in full and hold it against the policy. */
 export async function load(bytes, policy) {
   const accept = judge(policy);
-  const parts = await certify(parse(bytes));
+  const parts = await certify(parse(bytes, policy.maxCategories));
   accept(parts.digest, [parts]);
   return mechanism(parts);
 }

@@ -6,7 +6,7 @@ import { parse } from "./text.js";
 /** Like `load`, for a file of groups. `by` is told only if the policy names this very file. */
 export async function loadGroups(bytes, policy) {
   const accept = judge(policy);
-  const plain = parse(bytes);
+  const plain = parse(bytes, policy.maxCategories);
   const found = await certifyGroups(plain);
   const pinned = accept(plain.get("digest"), found.map(([, parts]) => parts));
   const groups = new Map(found.map(([name, parts]) => [name, Object.freeze({ ...mechanism(parts), group: name })]));

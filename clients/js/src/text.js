@@ -11,8 +11,9 @@ const encoder = new TextEncoder();
  * Read bytes as strict JSON. An object becomes a Map, so that no name is special.
  * Beyond JSON.parse it refuses a key twice, 1.0, 1e3, -0, half a surrogate pair, deep nesting and too long a file.
  */
-export function parse(bytes) {
+export function parse(bytes, categories) {
   need(bytes?.byteLength >= 0, "call", "bytes must be a Uint8Array");
+  need(bytes.byteLength <= 65536 + 1024 * categories, "text", "length");
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -20,7 +21,6 @@ export function parse(bytes) {
     need(false, "text", "UTF-8");
   }
   let at = 0;
-  let room = 65536;
 
   const take = (pattern) => {
     pattern.lastIndex = at;
@@ -59,11 +59,10 @@ export function parse(bytes) {
     return value;
   };
 
-  const value = (depth, key) => {
+  const value = (depth) => {
     const isObject = next("{");
     if (isObject || next("[")) {
       need(depth < DEEP, "text", "depth");
-      const start = at;
       const found = isObject ? new Map() : [];
       const close = isObject ? "}" : "]";
       if (!next(close)) {
@@ -73,13 +72,11 @@ export function parse(bytes) {
             const name = string();
             need(!found.has(name), "text", "key twice");
             must(":");
-            found.set(name, value(depth + 1, name));
+            found.set(name, value(depth + 1));
           } else found.push(value(depth + 1));
         } while (next(","));
         must(close);
       }
-      if (!isObject && key === "categories")
-        room += 4096 + encoder.encode(text.slice(start, at)).length + 128 * found.length;
       return found;
     }
     if (next('"')) return string();
@@ -93,7 +90,6 @@ export function parse(bytes) {
   const found = value(0);
   take(END);
   need(at === text.length, "text", "JSON");
-  need(bytes.byteLength <= room, "text", "length");
   return found;
 }
 

@@ -46,7 +46,7 @@ class Policy:
     Parameters
         max_epsilon: the largest ε, or "any". It may be left out where the digest is stated: one of the two
             must be, so that nobody's ε comes from a stranger's file by mistake.
-        max_categories: the most categories, in all groups of a file together.
+        max_categories: the most categories, in all groups of a file together; it bounds the size of the file.
         digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
             it is the digest of the whole file: its group column, its group names and every mechanism.
         max_samples: the most samples that one release gives; 1 refuses mechanisms that release tuples.
@@ -56,7 +56,7 @@ class Policy:
     """
 
     max_epsilon: Fraction | int | float | str | None = None
-    max_categories: int = 10_000_000
+    max_categories: int = 1_000_000
     digest: str | None = None
     provenance: str = "users"
     max_samples: int = MOST_SAMPLES
@@ -117,70 +117,29 @@ def _expected(categories: object) -> frozenset[Category]:
     return frozenset(names)
 
 
-# --- the text, no longer than its categories justify -----------------------------------------------
-
-
-ALLOWANCE = 1 << 16
-"""Bytes that every file may take besides its documents."""
-DOCUMENT_BYTES = 1 << 12
-"""Bytes that a document may take besides its categories: field names, options, digests, its group's name."""
+ALLOWANCE, CATEGORY_BYTES = 1 << 16, 1 << 10
+"""Bytes that every file may take, and more for each category that the policy accepts."""
 MOST_GROUPS = 10_000
-LONGEST_NAME = 1 << 12
-"""Bytes of one category's name, as it stands in the file."""
-WEIGHT_BYTES = 128
-"""Bytes that all weights of one category take at most: three numbers of 19 digits, an index, and blanks."""
-
-_NAME = rb'\s{0,9}+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9]{1,20}+)\s{0,9}+'
-_LIST = re.compile(rb'"categories"\s{0,9}:\s{0,9}\[((?:%b,)*+(?:%b\])?+)' % (_NAME, _NAME), re.DOTALL)
-_ESCAPE = re.compile(rb"\\.", re.DOTALL)
 
 
-def read_text(path: Path, most_categories: int) -> str:
-    """Read a file of mechanisms as UTF-8 text, no further than its categories justify.
-
-    A file states its categories before their weights. So each beginning of it must be justified already:
-    padding around three categories is refused after the first hundred kilobytes. Each step is at least half
-    of what was read, so that all steps together scan the text about three times at most.
-    """
+def read_text(path: Path, rules: Policy) -> str:
+    """Read a file of mechanisms as UTF-8 text; one that is too large for the policy is not read further."""
+    most = ALLOWANCE + CATEGORY_BYTES * rules.max_categories
     try:
         if not path.is_file() and path.exists():
             raise MechanismFileError(f"{path} cannot be read: it is not a regular file")
-        data, most = b"", ALLOWANCE
         with path.open("rb") as file:
-            while step := file.read(max(most + 1 - len(data), len(data) >> 1)):
-                data += step
-                if len(data) <= most:
-                    continue
-                most, categories, more = longest(data, most_categories)
-                if len(data) > most + more:
-                    raise MechanismFileError(
-                        f"{path} is too large for {categories} categories: it was not read further (a "
-                        f"mechanism file names its categories before their weights)"
-                    )
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise MechanismFileError(
+                f"{path} has more than {most:,} bytes, which is too large for {rules.max_categories:,} "
+                f"categories, the most that the policy accepts (max_categories)"
+            )
         return data.decode("utf-8")
     except OSError as problem:
         raise MechanismFileError(f"{path} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise MechanismFileError(f"{path} cannot be read: it is not UTF-8") from None
-
-
-def longest(data: bytes, most_categories: int) -> tuple[int, int, int]:
-    """How many bytes the categories in a beginning of a file justify, their number, and how many bytes more.
-
-    65,536 + 4,096·D + C + 128·n for D lists of categories of C bytes and n names in all; a list counts with
-    4,096 bytes a name at most. If the last list does not end here, it may go on with one more name.
-    """
-    most, categories, lists, closed = ALLOWANCE, 0, 0, True
-    for match in _LIST.finditer(data):
-        names = match[1]
-        quotes = (_ESCAPE.sub(b"", names) if b"\\" in names else names).count(b'"')
-        closed = names.endswith(b"]")
-        count = quotes // 2 if quotes else names.count(b",") + closed
-        most += DOCUMENT_BYTES + min(len(names), LONGEST_NAME * count) + WEIGHT_BYTES * count
-        categories, lists = categories + count, lists + 1
-    if categories > most_categories or lists > MOST_GROUPS:
-        return 0, categories, 0
-    return most, categories, 0 if closed else LONGEST_NAME
 
 
 # --- reading and writing ---------------------------------------------------------------------------
@@ -210,7 +169,7 @@ def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
         CertificateError: the integers do not certify what the file claims.
     """
     rules = checked_policy(policy)
-    return parse(read_text(Path(path), rules.max_categories), str(path), rules)
+    return parse(read_text(Path(path), rules), str(path), rules)
 
 
 def save_mechanisms(
@@ -243,7 +202,7 @@ def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, 
 def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
     """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
     rules = checked_policy(policy)
-    return parse_mechanisms(read_text(Path(path), rules.max_categories), str(path), rules)
+    return parse_mechanisms(read_text(Path(path), rules), str(path), rules)
 
 
 def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:

@@ -119,7 +119,7 @@ class Served:
 
 def read_served(path: Path) -> Served:
     """Read a mechanism file once, check it in full, and keep the very bytes that were checked."""
-    return parse_served(read_text(path, ANY.max_categories), str(path))
+    return parse_served(read_text(path, ANY), str(path))
 
 
 def parse_served(text: str, source: str) -> Served:
