@@ -86,9 +86,9 @@ def diagonal_bound(prior: Prior, epsilon: float) -> FloatArray:
 def distance_factor(prior: Prior, epsilon: float) -> float:
     """The paper's sampler moves a user by at most this times the user's distance to the prior.
 
-    TV(p, pK) ≤ TV(p, q)/(1 + (e^ε − 1)·q_min) for every p, K the kernel of `minimax_kernel`. The paper has
-    the factor 2. Equality holds for every p between q and the point mass on the rarest category, and no
-    ε-private kernel that keeps q has a smaller factor.
+    D_f(p‖pK) ≤ D_f(p‖q)/(1 + (e^ε − 1)·q_min) for every p and every f, K the kernel of `minimax_kernel`. For
+    TV the paper has the factor 2; equality holds there for every p between q and the point mass on the rarest
+    category, and no ε-private kernel that keeps q has a smaller factor.
 
     Reference: docs/paper.md.
 

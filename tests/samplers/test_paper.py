@@ -186,6 +186,33 @@ def test_the_distance_factor_is_attained_and_is_the_smallest_possible(case: str,
         assert least / (1 - q.min()) == pytest.approx(factor, abs=1e-7)
 
 
+@given(strategies.situations(zeros=True))
+def test_the_distance_factor_holds_for_every_f(situation: Situation) -> None:
+    q, p, epsilon = situation
+    factor = sv.bounds.distance_factor(numbered(q), epsilon)
+    s = sv.minimax_kernel(numbered(q), epsilon)
+    p = np.where(p < 1e-250, 0.0, p)  # such a probability counts as zero, as the documents say
+    for f in cases.DIVERGENCES:
+        moved, away = float(s.divergence(p, f)), float(f(p, q))
+        assert moved <= factor * away * (1 + 1e-9) + 1e-13 or math.isinf(away)
+
+
+@pytest.mark.parametrize(
+    "q", [[0.5, 0.5], [0.1, 0.3, 0.6], [0.02, 0.08, 0.4, 0.5], [0.05, 0.15, 0.2, 0.25, 0.35]]
+)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_no_user_beats_the_distance_factor_in_any_hockey_stick(q: list[float], epsilon: float) -> None:
+    """Linear programs over all users; every f is a mixture of hockey sticks."""
+    prior = np.array(q)
+    kernel = oracles.algorithm_1_any_order(prior, epsilon)
+    factor = 1 / (1 + math.expm1(epsilon) * prior.min())
+    assert sv.bounds.distance_factor(numbered(prior), epsilon) == pytest.approx(factor, rel=1e-14)
+    steps = np.geomspace(0.05, 20, 13)
+    assert max(oracles.largest_excess(kernel, prior, factor, gamma) for gamma in steps) <= 1e-9
+    too_small = max(oracles.largest_excess(kernel, prior, factor * 0.999, gamma) for gamma in [1.0, *steps])
+    assert too_small > 1e-5  # the programs notice a factor that is too small
+
+
 @pytest.mark.parametrize("name", KEEPING_CLIPS)
 @given(situation=strategies.situations(zeros=True))
 def test_releasing_is_never_worse_than_handing_out_the_public_data(name: str, situation: Situation) -> None:

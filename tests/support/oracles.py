@@ -745,3 +745,24 @@ def merged_by_hand(
             target = name if category in rare else category
             out[group][target] = out[group].get(target, Fraction(0)) + count
     return out
+
+
+def largest_excess(kernel: Array, q: Array, factor: float, gamma: float) -> float:
+    """max over all p of E(p‖pK) − factor·E(p‖q) for f(t) = (t − γ)₊ − (1 − γ)₊.
+
+    The first sum is the largest of those over a set of categories, so there is one linear program a set, in p
+    and t ≥ (p − γq)₊.
+    """
+    n = len(q)
+    best = -math.inf
+    both = np.hstack([np.eye(n), -np.eye(n)])  # p − t ≤ γq
+    for chosen in range(1 << n):
+        inside = np.array([chosen >> j & 1 for j in range(n)], dtype=float)
+        gain = (np.eye(n) - gamma * kernel) @ inside
+        answer = linprog(
+            np.concatenate([-gain, np.full(n, factor)]),
+            A_ub=both, b_ub=gamma * q, A_eq=[[1.0] * n + [0.0] * n], b_eq=[1.0], bounds=(0, None),
+            method="highs", options=_TIGHT,
+        )  # fmt: skip
+        best = max(best, -float(answer.fun if answer.fun is not None else math.inf))
+    return float(best - (1 - factor) * max(1 - gamma, 0.0))

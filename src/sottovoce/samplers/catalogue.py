@@ -29,7 +29,7 @@ def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
 
     Guarantees
         ε-locally private; keeps the prior; its worst case equals `bounds.optimal_utility` for
-        every f-divergence at once; TV(p, pK) ≤ TV(p, q)/(1 + (e^ε − 1)·q_min), see `bounds.distance_factor`.
+        every f-divergence at once; D_f(p‖pK) ≤ D_f(p‖q)/(1 + (e^ε − 1)·q_min), see `bounds.distance_factor`.
 
     Raises
         ParameterError: epsilon is not in (0, 100].
