@@ -293,7 +293,7 @@ def _compare_samples(
     numbers: list[int],
     make: Any,
     measure: FDivergence,
-    parameters: dict[str, float],
+    parameters: dict[str, Any],
 ) -> list[tuple[str, SamplesRow]]:
     """Return a row for each group, epsilon, number of samples and way to release them."""
     from ..planning.several import compare_samples

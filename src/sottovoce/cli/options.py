@@ -64,7 +64,7 @@ def _listed(names: Iterable[str]) -> str:
 # ---------------------------------------------------------------- samplers, divergences, epsilons
 
 
-def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float]]:
+def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, Any]]:
     """Split name:key=value,key=value; hyphens and underscores are the same, so are cases of letters."""
     head, _, tail = text.partition(":")
     name = head.strip().lower().replace("-", "_")
@@ -72,11 +72,11 @@ def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, float
         near = get_close_matches(name, known, n=1)
         meant = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
         raise ParameterError(f"{what} must be one of {_listed(known)}, got {head!r}{meant}")
-    options: dict[str, float] = {}
+    options: dict[str, Any] = {}
     for pair in filter(None, tail.split(",")):
         key, equals, value = pair.partition("=")
         try:
-            number = float(value)
+            number = value if (key.strip(), value) == ("promise", "best") else float(value)
         except ValueError:
             equals = ""
         if not equals or key.strip() in options:
@@ -119,19 +119,21 @@ def auto(prior: Prior, epsilon: float) -> Sampler:
     return choose(prior, epsilon, limit=False).sampler
 
 
-def fitted_by_prior(prior: Prior, epsilon: float, *, tail: float | None = None) -> Sampler:
+def fitted_by_prior(
+    prior: Prior, epsilon: float, *, tail: float | None = None, promise: float | str | None = None
+) -> Sampler:
     """Return `fitted` with nothing but the prior: users would have to be declared public."""
-    return fitted(prior, epsilon, tail=tail)
+    return fitted(prior, epsilon, tail=tail, promise=promise)
 
 
 SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted_by_prior, **catalogue.SAMPLERS}
 """Every sampler that can be named, apart from auto."""
 _TAKES = {"alpha": "order", "hockey_stick": "gamma"}
-SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3"
+SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3, fitted:promise=best"
 DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2"
 
 
-def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, float]]:
+def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, Any]]:
     """kernel-clip, blend:weight=0.3 → its constructor and options."""
     known = {**SAMPLERS, "auto": auto}
     name, options = _parse(text, "sampler", list(known))

@@ -398,7 +398,10 @@ def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
 
 def shown(sampler: Sampler) -> str:
     """The sampler as rows name it: with its options, unless they were chosen for this prior and ε."""
-    return sampler.name if sampler.name == FITTED else label(sampler)
+    if sampler.name != FITTED:
+        return label(sampler)
+    promise = sampler.options.get("promise")
+    return sampler.name if promise is None else f"{sampler.name}(promise={promise:.4g})"
 
 
 def make_row(

@@ -126,7 +126,12 @@ class PublicUsers:
 
 
 def fitted(
-    prior: Prior, epsilon: float, users: PublicUsers | None = None, *, tail: float | None = None
+    prior: Prior,
+    epsilon: float,
+    users: PublicUsers | None = None,
+    *,
+    tail: float | None = None,
+    promise: float | str | None = None,
 ) -> ClipSampler:
     """`power_caps` with scale and exponent chosen for you, from the prior alone or with public users.
 
@@ -147,9 +152,14 @@ def fitted(
         users: a `PublicUsers`. A user who should count several times is repeated.
         tail: the weight of the worst users, 0 or more; by default 0.1 for invented users and 0.3 with
             public ones. More lowers the maximum and raises the mean.
+        promise: t, and no possible user is further than 1 − t from their own data (total variation); "best"
+            is the largest t of any sampler that keeps the prior, that of `prior_minimax`. The floors are
+            those of `power_caps`, raised to t/a and, where their sum demands it, moved towards the floor of
+            `prior_minimax` (docs/paper.md).
 
     Raises
-        ParameterError: users is not a PublicUsers, or an option is out of range.
+        ParameterError: users is not a PublicUsers, an option is out of range, or no sampler that keeps the
+            prior can keep the promise.
 
     >>> sampler = fitted(Prior.from_counts({"a": 70, "b": 25, "c": 5}), 2.0)
     >>> sampler.keeps_prior, sorted(sampler.options)
@@ -170,15 +180,40 @@ def fitted(
         typical, weight = blurred(_validate.users(users.p, len(prior))[:, order], ranked), TAIL_PUBLIC
     if tail is not None:
         weight = _validate.at_least(0, tail=tail)
+    kept, reference = _kept_promise(ranked, epsilon, promise)
     best, chosen = math.inf, (1.0, 1.0)
     for exponent, scale in _grid(ranked, epsilon):
         floor = floors.power_caps(ranked, epsilon, scale, exponent)
+        if kept is not None:
+            floor = floors.promised(floor, reference, epsilon, kept)
         score = _score(floor, epsilon, typical, crowd, weight)
         if score < best:
             best, chosen = score, (exponent, scale)
     exponent, scale = chosen
-    floor = floors.power_caps(q, epsilon, scale, exponent)
-    return ClipSampler("fitted", prior, epsilon, floor, {"scale": scale, "exponent": exponent})
+    floor, options = floors.power_caps(q, epsilon, scale, exponent), {"scale": scale, "exponent": exponent}
+    if kept is not None:
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        floor = floors.promised(floor, reference[back], epsilon, kept)
+        options["promise"] = kept
+    return ClipSampler("fitted", prior, epsilon, floor, options)
+
+
+def _kept_promise(
+    q: FloatArray, epsilon: float, promise: float | str | None
+) -> tuple[float | None, FloatArray]:
+    """The promise as a number, and the floor of `prior_minimax`, which keeps the largest of them."""
+    reference = floors.prior_minimax(q, epsilon)
+    largest = floors.kept_mass(reference, epsilon)
+    if promise is None or promise == "best":
+        return None if promise is None else largest, reference
+    kept = _validate.at_least(0, promise=promise)
+    if kept > largest * (1 + 1e-12):
+        raise ParameterError(
+            f"promise must be at most {largest:.6g} here: no sampler that keeps the prior promises more; got "
+            f"{kept:g}"
+        )
+    return min(kept, largest), reference
 
 
 @lru_cache(maxsize=1)

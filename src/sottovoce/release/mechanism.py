@@ -41,13 +41,13 @@ BATCH = 1 << 17
 
 FORMAT = "sottovoce-mechanism"
 PROVENANCE = "provenance"
+"""The field that names where the prior comes from; a document of a public prior does not have it."""
 SHOWN = {
     "public": "stated to be public",
     "learned": "learned from private reports",
     "users": "made from the users it serves",
 }
-"""How a mechanism names the provenance of its prior."""
-"""The field that a document has if its prior was made from the users it serves; then it is true."""
+"""How a mechanism describes the provenance of its prior."""
 
 SEAM = '","'
 """Between two texts of a list in the canonical form."""

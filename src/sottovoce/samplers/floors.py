@@ -83,6 +83,30 @@ def blend(q: FloatArray, epsilon: float, weight: float) -> FloatArray:
     return q * np.exp(suppressed)
 
 
+def kept_mass(floor: FloatArray, epsilon: float) -> float:
+    """t = 1 − the worst total variation of any user: the least that a point mass on i keeps.
+
+    It keeps min(a·c_i, 1 − Σc + c_i), so t = min(a·min c, 1 − Σc + min c).
+    """
+    least = float(floor.min())
+    return min(exactly_rounded_exp(epsilon) * least, 1 - math.fsum(floor.tolist()) + least)
+
+
+def promised(floor: FloatArray, reference: FloatArray, epsilon: float, promise: float) -> FloatArray:
+    """The floor, changed so that no user is further than 1 − t in total variation.
+
+    That holds exactly if a·c_i ≥ t and Σc − c_i ≤ 1 − t for every i. The floor is raised to t/a; if its sum
+    is then too large, it is moved towards `reference`, which keeps the promise, by as much as the chord of
+    the convex function Σc − min c demands.
+    """
+    raised = np.maximum(floor, promise / exactly_rounded_exp(epsilon))
+    start, end = (math.fsum(one.tolist()) - float(one.min()) for one in (raised, reference))
+    if start <= 1 - promise:
+        return raised
+    share = min(1.0, (start - (1 - promise)) / (start - end)) if start > end else 1.0
+    return np.asarray(raised + share * (reference - raised))
+
+
 def power_caps(q: FloatArray, epsilon: float, scale: float, exponent: float) -> FloatArray:
     """c = cap/a, cap = clip(s·q^β; q, min(1, a·q)): between an even boost (β = 1) and an even cap (β = 0).
 
