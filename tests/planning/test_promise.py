@@ -142,3 +142,25 @@ def test_the_best_promise_on_movielens() -> None:
     assert p99 <= 0.129
     assert maximum <= 0.218
     assert math.isfinite(mean)
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_choose_keeps_a_promise_with_the_lowest_mean(tmp_path: Path, public: bool) -> None:
+    q = np.sort(np.random.default_rng(5).dirichlet(np.full(30, 1.0)))
+    prior = sv.Prior([f"c{i}" for i in range(30)], q)
+    users = sv.PublicUsers.simulated(prior, users=300, records=40, rng=np.random.default_rng(1))
+    choice = sv.choose(prior, None, users if public else None, nobody_above=0.6)
+    assert choice.sampler.worst_case(sv.TV) <= 0.6 + 1e-12
+    assert "promise" in choice.sampler.options
+    reference = sv.prior_minimax(prior, choice.epsilon)
+    rows = {row.sampler: row for row in choice.table}
+    assert choice.row.mean < rows[reference.name].mean
+    table = write(
+        tmp_path, "p.csv", "item,count\n" + "".join(f"c{i},{x!r}\n" for i, x in enumerate(q.tolist()))
+    )
+    command = ["design", table, "-e", choice.epsilon, "-s", choice.as_typed, "-o", tmp_path / "m.json"]
+    done = run(*command)
+    assert done.returncode == 0, done.stderr
+    made = sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any"))
+    for i, name in enumerate(made.categories):
+        assert float(made.law(records=[name])[i]) >= 0.4 - 1e-12

@@ -19,7 +19,7 @@ from ..divergences import TV
 from ..errors import EstimateError, ParameterError, TargetError
 from ..prior import FROM_USERS, Prior
 from ..samplers.base import Sampler, checked_prior, label
-from ..samplers.catalogue import SAMPLERS
+from ..samplers.catalogue import SAMPLERS, prior_minimax
 from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, fitted, invented
 from .limit import TAIL, Limit, weighed
@@ -78,7 +78,8 @@ class Choice:
         name, options = self.sampler.name, dict(self.sampler.options)
         if name == "fitted":
             if not self.from_public_users:
-                return name
+                promise = options.get("promise")
+                return name if promise is None else f"{name}:promise={promise!r}"
             name = "power_caps"  # which takes the parameters that were found on them
         given = ",".join(f"{key}={value!r}" for key, value in options.items())
         return name.replace("_", "-") + (f":{given}" if given else "")
@@ -165,9 +166,10 @@ def choose(
 ) -> Choice:
     """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
 
-    Every sampler of the catalogue and `fitted` are measured, in total variation, on the public users or, if
-    there are none, on 1,200 users invented from the prior (others than those `fitted` looks at). Of those
-    that meet the targets the one with the smallest mean + tail·maximum is taken.
+    Every sampler of the catalogue and `fitted`, with `nobody_above` also `fitted` with that promise, are
+    measured, in total variation, on the public users or, if there are none, on 1,200 users invented from the
+    prior (others than those `fitted` looks at). Of those that meet the targets the one with the smallest mean
+    + tail·maximum is taken.
 
     Guarantees
         Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
@@ -213,7 +215,7 @@ def choose(
         def measured(part: float, k: int = k) -> None:
             report(half * (k + part) / len(tried))
 
-        considered = _candidates(prior, settled, users, people, keep_prior, weight, measured)
+        considered = _candidates(prior, settled, users, people, keep_prior, weight, nobody_above, measured)
         allowed = [each for each in considered if each.sampler.linear or not (one_record or reports)]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
@@ -316,11 +318,14 @@ def _candidates(
     people: sparse.csr_array[np.float64],
     keep_prior: bool,
     tail: float,
+    nobody_above: float | None,
     report: Callable[[float], object],
 ) -> list[_Candidate]:
     """Every sampler that may be considered, measured; `report` is called with the part that is done."""
     names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
     made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
+    if nobody_above is not None and prior_minimax(prior, epsilon).worst_case(TV) <= nobody_above <= 1:
+        made.insert(1, fitted(prior, epsilon, users, promise=1 - nobody_above))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
     parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
     report(next(parts))

@@ -31,6 +31,7 @@ from ..errors import ParameterError
 from ..prior import Prior
 from ..samplers import floors
 from ..samplers.base import ClipSampler, checked_prior
+from ..samplers.catalogue import checked_promise, power_caps
 from ..users import Users, UsersLike
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def fitted(
         typical, weight = blurred(_validate.users(users.p, len(prior))[:, order], ranked), TAIL_PUBLIC
     if tail is not None:
         weight = _validate.at_least(0, tail=tail)
-    kept, reference = _kept_promise(ranked, epsilon, promise)
+    kept = None if promise is None else checked_promise(q, epsilon, promise)
+    reference = floors.prior_minimax(ranked, epsilon)
     best, chosen = math.inf, (1.0, 1.0)
     for exponent, scale in _grid(ranked, epsilon):
         floor = floors.power_caps(ranked, epsilon, scale, exponent)
@@ -190,30 +192,8 @@ def fitted(
         if score < best:
             best, chosen = score, (exponent, scale)
     exponent, scale = chosen
-    floor, options = floors.power_caps(q, epsilon, scale, exponent), {"scale": scale, "exponent": exponent}
-    if kept is not None:
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        floor = floors.promised(floor, reference[back], epsilon, kept)
-        options["promise"] = kept
-    return ClipSampler("fitted", prior, epsilon, floor, options)
-
-
-def _kept_promise(
-    q: FloatArray, epsilon: float, promise: float | str | None
-) -> tuple[float | None, FloatArray]:
-    """The promise as a number, and the floor of `prior_minimax`, which keeps the largest of them."""
-    reference = floors.prior_minimax(q, epsilon)
-    largest = floors.kept_mass(reference, epsilon)
-    if promise is None or promise == "best":
-        return None if promise is None else largest, reference
-    kept = _validate.at_least(0, promise=promise)
-    if kept > largest * (1 + 1e-12):
-        raise ParameterError(
-            f"promise must be at most {largest:.6g} here: no sampler that keeps the prior promises more; got "
-            f"{kept:g}"
-        )
-    return min(kept, largest), reference
+    made = power_caps(prior, epsilon, scale=scale, exponent=exponent, promise=kept)
+    return ClipSampler("fitted", prior, epsilon, made.floor, made.options)
 
 
 @lru_cache(maxsize=1)

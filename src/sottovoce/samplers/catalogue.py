@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import _validate
+from .._validate import FloatArray
 from ..errors import ParameterError
 from ..prior import Prior
 from . import floors
@@ -151,7 +152,12 @@ def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
 
 
 def power_caps(
-    prior: Prior, epsilon: float, *, scale: float | None = None, exponent: float = 0.5
+    prior: Prior,
+    epsilon: float,
+    *,
+    scale: float | None = None,
+    exponent: float = 0.5,
+    promise: float | None = None,
 ) -> ClipSampler:
     """No category above cap = s·q^β: two parameters between the relative mollifier and `prior_minimax`.
 
@@ -168,9 +174,12 @@ def power_caps(
             refused. By default √a·exp(−(1−β)·H), H the prior's entropy: as in the relative mollifier, a
             record of the prior is boosted by √a, in the geometric mean.
         exponent: β, between 0 and 1.
+        promise: t, and no possible user is further than 1 − t from their own data (total variation). The
+            floor is raised to t/a and, where its sum demands it, moved towards that of `prior_minimax`.
 
     Raises
-        ParameterError: scale or exponent out of range.
+        ParameterError: scale or exponent out of range, or no sampler that keeps the prior can keep the
+            promise.
 
     >>> prior = Prior(["A", "B"], [0.2, 0.8])
     >>> power_caps(prior, 1.0, scale=0.9, exponent=0.5).floor.round(4).tolist()
@@ -190,8 +199,26 @@ def power_caps(
             f"got {s:.6g}: outside it everybody would get the prior"
         )
     floor = floors.power_caps(q, epsilon, s, b)
-    given = {} if scale is None else {"scale": s}
-    return ClipSampler("power_caps", prior, epsilon, floor, {**given, "exponent": b})
+    options = {**({} if scale is None else {"scale": s}), "exponent": b}
+    if promise is not None:
+        options["promise"] = checked_promise(q, epsilon, promise)
+        reference = floors.prior_minimax(q, epsilon)
+        floor = floors.promised(floor, reference, epsilon, options["promise"])
+    return ClipSampler("power_caps", prior, epsilon, floor, options)
+
+
+def checked_promise(q: FloatArray, epsilon: float, promise: float | str) -> float:
+    """A promise as a number; "best" is the largest that any sampler that keeps the prior can keep."""
+    largest = floors.kept_mass(floors.prior_minimax(q, epsilon), epsilon)
+    if promise == "best":
+        return largest
+    kept = _validate.at_least(0, promise=promise)
+    if kept > largest * (1 + 1e-12):
+        raise ParameterError(
+            f"promise must be at most {largest:.6g} here: no sampler that keeps the prior promises more; got "
+            f"{kept:g}"
+        )
+    return min(kept, largest)
 
 
 def global_minimax(prior: Prior, epsilon: float) -> ClipSampler:
