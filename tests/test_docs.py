@@ -131,6 +131,24 @@ def test_every_command_in_documents_exists() -> None:
                 assert not word.startswith("-") or word in known, f"{path.name}: {line}"
 
 
+def test_every_option_in_the_pages_of_commands_exists() -> None:
+    """Also where a page names an option without its whole command."""
+    import click
+
+    from sottovoce.cli.app import COMMANDS, app
+
+    context = click.Context(app)
+    known = {"--help", "--version"}
+    for name in COMMANDS:
+        command: Any = app.get_command(context, name)
+        for one in (command, *getattr(command, "commands", {}).values()):
+            known |= {text for option in one.params for text in (*option.opts, *option.secondary_opts)}
+    for page in ("tables", "commands", "tutorial", "choosing", "estimating", "collecting"):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+        assert not named - known, page
+
+
 def test_the_numbers_choosing_quotes_are_in_its_table() -> None:
     text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
     table, prose = text.split("<!-- end choosing -->")

@@ -362,8 +362,13 @@ class _FileRelease:
             self.signals.ignore()  # a second one must not take the last line away
             done = f"nothing was written, {self.spent}"
             if self.written:
-                done = f"{self.count:,} releases had been written into {self.output} already"
+                done = f"{self.count:,} releases had been written into {self.target} already"
+            elif files.is_standard(self.output):
+                done = f"a part of the releases may have been read already, {self.spent}"
             raise Interrupted(done) from None
+        except BrokenPipeError:
+            self.note(f"standard output was closed: a part of the releases may have been read; {self.spent}")
+            raise
         except FileExistsError:
             raise TableError(f"{self.output} is there already, since a moment ago; {self.spent}") from None
         except OSError as problem:
@@ -407,6 +412,7 @@ class _FileRelease:
                     self.count += len(answers)
                     going.advance(len(answers))
             writer = writer or stack.enter_context(Writer({name: [] for name in self.form.names}))
-            with self.progress("writing", self.target), self.signals.held_back():
+            wait = nullcontext() if files.is_standard(self.output) else self.signals.held_back()
+            with self.progress("writing", self.target), wait:
                 writer.save(self.output, replace=force)
                 self.written = True

@@ -195,5 +195,5 @@ def test_the_ledger_says_what_its_number_is(tmp_path: Path) -> None:
     assert run("ledger", "create", book, "--budget", "4").returncode == 0
     done = run("ledger", "show", book, "x")
     assert done.stdout == "4\n"
-    assert done.stderr == "ε = 4 of 4 is left to this user; 0 was spent in all epochs\n"
+    assert done.stderr == "ε = 4 is left to this user; 0 was spent in all epochs\n"
     assert json.loads(run("ledger", "show", book, "x", "--json").stdout)["left"] == "4"

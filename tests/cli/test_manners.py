@@ -165,3 +165,39 @@ def test_the_shell_completes(tmp_path: Path, line: str, offered: list[str]) -> N
     )  # fmt: skip
     assert done.stderr == ""
     assert [row.partition(",")[2] for row in done.stdout.split()] == offered
+
+
+def test_none_counts_every_row_once(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", "item,count\na,3\nb,1\n")
+    assert json.loads(run("prior", prior, "--count", "none", "--json").stdout)[0]["probabilities"] == [
+        0.5,
+        0.5,
+    ]
+    named = write(tmp_path, "n.csv", "item,none\na,3\nb,1\n")
+    assert json.loads(run("prior", named, "--count", "none", "--json").stdout)[0]["probabilities"] == [
+        0.75,
+        0.25,
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-e", "1:2:1e-400000000"],
+        ["-e", "1:1e99999999:1e99999999"],
+        ["-e", "sNaN"],
+        ["-e", "1", "--samples", "9" * 5000],
+        ["-e", "1", "--samples", "2", "--limit"],
+    ],
+)
+def test_odd_numbers_are_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    prior = write(tmp_path, "p.csv", "item,count\na,3\nb,1\n")
+    check_refused(run("compare", prior, prior, *arguments), "")
+
+
+def test_json_without_a_standard_output_is_refused(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", "item,count\na,3\nb,1\n")
+    line = f"{sys.executable} -m sottovoce prior {prior} --json >&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import releasing
-from sottovoce.tables import tally, users
+from sottovoce.tables import query, tally, users
 from sottovoce.tables.query import Columns, Writer, opened, ordered_cells
 from sottovoce.tables.users import ReadingOptions, checked_users, read_user_groups
 
@@ -149,3 +150,22 @@ def test_a_file_does_not_show_how_long_the_parts_were(tmp_path: Path) -> None:
         layouts.add(tuple(facts.row_group(i).num_rows for i in range(facts.num_row_groups)))
         assert pl.read_parquet(path)["user"].to_list() == names.tolist()
     assert len(layouts) == 1, layouts
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Parquet file is scanned several times: a file of other users or amounts must not be released."""
+    path, other = tmp_path / "t.parquet", tmp_path / "o.parquet"
+    pl.DataFrame({"user": ["u", "v"], "item": ["a", "a"]}).write_parquet(path)
+    pl.DataFrame({"user": ["u", "w"], "item": ["a", "b"]}).write_parquet(other)
+    real = query.Source.run
+
+    def replaced(self: query.Source, sql: str) -> Any:
+        if "TABLE cells" in sql and other.exists():
+            os.replace(other, path)
+        return real(self, sql)
+
+    monkeypatch.setattr(query.Source, "run", replaced)
+    with pytest.raises(sv.errors.TableError, match="was changed while it was read"):
+        sv.count_table(path, user="user", item="item")

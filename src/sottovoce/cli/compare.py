@@ -139,6 +139,8 @@ def command(
     makers = [parse_sampler(text) for text in samplers or SAMPLERS]
     measures = [parse_divergence(text) for text in divergences or ["tv"]]
     numbers = None if samples is None else _parse_samples(samples, samplers, measures)
+    if numbers and (limit or best):
+        raise ParameterError("--samples prints a table of its own: leave out --limit and --best")
     check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
@@ -281,7 +283,7 @@ def _parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDiverge
     if len(samplers) > 1 or len(measures) > 1:
         raise ParameterError("--samples compares numbers of samples, of one sampler and by one divergence")
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) <= 3 for part in parts):
         raise ParameterError(f"--samples must be numbers such as 1,2,4, got {text!r}")
     return list(dict.fromkeys(map(int, parts)))
 

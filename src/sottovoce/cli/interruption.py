@@ -19,6 +19,7 @@ class Interruptions:
         self._before: dict[signal.Signals, Any] = {}
         self._held = False
         self._pending = False
+        self.number = int(signal.SIGINT)
 
     def __enter__(self) -> Interruptions:
         if threading.current_thread() is threading.main_thread():  # no other thread may set a handler
@@ -34,6 +35,7 @@ class Interruptions:
             signal.signal(number, handler)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
         if self._held:
             self._pending = True
         else:

@@ -75,9 +75,7 @@ def show(ledger: Path, user: str | None, epoch: str | None, as_json: bool) -> No
         return
     console.print(left, highlight=False)
     where = f" in epoch {meant!r}" if meant else ""
-    print_note(
-        f"ε = {left} of {_text(book.budget)} is left to this user{where}; {total} was spent in all epochs"
-    )
+    print_note(f"ε = {left} is left to this user{where}; {total} was spent in all epochs")
 
 
 def _show_ledger(book: Ledger, as_json: bool) -> None:

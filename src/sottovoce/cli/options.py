@@ -92,7 +92,7 @@ def parse_epsilons(texts: Sequence[str]) -> list[float]:
         numbers: list[Decimal] = []
         with suppress(InvalidOperation):
             numbers = [Decimal(part.strip()) for part in piece.split(":")]
-        if len(numbers) == 1:
+        if len(numbers) == 1 and not numbers[0].is_snan():
             epsilons.append(float(numbers[0]))
         elif 2 <= len(numbers) <= 3 and all(number.is_finite() for number in numbers):
             epsilons += _steps(piece, *numbers)
@@ -106,7 +106,11 @@ def parse_epsilons(texts: Sequence[str]) -> list[float]:
 
 def _steps(piece: str, first: Decimal, last: Decimal, step: Decimal = Decimal(1)) -> list[float]:
     """Return the numbers of a range, both ends included, counted in decimals: 0.1:0.3:0.1 has three."""
-    if step <= 0 or last < first or (last - first) / step >= MOST_EPSILONS:
+    try:
+        fits = step > 0 and 0 <= (last - first) / step < MOST_EPSILONS
+    except ArithmeticError:
+        fits = False
+    if not fits:
         raise ParameterError(
             f"a range of epsilons is first:last or first:last:step, upwards, at most {MOST_EPSILONS} "
             f"numbers, got {piece!r}"
@@ -251,7 +255,7 @@ def read_public(path: Path, reading: Reading, *, item: str, count: str | None, b
         return read_priors(
             path,
             item=item,
-            count=None if count == "none" else count,
+            count=count,
             by=by,
             dialect=reading.dialect,
             ask=count != "none",

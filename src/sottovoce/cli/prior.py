@@ -34,7 +34,8 @@ LISTED = 15
 @option("--smoothing", default=0.0, help="Added to every count, so that none is zero.")
 @option(
     "--rare", default="error", metavar="WHAT",
-    help="Categories below --rare-below, items beyond --top: error, drop, or as=NAME, one for all of them.",
+    help="Categories without a count or below --rare-below, and items beyond --top: as=NAME makes them one; "
+    "drop leaves out those without a count.",
 )  # fmt: skip
 @option("--rare-below", type=float, help="Counts below this are rare; default those that are zero.")
 @option("--top", type=int, help="Keep so many items per group; each group then has its own.")
@@ -91,7 +92,7 @@ def command(
         data = read_priors(
             table,
             item=item,
-            count=None if count == "none" else count,
+            count=count,
             by=by,
             user=user,
             wide=reading.wide,

@@ -32,7 +32,7 @@ from .options import (
     user_option,
     weight_option,
 )
-from .terminal import INTERRUPTED, plain, print_interruption, print_note, step
+from .terminal import plain, print_interruption, print_note, step
 
 
 @click.command("release", cls=Command)
@@ -123,6 +123,7 @@ def command(
         unknown, "prior", "error", "drop",
         empty="skip", unknown_groups=unknown_groups, several_groups=several_groups,
     )  # fmt: skip
+    signals = Interruptions()
     try:
         release_file(
             loaded.mechanisms,
@@ -141,11 +142,11 @@ def command(
             force=force,
             progress=step,
             note=lambda text: print_note(plain(text)),
-            signals=Interruptions,
+            signals=lambda: signals,
         )
     except Interrupted as stopped:
         print_interruption(f"interrupted: {stopped}")
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(128 + signals.number) from None
 
 
 def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:

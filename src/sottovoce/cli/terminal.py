@@ -79,6 +79,8 @@ def print_error(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print JSON on standard output; null stands for infinity, which JSON does not have."""
+    if sys.stdout is None:
+        raise ParameterError("standard output is closed: there is no place for the JSON")
     sys.stdout.write(json.dumps(inf_to_null(value), indent=2, ensure_ascii=True) + "\n")
 
 

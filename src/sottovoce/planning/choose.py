@@ -128,6 +128,10 @@ class Choice:
         return f"<p>{words}</p><pre>{html.escape(self.command())}</pre>{self.table._repr_html_()}"
 
 
+ROUNDING = 1e-12
+"""Added to a promise, so that its worst case is not above the target by rounding."""
+
+
 @dataclass(frozen=True)
 class _Target:
     """A target: in words, as a number of each candidate, and the upper bound on that number."""
@@ -324,8 +328,10 @@ def _candidates(
     """Every sampler that may be considered, measured; `report` is called with the part that is done."""
     names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
     made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
-    if nobody_above is not None and prior_minimax(prior, epsilon).worst_case(TV) <= nobody_above <= 1:
-        made.insert(1, fitted(prior, epsilon, users, promise=1 - nobody_above))
+    best = prior_minimax(prior, epsilon).worst_case(TV)
+    if nobody_above is not None and best <= nobody_above <= 1:
+        promise = 1 - nobody_above + ROUNDING if best < nobody_above - ROUNDING else "best"
+        made.insert(1, fitted(prior, epsilon, users, promise=promise))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
     parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
     report(next(parts))

@@ -387,8 +387,10 @@ def copy_whole(source: Path, path: Path, mode: int, *, replace: bool) -> None:
                 shutil.copyfileobj(file, target, _STEP)
             return
         sys.stdout.flush()
-        if hasattr(sys.stdout, "buffer"):
-            shutil.copyfileobj(file, sys.stdout.buffer, _STEP)
-            sys.stdout.buffer.flush()
-        else:
+        if not hasattr(sys.stdout, "buffer"):
             sys.stdout.write(file.read().decode())
+            return
+        while step := memoryview(file.read(_STEP)):
+            while step:  # an unbuffered stream may take a part only
+                step = step[sys.stdout.buffer.write(step) or 0 :]
+        sys.stdout.buffer.flush()

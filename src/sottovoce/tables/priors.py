@@ -224,7 +224,7 @@ def read_priors(
             if isinstance(loaded, dict):
                 given = {
                     "top_by": top_by,
-                    "count": count,
+                    "count": None if count == "none" else count,
                     "user": user,
                     "wide": wide,
                     "provenance": provenance,
@@ -288,6 +288,8 @@ def _looks_private(
 
 def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
     """The column of amounts: the one named, else the first of the usual names, in any case of letters."""
+    if given == "none" and given not in columns:
+        return None
     if given is not None:
         return given
     folded = {column.casefold(): column for column in reversed(columns)}

@@ -125,6 +125,12 @@ class Source:
     dialect: Dialect
     separator: str | None = None
     sheet: workbook.Sheet | None = None
+    stamp: tuple[int, ...] | None = None
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was replaced or written to since it was opened: its scans would differ."""
+        if self.path is not None and self.stamp != _stamp(self.path):
+            raise TableError(f"{self.path} was changed while it was read; nothing was used of it")
 
     @property
     def kind(self) -> str:
@@ -163,6 +169,7 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         closing(_connection(folder)) as connection,
     ):
         sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, None
+        stamp = None if path is None else _stamp(path)
         if path is None:
             _translated(lambda: connection.register("frame", _frame(table)), None)
         elif files.kind_of(path) in workbook.KINDS:
@@ -177,7 +184,7 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ]
-        source = Source(connection, {}, path, dialect, separator, sheet)
+        source = Source(connection, {}, path, dialect, separator, sheet, stamp)
         for setting in settings:
             source.run(setting)
         described = source.rows(f"DESCRIBE {sql}")
@@ -189,6 +196,15 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         yield replace(
             source, types={name.strip(): kind for name, kind in kinds.items()} | _mixed_types(table)
         )
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Device, inode, size and time of the last change."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return ()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -566,6 +582,7 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
         f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person or '0'} AS p, name_i.rowid::INTEGER AS i{sums}"
         f"{counted} FROM records {joins} {grouped} ORDER BY p, i{ranks}"
     )
+    source.check_unchanged()  # the cells are a table of our own from here on
     groups = tuple(map(str, names["g"])) if "g" in names else (EVERYBODY,)
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
 

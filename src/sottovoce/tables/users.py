@@ -353,7 +353,7 @@ def _checked(
         list(source.types), user=user, item=item, weight=weight, by=by, wide=wide
     )
     cells = ordered_cells(source, Columns(items, user, column, by, lenient=options.unknown == "prior"))
-    how += left_unread(source, [user, by, None if wide else item])
+    how += left_unread(source, [user, by, None if wide or options.unknown == "prior" else item])
     users = None
     if held:
         users, left = users_from(next(cells.batches()), Groups(known, by).returned, options)
