@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -879,10 +879,10 @@ class Writer:
         self._connection.close()
         self._folder.cleanup()
 
-    def _run(self, sql: str) -> None:
+    def _run(self, sql: str, given: Sequence[str] = ()) -> None:
         reason = ""
         try:
-            self._connection.execute(sql)
+            self._connection.execute(sql, list(given))
         except Exception as problem:  # its words may quote data
             _raise_signal(problem)
             reason = type(problem).__name__
@@ -890,27 +890,40 @@ class Writer:
             raise TableError(f"the table cannot be written: {reason}")
 
     def add(self, part: Mapping[str, Any]) -> None:
-        """Add rows: columns of equally many values; a single text stands in every row.
-
-        They are inserted in small pieces, so that the file does not show how long the parts were.
-        """
-        arrays, selected = {}, []
+        """Add rows: columns of equally many values; a single text stands in every row."""
+        selected = {}
         for name in self._columns:
             if name in self._texts:
                 number = self._texts[name].setdefault(part[name], len(self._texts[name]) + 1)
-                selected.append(str(number))
+                selected[name] = str(number)
                 continue
             values = part[name]
             if self._kinds[name] != _kind(values) and len(values):
                 self._kinds[name] = "VARCHAR"  # a number in one part and text in another: then all are text
                 self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
-            arrays[name] = _array(values, self._kinds[name])
-            selected.append(f"CAST({quoted(name)} AS {self._kinds[name]})")
-        rows = len(next(iter(arrays.values()))) if arrays else 0
+            selected[name] = f"CAST({quoted(name)} AS {self._kinds[name]})"
+        rows = max((len(part[name]) for name in self._kinds), default=0)
         for begin in range(0, rows, PIECE):
-            piece = {name: values[begin : begin + PIECE] for name, values in arrays.items()}
-            self._connection.register("part", piece)
-            self._run(f"INSERT INTO written SELECT {', '.join(selected)} FROM part")
+            piece = {name: part[name][begin : begin + PIECE] for name in self._kinds}
+            self._insert(piece, ", ".join(selected.values()))
+
+    def _insert(self, piece: Mapping[str, Any], selected: str) -> None:
+        """Insert a few rows. Texts go as one string each: DuckDB looks for pandas at every object."""
+        arrays = {name: _numbers(values, self._kinds[name]) for name, values in piece.items()}
+        numbers = {name: array for name, array in arrays.items() if array is not None}
+        joined, given = list[str](), list[str]()
+        for name in piece:
+            if name not in numbers:
+                mark, none, value = _joined(piece[name])
+                split = f"unnest(string_split(${len(given) + 1}, {text(mark)}))"
+                joined.append(f"nullif({split}, {text(none)}) AS {quoted(name)}")
+                given.append(value)
+        tables = [f"(SELECT {', '.join(joined)})"] if joined else []
+        if numbers:
+            self._connection.register("part", numbers)
+            tables.append("part")
+        self._run(f"INSERT INTO written SELECT {selected} FROM {' POSITIONAL JOIN '.join(tables)}", given)
+        if numbers:
             self._connection.unregister("part")
 
     def save(self, path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
@@ -941,14 +954,18 @@ def _kind(values: Any) -> str:
     return "DOUBLE" if kinds <= {int, float, np.float64, np.int64} and kinds else "VARCHAR"
 
 
-def _array(values: Any, kind: str) -> Any:
-    """Values as an array that DuckDB scans."""
+def _numbers(values: Any, kind: str) -> Any:
+    """Values as an array of numbers that DuckDB scans; None if they go as texts."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64 and kind == "BIGINT":
         return values
-    if kind == "BIGINT" and not any(value is None for value in values):
-        return np.asarray(values, dtype=np.int64)
-    if kind == "DOUBLE" and not any(value is None for value in values):
-        return np.asarray(values, dtype=np.float64)
-    array = np.empty(len(values), dtype=object)
-    array[:] = [None if value is None else str(value) for value in values]
-    return array
+    if kind not in ("BIGINT", "DOUBLE") or any(value is None for value in values):
+        return None
+    return np.asarray(values, dtype=np.int64 if kind == "BIGINT" else np.float64)
+
+
+def _joined(values: Sequence[Any]) -> tuple[str, str, str]:
+    """Two characters that are in no text, and all texts as one: the first between, the second for None."""
+    texts = [None if value is None else str(value) for value in values]
+    used = set().union(*(one for one in texts if one is not None))
+    mark, none = islice((character for character in map(chr, range(1, 0x110000)) if character not in used), 2)
+    return mark, none, mark.join(none if one is None else one for one in texts)
