@@ -10,7 +10,7 @@ from typing import Any, Protocol, Unpack
 
 import numpy as np
 
-from .errors import ParameterError, PriorError, SottovoceError, TableError
+from .errors import ParameterError, PriorError, SottovoceError, TableError, UserDataError
 from .groups import Groups
 from .prior import FROM_USERS
 from .release.ledger import Ledger, Receipt, request
@@ -310,6 +310,11 @@ def release_file(
                 checked_users(
                     table, mechanisms, options=options, dialect=dialect, held=ledger is not None, **columns
                 )
+            )
+        if ledger is None and (twice := users.cells.spelled_twice()):  # a ledger refuses them itself
+            raise UserDataError(
+                f"{table}: the names of {twice} users occur in several spellings (blanks around them, "
+                f"Unicode forms): each spelling would be released by itself; make them one"
             )
         note(f"{table.name}: {users.how}.")
         if any(mechanisms[name].provenance == "users" for name in users.cells.groups if name in mechanisms):

@@ -169,3 +169,11 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     monkeypatch.setattr(query.Source, "run", replaced)
     with pytest.raises(sv.errors.TableError, match="was changed while it was read"):
         sv.count_table(path, user="user", item="item")
+
+
+def test_one_user_in_several_spellings_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("user,item\nann,a\nann ,b\nZoé,a\nZoe\u0301,b\nbob,c\n", encoding="utf-8")
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    with pytest.raises(sv.errors.UserDataError, match="names of 2 users occur in several spellings"):
+        releasing.release_file({"all": mechanism}, tmp_path / "t.csv", tmp_path / "o.csv")
+    assert not (tmp_path / "o.csv").exists()

@@ -53,6 +53,8 @@ _INTEGERS = frozenset((*_SIZES, *(f"U{size}" for size in _SIZES)))
 _INTEGER = "0|-?[1-9][0-9]{0,17}"
 _SPACE = r"[\s\pZ\x{b}\x{1c}-\x{1f}\x{85}]"
 """What str.strip takes away, as a regular expression of DuckDB."""
+_FORM = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
+"""The one form of a name's spellings."""
 _MARKS = {"point": (".", ","), "comma": (",", ".")}
 _MIXED = ("mixed", "mixed-integer", "boolean", "bytes")
 _PLAIN = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?"
@@ -523,13 +525,17 @@ class Cells:
         """How many users have rows in more than one group; spellings of one name are one user."""
         if len(self.groups) == 1 or self.columns.user is None:
             return 0
-        form = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
         ((several,),) = self.source.rows(
-            f"SELECT count(*) FROM (SELECT {form} AS form FROM (SELECT DISTINCT p FROM cells) "
+            f"SELECT count(*) FROM (SELECT {_FORM} AS form FROM (SELECT DISTINCT p FROM cells) "
             f"JOIN name_u ON p % {self.users} = name_u.rowid "
             f"GROUP BY form HAVING count(DISTINCT p // {self.users}) > 1)"
         )
         return int(several)
+
+    def spelled_twice(self) -> int:
+        """How many users have a name that occurs in several spellings: blanks around it, or Unicode forms."""
+        forms = f"SELECT {_FORM} AS form FROM name_u GROUP BY form HAVING count(*) > 1"
+        return int(self.source.rows(f"SELECT count(*) FROM ({forms})")[0][0])
 
     def named_by_integers(self) -> bool:
         """Whether users are named by integers where they come from, so that results can name them so.
