@@ -16,7 +16,7 @@ from experiments.documents import write_block
 
 from .measure import Line, fresh
 
-N, REPORTS, COLLECTIONS = 100, 100_000, 30
+N, REPORTS, COLLECTIONS = 100, 100_000, 200
 EPSILONS = (1.0, 2.0, 4.0)
 PACKAGES = ("multi-freq-ldpy", "scipy")  # which it needs and does not say
 OURS = ("values", "projected", "shrunk", "likeliest")
@@ -71,7 +71,7 @@ def against_others() -> list[Line]:
     """Σ_j (estimate − population)², the mean of the collections, against the peer's matrix inversion."""
     prior = sv.Prior(range(N), populations()["the prior itself"])
     rng = np.random.default_rng(2)
-    squares: dict[tuple[str, float, str], float] = {}
+    errors: dict[tuple[str, float, str], list[float]] = {}
     asked: list[tuple[float, list[int]]] = []
     where: list[tuple[str, float, np.ndarray]] = []
     for title, population in populations().items():
@@ -81,8 +81,8 @@ def against_others() -> list[Line]:
                 drawn = rng.multinomial(REPORTS, made.distribution(population), size=COLLECTIONS)
                 found = [sv.estimate(made, counts) for counts in drawn]
                 for kind in OURS:
-                    errors = [((getattr(one, kind) - population) ** 2).sum() for one in found]
-                    squares[title, epsilon, f"{name} {kind}"] = float(np.mean(errors))
+                    squares = [float(((getattr(one, kind) - population) ** 2).sum()) for one in found]
+                    errors[title, epsilon, f"{name} {kind}"] = squares
                 if name == "randomized_response":
                     asked += [(epsilon, counts.tolist()) for counts in drawn]
                     where += [(title, epsilon, population)] * COLLECTIONS
@@ -90,23 +90,26 @@ def against_others() -> list[Line]:
     for (title, epsilon, population), pair in zip(where, answers or [], strict=False):
         for kind, values in zip(("MI", "IBU"), pair, strict=True):
             key = (title, epsilon, f"multi-freq-ldpy {kind}")
-            squares[key] = (
-                squares.get(key, 0.0) + float(((np.array(values) - population) ** 2).sum()) / COLLECTIONS
-            )
+            errors.setdefault(key, []).append(float(((np.array(values) - population) ** 2).sum()))
     base = "multi-freq-ldpy MI" if answers else "randomized_response projected"
-    write_block("docs/choosing.md", "estimators", _table(squares, base))
+    write_block("docs/choosing.md", "estimators", _table(errors, base))
     lines = []
     for title in populations():
         for epsilon in EPSILONS:
             for kind in ("minimax_kernel values", "minimax_kernel shrunk", "randomized_response shrunk"):
-                ours, theirs = squares[title, epsilon, kind], squares[title, epsilon, base]
+                ours, theirs = (float(np.mean(errors[title, epsilon, one])) for one in (kind, base))
                 what = f"squared error, population {title}, ε = {epsilon:g}: `{kind}` against {base}"
                 lines.append(Line(what, f"{ours:.2e}", f"{theirs:.2e}", f"{ours / theirs:.2f}×", "", True))
     return lines
 
 
-def _table(squares: dict[tuple[str, float, str], float], base: str) -> str:
+def _table(errors: dict[tuple[str, float, str], list[float]], base: str) -> str:
     """All estimators as ratios to one of them, as Markdown; below 1 is nearer to the population."""
+    squares = {key: float(np.mean(values)) for key, values in errors.items()}
+    doubt = {
+        key: float(np.std(values)) / np.sqrt(len(values)) / squares[key] for key, values in errors.items()
+    }
+    worst = max(float(np.hypot(doubt[key], doubt[(*key[:2], base)])) for key in errors)
     titles = [(title, epsilon) for title in populations() for epsilon in EPSILONS]
     head = [f"{title}, ε = {epsilon:g}" for title, epsilon in titles]
     lines = [f"| estimator | {' | '.join(head)} |", f"|---{'|---:' * len(head)}|"]
@@ -116,7 +119,10 @@ def _table(squares: dict[tuple[str, float, str], float], base: str) -> str:
             for title, epsilon in titles
         ]
         lines.append(f"| {kind} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    note = (
+        f"Means of {COLLECTIONS} collections; a cell's standard error is at most {100 * worst:.0f} % of it."
+    )
+    return "\n".join([*lines, "", note])
 
 
 def _ask_peer(asked: list[tuple[float, list[int]]]) -> Any:
@@ -140,7 +146,7 @@ def _ask_peer(asked: list[tuple[float, list[int]]]) -> Any:
             )
             subprocess.run(install, check=True, capture_output=True, timeout=600)
             command = [str(python), "-c", PEER, str(questions)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
+            done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3600)
             return json.loads(done.stdout.strip().splitlines()[-1])
         except (subprocess.SubprocessError, ValueError, IndexError) as problem:
             print("   ", type(problem).__name__, str(getattr(problem, "stderr", ""))[-200:])

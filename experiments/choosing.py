@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import sottovoce as sv
+from sottovoce.demo import demo_data
+from sottovoce.planning.frontier import HEAD, Frontier
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -17,7 +19,17 @@ SITUATIONS = {
     "large": ("2,000 sites, ε = 8; 20 records each", 2000, 8.0, 20, 20.0),
 }
 USERS = 2000
-MAKERS = {"fitted": sv.fitted, **sv.SAMPLERS}
+PROMISED = 'fitted(promise="best")'
+"""`fitted` with the best promise, as it is called."""
+
+
+def promised(prior: sv.Prior, epsilon: float) -> sv.Sampler:
+    """`fitted` with the best promise."""
+    return sv.fitted(prior, epsilon, promise="best")
+
+
+MAKERS = {"fitted": sv.fitted, PROMISED: promised, **sv.SAMPLERS}
+FRONTIER_GROUP, FRONTIER_EPSILON = "45 and over", 4.0
 
 
 def measure() -> dict[str, sv.Comparison]:
@@ -58,3 +70,15 @@ def table() -> str:
         lines.append(f"| `{name}` | {' | '.join(cells)} | {keeps} |")
     notes = "\n".join(f"- **{key}**: {words}" for key, (words, *_) in SITUATIONS.items())
     return f"{notes}\n\n" + "\n".join(lines)
+
+
+def frontiers() -> dict[str, Frontier]:
+    """The frontier of every group of the invented club."""
+    return {group: sv.frontier(prior, FRONTIER_EPSILON) for group, prior in demo_data().priors.items()}
+
+
+def frontier_table() -> str:
+    """What a promise costs in one group of the invented club, as Markdown."""
+    made = sv.frontier(demo_data().priors[FRONTIER_GROUP], FRONTIER_EPSILON)
+    lines = [f"| {' | '.join(HEAD)} |", "|---:" * len(HEAD) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in made.cells()])

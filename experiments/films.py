@@ -18,6 +18,8 @@ from scipy import sparse
 import sottovoce as sv
 from sottovoce.planning.compare import BEST_POSSIBLE
 
+from .choosing import MAKERS, PROMISED
+
 PRIORS = ("half", "100k")
 EPSILONS = (2.0, 4.0, 8.0)
 
@@ -64,7 +66,7 @@ def measure(folder: Path, prior: str = "half", *, limit: bool = True) -> sv.Comp
     public, users = data(folder, prior)
     found = sv.Comparison(())
     for epsilon in EPSILONS:
-        samplers = [sv.fitted(public, epsilon), *(make(public, epsilon) for make in sv.SAMPLERS.values())]
+        samplers = [make(public, epsilon) for make in MAKERS.values()]
         found += sv.compare(users, samplers, sv.TV, limit=limit)
     return found
 
@@ -90,7 +92,7 @@ def table(found: sv.Comparison) -> str:
 
 
 def _short(sampler: str) -> str:
-    return sampler.split("(")[0]
+    return PROMISED if "promise=" in sampler else sampler.split("(")[0]
 
 
 def summary(folder: Path, prior: str, found: sv.Comparison) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import inspect
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import oracles
@@ -170,6 +172,42 @@ def test_wins_are_of_unrounded_maxima_unless_told_otherwise() -> None:
     )
     assert exact.endswith("| 66.7% | 0.050 | 33.3% | < 0.001 |")
     assert printed.endswith("| 33.3% | 0.100 | 0.0% | – |")
+
+
+def test_avazu_has_the_settings_of_the_paper() -> None:
+    """20 rows a device, the 100 sites with the most clicks, 100 devices a value; ε; Figures 6 to 11 by name."""
+    assert avazu.Rules() == avazu.Rules(rows_per_device=20, sites=100, devices_per_value=100)
+    assert avazu.EPSILONS == (8.0, 12.0, 16.0)
+    assert avazu.MAIN == ("C18", 12.0)
+    rows = [
+        {"attribute": attribute, "epsilon": epsilon, "group": "1", "sampler": name, "max_tv": 0.5}
+        for attribute in avazu.PRINTED
+        for epsilon in (8.0, 12.0, 16.0)
+        for name in sv.SAMPLERS
+    ]
+    for attribute in avazu.PRINTED:
+        figure = avazu.draw(rows, attribute, avazu.EPSILONS, "log")
+        assert [axes.get_title() for axes in figure.axes] == ["ε = 8", "ε = 12", "ε = 16"]
+        assert f"values of {attribute}\n" in figure.get_suptitle()
+
+
+def test_avazu_uses_its_settings_unless_others_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules and the ε of a run without options are those of the paper, and all of them are used."""
+    asked: dict[str, Any] = {}
+
+    def build(_tally: object, **given: Any) -> Any:
+        asked.update(given)
+        raise sv.errors.TableError("no prior is left")
+
+    log = avazu_like.write(tmp_path / "log.parquet", 2_000)
+    monkeypatch.setattr(sv, "build_prior", build)
+    with pytest.raises(avazu.NothingLeft):
+        avazu.measure(log, "C18")
+    assert asked == {"top": 100, "minimum_rows": 20, "minimum_users": 100, "average": "users"}
+    assert inspect.signature(avazu.run).parameters["epsilons"].default == (8.0, 12.0, 16.0)
+    assert inspect.signature(avazu.measure).parameters["epsilons"].default == (8.0, 12.0, 16.0)
 
 
 def test_avazu_leaves_out_values_with_a_single_site(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,50 @@ def test_the_picture_of_the_recursion_shows_the_kernel(number: int) -> None:
     np.testing.assert_allclose(shown, oracles.algorithm_1(q, recursion.EPSILON), rtol=1e-12)
     texts = [text.get_text() for axes in recursion.draw(number).axes for text in axes.texts]
     assert [text for text in texts if text.startswith("0.")] == [f"{value:.3f}" for value in shown.flat]
+
+
+def value_of(formula: str, letters: dict[str, float]) -> float:
+    """A formula of mathtext as a number: fractions, sums, products and named letters."""
+    text = formula.strip("$ ").replace(r"e^{\varepsilon}", "a").replace(r"\bar{q}", "rest")
+    while r"\frac" in text:
+        text = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", text)
+    text = re.sub(r"\b(a|q_\w)\s+(?=q_)", r"\1*", text)
+    return float(eval(text, {"__builtins__": {}}, letters))  # noqa: S307  # our own formulas
+
+
+@pytest.mark.parametrize("number", recursion.PRIORS)
+def test_the_letters_of_the_recursion_are_the_entries_of_the_kernel(number: int) -> None:
+    q = np.array(recursion.PRIORS[number])
+    n, a = len(q), float(np.exp(recursion.EPSILON))
+    kernel = oracles.algorithm_1(q, recursion.EPSILON)
+    letters = {"a": a, "n": float(n), "q_1": q[0], "q_2": q[1], "q_n": q[-1]}
+    axes = recursion.draw(number).axes[0]
+    texts = [text.get_text() for text in axes.texts]
+    (words,) = (text for text in texts if "m =" in text)
+    for part in re.findall(r"\$([^$]*)\$", words):
+        name, equals, formula = part.partition("=")
+        if equals and name.strip() in ("d", "m"):
+            letters[name.strip()] = value_of(formula, letters)
+    shown = {
+        tuple(text.get_position()): value_of(text.get_text(), letters)
+        for text in axes.texts
+        if "frac" in text.get_text() and "=" not in text.get_text()
+    }
+    at = {
+        (0.5, 0.5): (0, 0),
+        (1.5, 0.5): (0, 1),
+        (3.5, 0.5): (0, n - 1),
+        (0.5, 1.5): (1, 0),
+        (0.5, 3.5): (n - 1, 0),
+    }
+    assert set(shown) == set(at)
+    for position, entry in at.items():
+        assert shown[position] == pytest.approx(kernel[entry], rel=1e-12)
+    inner = oracles.algorithm_1(q[1:] / q[1:].sum(), recursion.EPSILON)
+    np.testing.assert_allclose(letters["m"] * inner, kernel[1:, 1:], rtol=1e-12)
+    assert r"$m \, K_{\bar{q},\varepsilon}$" in texts
+    if number == 1:
+        assert r"$\bar{q} = (q_2, \ldots, q_n)/(1 - q_1)$" in words
 
 
 @pytest.mark.full

@@ -7,12 +7,15 @@ import importlib
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import oracles
 import pytest
 
 import sottovoce as sv
 from benchmarks import cost
+from sottovoce.samplers.kernels import MinimaxKernel
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
@@ -96,6 +99,38 @@ def test_the_program_that_is_timed_finds_the_papers_bound(n: int) -> None:
     q = cost.prior(n)
     bound = sv.bounds.optimal_utility(sv.Prior(range(n), q), cost.EPSILON, sv.TV)
     assert cost.program_over_all_kernels(q) == pytest.approx(bound, abs=1e-7)
+
+
+def test_the_cost_is_that_of_the_three_ways_each_with_its_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that knows the work: which function is timed, on which prior, and the power that is said."""
+    work = {"program_over_all_kernels": 5.0, "_recursion": 3.0, "_closed": 1.0}
+    timed: list[tuple[str, int]] = []
+
+    def clock(run: Any, _repeats: int) -> float:
+        name, (q,) = run.func.__name__, run.args
+        assert np.all(np.diff(q) >= 0)
+        timed.append((name, len(q)))
+        return float(1e-9 * len(q) ** work[name])
+
+    monkeypatch.setattr(cost, "seconds", clock)
+    monkeypatch.setattr(cost, "_draw", lambda *_: None)
+    lines = cost.growth()
+    assert [line.ours for line in lines[:3]] == ["5.00", "3.00", "1.00"]
+    assert ["program" in lines[0].what, "Algorithm 1" in lines[1].what, "closed" in lines[2].what] == [
+        True
+    ] * 3
+    assert {n for name, n in timed if name == "_recursion"} == set(cost.RECURSION)
+    assert all(line.holds for line in lines)
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_what_is_timed_is_the_papers_kernel(n: int) -> None:
+    q = cost.prior(n)
+    papers = oracles.algorithm_1(q, cost.EPSILON)
+    np.testing.assert_allclose(np.asarray(cost._recursion(q), dtype=np.float64), papers, rtol=1e-13)
+    closed = cost._closed(q)
+    assert isinstance(closed, MinimaxKernel)
+    np.testing.assert_allclose(closed.matrix(), papers, rtol=1e-10)
 
 
 def test_the_fitted_exponent_is_the_power() -> None:

@@ -24,6 +24,7 @@ from .planning.compare import Comparison as Comparison
 from .planning.compare import compare as compare
 from .planning.fitted import PublicUsers as PublicUsers
 from .planning.fitted import fitted as fitted
+from .planning.frontier import frontier as frontier
 from .planning.limit import limit as limit
 from .planning.several import compare_samples as compare_samples
 from .planning.shuffling import amplified as amplified

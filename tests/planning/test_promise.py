@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -164,3 +165,65 @@ def test_choose_keeps_a_promise_with_the_lowest_mean(tmp_path: Path, public: boo
     made = sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any"))
     for i, name in enumerate(made.categories):
         assert float(made.law(records=[name])[i]) >= 0.4 - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_limit_with_a_promise_is_the_linear_program_with_all_point_masses(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 7)), int(rng.integers(1, 8))
+    q = rng.dirichlet(np.full(n, 2.0)) + 1e-3
+    prior = numbered(q / q.sum())
+    p = rng.dirichlet(np.full(n, 0.7), size=m) * (rng.random((m, n)) < 0.7)
+    p[p.sum(axis=1) == 0, 0] = 1
+    users = p / p.sum(axis=1, keepdims=True)
+    epsilon, tail = float(rng.uniform(0.1, 5)), float(rng.choice([0.0, 0.3]))
+    largest = 1 - sv.prior_minimax(prior, epsilon).worst_case(sv.TV)
+    for share in (0.5, 0.95, 1.0):
+        exact = oracles.limit_lp(users, prior.probabilities, epsilon, tail, True, share * largest)
+        promise = "best" if share == 1 else share * largest
+        found = sv.limit(prior, epsilon, users, tail=tail, promise=promise, relative_gap=1e-4)
+        assert found.lower_bound <= exact + 1e-8
+        assert found.objective >= exact - 1e-8
+        assert found.gap <= max(1e-4 * found.objective, 1e-6)
+
+
+def test_a_limit_with_a_promise_is_refused_where_it_cannot_be_had() -> None:
+    prior = numbered(np.full(151, 1 / 151))
+    with pytest.raises(sv.errors.ParameterError, match="at most 150 categories"):
+        sv.limit(prior, 1.0, np.full((1, 151), 1 / 151), promise="best")
+    with pytest.raises(sv.errors.ParameterError, match="keep the prior"):
+        sv.limit(numbered(np.array([0.4, 0.6])), 1.0, [[0.5, 0.5]], keep_prior=False, promise="best")
+
+
+def test_the_frontier_runs_from_fitted_to_the_best_promise_above_the_limit() -> None:
+    prior = numbered(np.array([0.02, 0.08, 0.2, 0.3, 0.4]))
+    made = sv.frontier(prior, 2.0, steps=4)
+    first, last = made.rows[0], made.rows[-1]
+    assert first.nobody_above == pytest.approx(sv.fitted(prior, 2.0).worst_case(sv.TV), abs=1e-12)
+    assert last.nobody_above == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV), abs=1e-12)
+    assert [row.nobody_above for row in made.rows] == sorted(
+        (r.nobody_above for r in made.rows), reverse=True
+    )
+    assert all(row.lowest_mean is not None and row.lowest_mean <= row.mean + 1e-9 for row in made.rows)
+    assert "nobody above" in str(made)
+    assert len(made.plot().lines) == 2
+
+
+def test_the_frontier_on_the_command_line(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", "item,count\na,60\nb,30\nc,10\n")
+    picture = tmp_path / "f.png"
+    done = run("choose", prior, "-e", 2, "--frontier", picture)
+    assert "nobody above" in done.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    check_refused(run("choose", prior, "-e", 2, "--frontier", picture), "is there already")
+    again = json.loads(run("choose", prior, "-e", 2, "--frontier", picture, "--force", "--json").stdout)
+    assert len(again["choices"][0]["frontier"]) == 6
+
+
+def test_same_for_everybody_takes_the_best_promise_with_the_lower_mean() -> None:
+    q = np.sort(np.random.default_rng(5).dirichlet(np.full(30, 1.0)))
+    choice = sv.choose(numbered(q), 2.0, same_for_everybody=True, limit=False)
+    reference = sv.prior_minimax(choice.sampler.prior, 2.0)
+    assert choice.sampler.name == "fitted"
+    assert choice.sampler.worst_case(sv.TV) == pytest.approx(reference.worst_case(sv.TV), abs=1e-12)
+    assert choice.row.mean < {row.sampler: row for row in choice.table}["prior_minimax"].mean

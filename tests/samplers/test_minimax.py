@@ -8,8 +8,9 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from cases import PRIORS
+from cases import DIVERGENCES, PRIORS
 from hypothesis import given
+from kinds import of_kind
 from numpy.testing import assert_allclose
 
 import sottovoce as sv
@@ -112,8 +113,24 @@ def test_unsorted_prior_keeps_its_epsilon_where_the_recursion_breaks_it() -> Non
     assert_allclose(ours, oracles.algorithm_1_any_order(q, 1.0), rtol=1e-14)
 
 
-def test_uniform_prior_gives_randomized_response() -> None:
-    assert_allclose(MinimaxKernel(np.full(7, 1 / 7), 1.5).matrix(), oracles.randomized_response(7, 1.5))
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("n", [2, 3, 7, 40])
+def test_uniform_prior_gives_randomized_response(n: int, epsilon: float) -> None:
+    prior = sv.Prior(range(n), np.full(n, 1 / n))
+    warner = oracles.randomized_response(n, epsilon)
+    assert_allclose(MinimaxKernel(prior.probabilities, epsilon).matrix(), warner, rtol=1e-12, atol=0)
+    assert_allclose(
+        of_kind(sv.randomized_response(prior, epsilon), sv.KernelSampler).matrix(), warner, rtol=1e-12
+    )
+    # The second half: the utility of Park et al. (2024), which no private sampler without a prior beats.
+    total = math.exp(epsilon) + n - 1
+    for f in DIVERGENCES:
+        if math.isfinite(f.at_zero):
+            kept = math.exp(epsilon) / total
+            park = (n - 1) / total * f.at_zero + kept * float(f.f(np.array(1 / kept)))
+            assert sv.bounds.optimal_utility(prior, epsilon, f) == pytest.approx(park, rel=1e-9, abs=1e-12)
+    tv = sv.bounds.optimal_utility(prior, epsilon, sv.TV)
+    assert tv == pytest.approx(oracles.minimax_without_prior(n, epsilon), rel=1e-12)
 
 
 def test_two_categories_give_proposition_1() -> None:

@@ -36,8 +36,10 @@ def numbered(q: np.ndarray) -> sv.Prior:
 def test_definition_2_the_relative_mollifier(situation: Situation) -> None:
     q, p, epsilon = situation
     s = sv.relative_mollifier(numbered(q), epsilon)
-    for x in (s.distribution(p), s.distribution(np.eye(len(q))[0])):
+    laws = [s.distribution(p), *s.distribution(np.eye(len(q)))]
+    for x in laws:
         assert max((q / x).max(), (x / q).max()) <= math.exp(epsilon / 2) * (1 + 1e-12)
+        assert max((y / x).max() for y in laws) <= math.exp(epsilon) * (1 + 1e-12)  # the remark after it
     if len(q) > 1:  # and no room is given away: a point mass reaches the upper or the lower end somewhere
         x = s.distribution(np.eye(len(q))[q.argmin()])
         assert max((q / x).max(), (x / q).max()) == pytest.approx(math.exp(epsilon / 2), rel=1e-9)
@@ -147,6 +149,11 @@ def test_gamma_tv_is_the_largest_probability_of_releasing_another_category(case:
     ]
     assert max(different) == pytest.approx(sv.bounds.optimal_utility(s.prior, 1.3, sv.TV), rel=1e-10)
     assert np.all(s.divergence(everyone, sv.TV) <= np.array(different) + 1e-12)
+    kept = sv.bounds.released_as_itself(s)
+    assert_allclose(kept, np.diag(kernel), rtol=1e-10, atol=0)
+    assert 1 - min(kept) == pytest.approx(
+        oracles.best_linear_tv(q, 1.3) if len(q) <= 6 else max(different), abs=1e-9
+    )
 
 
 def test_released_as_itself_asks_for_a_sampler() -> None:
@@ -155,6 +162,20 @@ def test_released_as_itself_asks_for_a_sampler() -> None:
     for ask in (sv.bounds.diagonal_bound, sv.bounds.distance_factor):
         with pytest.raises(sv.errors.ParameterError, match="must be a Prior"):
             ask([0.5, 0.5], 1.0)  # type: ignore[arg-type]  # the mistake is the test
+
+
+def test_the_papers_kernel_is_not_the_only_minimax_kernel() -> None:
+    """Another kernel for q = (.1, .3, .6), found by a linear program, keeps q and ε and has the same Γ_f."""
+    q, a = np.array([0.1, 0.3, 0.6]), math.e
+    papers = sv.minimax_kernel(numbered(q), 1.0).matrix()
+    assert_allclose(np.diag(papers), [0.2320, 0.5270, 0.7208], rtol=0, atol=5e-5)
+    # The largest K_22 of all kernels that keep q, are e-LDP and have the paper's smallest diagonal entry.
+    best = oracles.largest_diagonal_lp(q, a, category=1, at_least=float(papers[0, 0]))
+    assert_allclose(q @ best, q, rtol=0, atol=1e-9)
+    assert_allclose(best.sum(axis=1), 1, rtol=0, atol=1e-9)
+    assert (best.max(axis=0) / best.min(axis=0)).max() <= a * (1 + 1e-8)
+    assert np.diag(best)[1] > 0.5381 - 5e-5 > papers[1, 1] + 0.01
+    assert np.diag(best).min() == pytest.approx(papers[0, 0], abs=1e-9)
 
 
 # --- distance to the prior ---

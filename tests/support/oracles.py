@@ -288,13 +288,18 @@ def best_floor_lp(users: Array, prior: Array, epsilon: float, floors: str) -> fl
     )
 
 
-def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior: bool) -> float:
+def limit_lp(
+    users: Array, prior: Array, epsilon: float, tail: float, keep_prior: bool, promise: float = 0.0
+) -> float:
     """Least mean + tail * max of the TV to the box, written out as one program over the floor.
 
     Variables: the floor c; per user and category (p - a c)+ and (c - p)+; per user its TV; the largest.
+    With a promise a point mass on every category is a user who counts for nothing and is within 1 - promise.
     """
     p, q, a = np.asarray(users, dtype=np.float64), np.asarray(prior, dtype=np.float64), math.exp(epsilon)
-    m, n = p.shape
+    counted, n = p.shape
+    p = np.vstack([p, np.eye(n)]) if promise else p
+    m = len(p)
     size = n + 2 * m * n + m + 1
     over, under = n + np.arange(m * n).reshape(m, n), n + m * n + np.arange(m * n).reshape(m, n)
     own, largest = n + 2 * m * n + np.arange(m), size - 1
@@ -308,8 +313,8 @@ def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior
         first, second, worst = np.zeros(size), np.zeros(size), np.zeros(size)
         first[over[u]], first[own[u]] = 1, -1
         second[under[u]], second[own[u]] = 1, -1
-        worst[[own[u], largest]] = [1, -1]
-        below += [(first, 0.0), (second, 0.0), (worst, 0.0)]
+        worst[own[u]], worst[largest] = 1, -1 if u < counted else 0
+        below += [(first, 0.0), (second, 0.0), (worst, 0.0 if u < counted else 1 - promise)]
     floors: list[tuple[float, float | None]] = [(value / a, value) for value in q]
     if not keep_prior:
         some, enough = np.zeros(size), np.zeros(size)
@@ -317,7 +322,7 @@ def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior
         below += [(some, 1.0), (enough, -1.0)]
         floors = [(0.0, None)] * n
     cost = np.zeros(size)
-    cost[own], cost[largest] = 1 / m, tail
+    cost[own[:counted]], cost[largest] = 1 / counted, tail
     return _solve(
         cost,
         A_ub=np.array([row for row, _ in below]),
@@ -766,3 +771,29 @@ def largest_excess(kernel: Array, q: Array, factor: float, gamma: float) -> floa
         )  # fmt: skip
         best = max(best, -float(answer.fun if answer.fun is not None else math.inf))
     return float(best - (1 - factor) * max(1 - gamma, 0.0))
+
+
+def largest_diagonal_lp(q: Array, a: float, category: int, at_least: float) -> Array:
+    """The kernel with the largest K_kk that keeps q, has no column ratio above a, and K_ii >= at_least."""
+    n = len(q)
+    below, equal, right = [], [], []
+    for i in range(n):
+        row, column = np.zeros((n, n)), np.zeros((n, n))
+        row[i], column[:, i] = 1, q
+        equal += [row.ravel(), column.ravel()]
+        right += [1.0, float(q[i])]
+        for j in range(n):
+            for other in range(n):
+                if other != i:
+                    pair = np.zeros((n, n))
+                    pair[i, j], pair[other, j] = 1, -a
+                    below.append(pair.ravel())
+    cost = np.zeros((n, n))
+    cost[category, category] = -1
+    bounds = [(at_least if i == j else 0.0, 1.0) for i in range(n) for j in range(n)]
+    solved = linprog(
+        cost.ravel(), A_ub=np.array(below), b_ub=np.zeros(len(below)), A_eq=np.array(equal), b_eq=right,
+        bounds=bounds, method="highs",
+    )  # fmt: skip
+    assert solved.status == 0
+    return np.asarray(solved.x).reshape(n, n)

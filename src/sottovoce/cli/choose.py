@@ -12,11 +12,14 @@ import click
 from ..errors import ParameterError, TargetError
 from ..planning.choose import Choice, choose
 from ..planning.fitted import PublicUsers
+from ..planning.frontier import HEAD, Frontier, frontier
 from ..tables.priors import PublicData
 from .app import Command
 from .options import (
+    PATH,
     all_columns,
     as_typed,
+    force_option,
     json_option,
     option,
     path_argument,
@@ -28,7 +31,7 @@ from .options import (
     readings,
     unknown_option,
 )
-from .terminal import console, plain, print_json, print_note, shown_text, step
+from .terminal import check_picture, console, plain, print_json, print_note, print_table, shown_text, step
 
 
 @click.command("choose", cls=Command)
@@ -50,6 +53,11 @@ from .terminal import console, plain, print_json, print_note, shown_text, step
 @option("--source", panel="Users", help="Where the public users come from, in words that can be checked.")
 @unknown_option
 @all_columns
+@option(
+    "--frontier", "frontier_picture", type=PATH, metavar="PICTURE", panel="Output",
+    help="Print what a promise about every possible user costs, and draw it (.png, .pdf, .svg).",
+)  # fmt: skip
+@force_option
 @json_option
 def command(
     prior_file: Path,
@@ -62,6 +70,8 @@ def command(
     count: str | None,
     by: str | None,
     read: tuple[str, ...],
+    frontier_picture: Path | None,
+    force: bool,
     as_json: bool,
     epsilon: float | None,
     **wishes: Any,
@@ -76,10 +86,12 @@ def command(
       sottovoce choose survey.csv --epsilon 2
       sottovoce choose survey.csv --mean-at-most 0.05
       sottovoce choose survey.csv --nobody-above 0.3
+      sottovoce choose survey.csv --epsilon 2 --frontier frontier.png
       sottovoce choose survey.csv --share-within 0.01 --reports 50000
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
     """
     _check(public_users, source, epsilon, wishes)
+    check_picture(frontier_picture, force)
     tables = [prior_file] if public_users is None else [prior_file, public_users]
     written = readings(read, *tables)
     options = reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
@@ -92,6 +104,7 @@ def command(
         declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}
         note += f" {public_users.name}: {how}."
     choices = _choices(public, prior_file.name, declared, epsilon, wishes)
+    promises = {} if frontier_picture is None else _frontiers(choices, declared, frontier_picture)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
     design = _design(
@@ -105,7 +118,12 @@ def command(
         design += as_typed(item=own, count=count, read=read_as_typed(written[0]))
     if as_json:
         print_json(
-            {"choices": [_as_dict(group, choice) for group, choice in choices.items()], "design": design}
+            {
+                "choices": [
+                    _as_dict(group, choice, promises.get(group)) for group, choice in choices.items()
+                ],
+                "design": design,
+            }
         )
         return
     for group, choice in choices.items():
@@ -113,6 +131,8 @@ def command(
             console.print(f"[bold]{shown_text(group)}[/bold]")
         for line in choice.words().splitlines():
             console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+        if group in promises:
+            print_table(HEAD, promises[group].cells(), title="What a promise costs: fitted, and the limit")
         console.print()
     if design is None:
         print_note(
@@ -170,6 +190,25 @@ def _choices(
     return choices
 
 
+def _frontiers(
+    choices: dict[str, Choice], declared: dict[str, PublicUsers], picture: Path
+) -> dict[str, Frontier]:
+    """The frontier of every group at its epsilon, drawn."""
+    from ..pictures import plots
+
+    made: dict[str, Frontier] = {}
+    with step("measuring promises", "", total=len(choices), unit="groups") as going:
+        for before, (group, choice) in enumerate(choices.items()):
+
+            def shown(part: float, before: int = before) -> None:
+                going.reached(before + part)
+
+            prior = choice.sampler.prior
+            made[group] = frontier(prior, choice.epsilon, declared.get(group), progress=shown)
+    plots.frontier_picture({group if len(made) > 1 else "": one for group, one in made.items()}, picture)
+    return made
+
+
 def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, auto: bool) -> str | None:
     """Return the command that designs the choice; for groups one that serves them all, or None."""
     best = max(choices.values(), key=lambda choice: choice.epsilon)
@@ -183,7 +222,7 @@ def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, aut
     return f"{design} --by {quote(by)}"
 
 
-def _as_dict(group: str, choice: Choice) -> dict[str, Any]:
+def _as_dict(group: str, choice: Choice, promises: Frontier | None) -> dict[str, Any]:
     return {
         "group": group,
         "sampler": choice.as_typed,
@@ -197,4 +236,5 @@ def _as_dict(group: str, choice: Choice) -> dict[str, Any]:
         "above_limit": choice.above_limit,
         "measured_on": choice.measured_on,
         "considered": choice.table.sorted().to_dicts(),
+        **({} if promises is None else {"frontier": promises.to_dicts()}),
     }

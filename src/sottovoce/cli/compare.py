@@ -95,7 +95,6 @@ LOOKED_AT = 200
     "--sort", default="mean", panel="Output",
     type=click.Choice([name.replace("_", "-") for name in STATISTICS]), help="What matters.",
 )  # fmt: skip
-@option("--best", is_flag=True, panel="Output", help="Only the best sampler of each group and epsilon.")
 @output_option
 @force_option
 @json_option
@@ -118,7 +117,6 @@ def command(
     empty: str,
     spark: str | None,
     sort: str,
-    best: bool,
     output: Path | None,
     force: bool,
     as_json: bool,
@@ -139,8 +137,8 @@ def command(
     makers = [parse_sampler(text) for text in samplers or SAMPLERS]
     measures = [parse_divergence(text) for text in divergences or ["tv"]]
     numbers = None if samples is None else _parse_samples(samples, samplers, measures)
-    if numbers and (limit or best):
-        raise ParameterError("--samples prints a table of its own: leave out --limit and --best")
+    if numbers and limit:
+        raise ParameterError("--samples prints a table of its own: leave out --limit")
     check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
@@ -177,15 +175,13 @@ def command(
     if _written(table.to_dicts(), output, force):
         return
     statistic = sort.replace("-", "_")
-    shown = (table.best(statistic) + table.limits() if best else table).sorted(statistic)
+    shown = table.sorted(statistic)
     if as_json:
         note = f"{NOT_PRIVATE} {FROM_USERS}" if table.provenance == "users" else NOT_PRIVATE
         together = [asdict(row) for row in shown.all_groups]
         print_json({"rows": shown.to_dicts(), "all_groups": together, "note": note})
     else:
-        print_comparison(
-            shown, statistic, {} if best else table.marks(statistic), grouped=public.by is not None
-        )
+        print_comparison(shown, statistic, table.marks(statistic), grouped=public.by is not None)
         print_note(NOT_PRIVATE)
 
 

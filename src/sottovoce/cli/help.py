@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ..errors import ParameterError
-from .app import COMMANDS, Command, app
+from .app import COMMANDS, app
 from .options import complete
 from .terminal import console, print_note
 
@@ -32,7 +32,7 @@ WIDEST = 100
 """The most columns of a page."""
 
 
-@click.command("help", cls=Command)
+@click.command("help")
 @click.argument("topic", nargs=-1, shell_complete=complete([*COMMANDS, *TOPICS]))
 def command(topic: tuple[str, ...]) -> None:
     """Read about a command or a topic in the terminal; without TOPIC, list them.

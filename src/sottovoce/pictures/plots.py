@@ -7,7 +7,7 @@ font here can draw is said once for a picture, with what to do, instead of once 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..demo import COMPARED, DemoData, DemoRelease
 from ..divergences import TV, FDivergence
 from ..errors import ParameterError
 from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
+from ..planning.frontier import Frontier
 from ..planning.several import SEPARATELY, SamplesRow
 from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
@@ -159,6 +160,31 @@ def plot_tradeoff(
         axes.plot(grid, values, label=name, linewidth=1.6, markersize=5, markevery=3, **style(name))
     whom = "at worst, over all users" if p is None else "for this user"
     return _against_epsilon(axes, f"{divergence.name.upper()} distance {whom}")
+
+
+def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -> Axes:
+    """The mean of `fitted` against its promise, and below it the limit: one pair of lines for each group."""
+    axes = _own(axes, 6, 4.4)
+    for number, (group, frontier) in enumerate(frontiers.items()):
+        promises = [row.nobody_above for row in frontier.rows]
+        look: dict[str, Any] = {"color": f"C{number % 10}", "markersize": 6}
+        of = f", {_plain(group)}" if group else ""
+        axes.plot(promises, [row.mean for row in frontier.rows], "*-", label=f"fitted{of}", **look)
+        bounds = [row.lowest_mean for row in frontier.rows if row.lowest_mean is not None]
+        axes.plot(promises[: len(bounds)], bounds, ":", label=f"limit{of}", **look)
+    axes.set_xlabel("no possible user is further than this")
+    axes.set_ylabel("mean TV distance to the user's p")
+    axes.set_ylim(bottom=0)
+    axes.grid(color="#EEEEEE")
+    axes.legend()
+    return axes
+
+
+def frontier_picture(frontiers: Mapping[str, Frontier], path: str | Path) -> Path:
+    """Draw the frontiers of all groups into a file."""
+    figure = new_figure(6, 4.4)
+    plot_frontier(frontiers, figure.subplots())
+    return save_figure(figure, path)
 
 
 def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:

@@ -170,10 +170,10 @@ def choose(
 ) -> Choice:
     """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
 
-    Every sampler of the catalogue and `fitted`, with `nobody_above` also `fitted` with that promise, are
-    measured, in total variation, on the public users or, if there are none, on 1,200 users invented from the
-    prior (others than those `fitted` looks at). Of those that meet the targets the one with the smallest mean
-    + tail·maximum is taken.
+    Every sampler of the catalogue and `fitted`, with `nobody_above` also `fitted` with that promise and with
+    `same_for_everybody` the one with the best promise, are measured, in total variation, on the public users
+    or, if there are none, on 1,200 users invented from the prior (others than those `fitted` looks at). Of
+    those that meet the targets the one with the smallest mean + tail·maximum is taken.
 
     Guarantees
         Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
@@ -210,16 +210,17 @@ def choose(
     targets = _targets(mean_at_most, nobody_above, share_within, reports)
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
-    people, measured_on = _people(prior, users)
+    measured, measured_on = people(prior, users)
     report = progress or (lambda part: None)
     half = 0.5 if limit else 1.0
     before: list[_Candidate] = []
     for k, settled in enumerate(tried):
 
-        def measured(part: float, k: int = k) -> None:
+        def part_done(part: float, k: int = k) -> None:
             report(half * (k + part) / len(tried))
 
-        considered = _candidates(prior, settled, users, people, keep_prior, weight, nobody_above, measured)
+        most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
+        considered = _candidates(prior, settled, users, measured, keep_prior, weight, most, part_done)
         allowed = [each for each in considered if each.sampler.linear or not (one_record or reports)]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
@@ -233,7 +234,7 @@ def choose(
         bound = best_possible(
             prior,
             settled,
-            people,
+            measured,
             tail=weight,
             keep_prior=keep_prior,
             relative_gap=GAP,
@@ -296,7 +297,7 @@ def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -
     return tried
 
 
-def _people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np.float64], str]:
+def people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np.float64], str]:
     """The users that the samplers are measured on, and a description of them."""
     q = checked_prior(prior).probabilities
     if users is None:
@@ -304,47 +305,54 @@ def _people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[n
         back = np.argsort(order, kind="stable")
         made = invented(q[order], crowd=1).astype(np.float64)
         made.data *= 2.0**-UNITS
-        people = _validate.users(made[:, back], len(prior))
-        return people, f"invented users, {people.shape[0]:,} of them around the prior"
+        rows = _validate.users(made[:, back], len(prior))
+        return rows, f"invented users, {rows.shape[0]:,} of them around the prior"
     if not isinstance(users, PublicUsers):
         raise ParameterError(
             f"users must be a PublicUsers, got {type(users).__name__}: a sampler chosen on private users "
             f"leaks; wrap public data as PublicUsers(p, source=...), or give no users"
         )
-    people = _validate.users(users.p, len(prior))
-    return people, f"{people.shape[0]:,} public users ({users.source})"
+    rows = _validate.users(users.p, len(prior))
+    return rows, f"{rows.shape[0]:,} public users ({users.source})"
 
 
 def _candidates(
     prior: Prior,
     epsilon: float,
     users: PublicUsers | None,
-    people: sparse.csr_array[np.float64],
+    measured: sparse.csr_array[np.float64],
     keep_prior: bool,
     tail: float,
     nobody_above: float | None,
     report: Callable[[float], object],
 ) -> list[_Candidate]:
-    """Every sampler that may be considered, measured; `report` is called with the part that is done."""
+    """Every sampler that may be considered, measured; `report` is called with the part that is done.
+
+    With `nobody_above` also `fitted` with that promise, or with the best one where nobody can promise more.
+    """
     names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
     made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
-    best = prior_minimax(prior, epsilon).worst_case(TV)
-    if nobody_above is not None and best <= nobody_above <= 1:
-        promise = 1 - nobody_above + ROUNDING if best < nobody_above - ROUNDING else "best"
-        made.insert(1, fitted(prior, epsilon, users, promise=promise))
+    if nobody_above is not None:
+        best = prior_minimax(prior, epsilon).worst_case(TV)
+        made.insert(1, fitted(prior, epsilon, users, promise=promise_for(nobody_above, best)))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
     parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
     report(next(parts))
-    rows = compare(people, made, TV, progress=lambda: report(next(parts))).rows
+    rows = compare(measured, made, TV, progress=lambda: report(next(parts))).rows
     return [
         _Candidate(sampler, row, weighed(row.mean, row.maximum, tail), sampler.worst_case(TV))
         for sampler, row in zip(made, rows, strict=True)
     ]
 
 
+def promise_for(nobody_above: float, best: float) -> float | str:
+    """The promise that has no possible user above this; the best one where that is less than can be had."""
+    return max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
+
+
 def _rank(each: _Candidate, same_for_everybody: bool) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    first = (round(each.worst_case, 9), round(each.row.maximum, 9)) if same_for_everybody else ()
+    first = (round(each.worst_case, 9),) if same_for_everybody else ()
     return *first, round(each.objective, 9), not each.sampler.keeps_prior
 
 

@@ -105,10 +105,6 @@ class Comparison:
             tuple(_best(self.all_groups, statistic, keeps_prior).values()),
         )
 
-    def limits(self) -> Comparison:
-        """The rows of the limit, where it was requested."""
-        return Comparison(tuple(row for row in self.rows if row.sampler == BEST_POSSIBLE))
-
     def sorted(self, statistic: str = "mean") -> Comparison:
         """The same rows: within each group, ε and divergence the smallest first, the limit before all."""
         _validate.one_of(STATISTICS, statistic=statistic)

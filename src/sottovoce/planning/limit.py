@@ -31,7 +31,7 @@ from ..prior import Prior
 from ..samplers import clip
 from ..samplers.base import checked_prior
 from ..samplers.blocks import blocks
-from ..samplers.catalogue import SAMPLERS
+from ..samplers.catalogue import SAMPLERS, checked_promise
 from ..users import Users, UsersLike, rows_for
 from .limit_solvers import cutting_planes, smooth_descent
 
@@ -97,6 +97,7 @@ def limit(
     divergence: FDivergence = TV,
     tail: float = TAIL,
     keep_prior: bool = True,
+    promise: float | str | None = None,
     relative_gap: float = 1e-3,
     progress: Callable[[float], object] | None = None,
 ) -> Limit:
@@ -117,6 +118,7 @@ def limit(
         divergence: total variation, or any divergence that knows its `slope`.
         tail: the weight of the maximum, 0 or more.
         keep_prior: only samplers with Q(q) = q.
+        promise: only samplers that keep the prior and this promise, as in `fitted`; up to 150 categories.
         relative_gap: stop when objective − lower_bound is at most this part of the objective (or 1e-6). Over
             thousands of categories the work may end before that; the gap says so.
         progress: called with the part of the way to that gap, between 0 and 1.
@@ -137,7 +139,12 @@ def limit(
     weight = _validate.at_least(0, tail=tail)
     target = _validate.positive(relative_gap=relative_gap)
     required_slope(checked(divergence))
-    problem, owned, inverse = _problem(prior, epsilon, users, divergence, weight, bool(keep_prior))
+    kept = None if promise is None else checked_promise(prior.probabilities, epsilon, promise)
+    if kept is not None and not keep_prior:
+        raise ParameterError("a promise is for samplers that keep the prior")
+    problem, owned, inverse = _problem(prior, epsilon, users, divergence, weight, bool(keep_prior), kept)
+    if kept is not None and len(owned) > MANY:
+        raise ParameterError(f"a limit with a promise takes at most {MANY} categories, got {len(owned)}")
     start = _start(problem, prior, epsilon, owned)
     furthest = 0.0
 
@@ -152,7 +159,7 @@ def limit(
         if progress is not None:
             progress(furthest)
 
-    smooth = divergence == TV and len(owned) > FEW
+    smooth = divergence == TV and len(owned) > FEW and kept is None
     solved = (smooth_descent if smooth else cutting_planes)(problem, start, enough, report)
     if smooth and len(owned) <= MANY and not enough(solved.objective, solved.lower_bound):
         further = cutting_planes(problem, solved.floor, enough, report)
@@ -187,6 +194,7 @@ class FloorProblem:
     tail: float
     divergence: FDivergence
     keep_prior: bool
+    sums: tuple[FloatArray, FloatArray]  # M and r: a floor of the domain has M·c ≤ r
 
     @cached_property
     def owner(self) -> IntArray:
@@ -197,10 +205,19 @@ class FloorProblem:
         """The floor of the domain that a point near the domain stands for."""
         inside = np.clip(c, self.low, self.high)
         if self.keep_prior:
-            return inside
+            return self._kept(inside)
         total = float(inside.sum())  # scaling into Σc ≤ 1 ≤ a·Σc makes no user's total variation larger
         factor = total if total > 1 else min(self.a * total, 1.0)
         return np.asarray(inside / max(factor, np.finfo(np.float64).tiny))
+
+    def _kept(self, c: FloatArray) -> FloatArray:
+        """c, moved towards the lowest floor, which keeps every promise, until it keeps the promise too."""
+        matrix, right = self.sums
+        above = matrix @ c - right
+        if not np.any(above > 0):
+            return c
+        share = float(np.max(above[above > 0] / (matrix @ (c - self.low))[above > 0]))
+        return np.asarray(c + min(share, 1.0) * (self.low - c))
 
     def objective(self, values: FloatArray) -> float:
         """F from one value per row."""
@@ -285,6 +302,7 @@ def _problem(
     divergence: FDivergence,
     tail: float,
     keep_prior: bool,
+    promise: float | None,
 ) -> tuple[FloorProblem, IntArray, IntArray]:
     """The program, the categories it is about, and the row of every user in it."""
     from scipy import sparse
@@ -302,14 +320,35 @@ def _problem(
     few = rows[first]
     few = sparse.csr_array((few.data, position[few.indices], few.indptr), shape=(len(first), len(owned)))
     q, a = prior.probabilities, math.exp(epsilon)
-    low, high = (q[owned] / a, q[owned]) if keep_prior else (np.zeros(len(owned)), np.ones(len(owned)))
+    lowest = np.minimum(np.maximum(q, promise or 0.0) / a, q)
+    low, high = (lowest[owned], q[owned]) if keep_prior else (np.zeros(len(owned)), np.ones(len(owned)))
     if divergence == TV:  # above what anybody has of a category, a floor only hurts
         most = np.zeros(len(owned))
         np.maximum.at(most, few.indices, few.data)
         high = np.clip(most, low, high)
-    rest = math.fsum(np.delete(q, owned) / a) if keep_prior else 0.0
+    others = np.delete(lowest, owned) if keep_prior else np.empty(0)
+    rest = math.fsum(others)
+    sums = _sums(len(owned), a, keep_prior, promise, others)
     share = counts / counts.sum()
-    return FloorProblem(few, share, low, high, rest, a, tail, divergence, keep_prior), owned, inverse
+    return FloorProblem(few, share, low, high, rest, a, tail, divergence, keep_prior, sums), owned, inverse
+
+
+def _sums(
+    n: int, a: float, keep_prior: bool, promise: float | None, others: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """M and r of M·c ≤ r: Σc ≤ 1 ≤ a·Σc without a prior to keep; Σc − c_i ≤ 1 − t for every i with a promise.
+
+    `others` are the floors of the categories that no user has; of them the lowest decides.
+    """
+    every = np.ones(n)
+    if not keep_prior:
+        return np.stack([every, -a * every]), np.array([1.0, -1.0])
+    if promise is None:
+        return np.empty((0, n)), np.empty(0)
+    matrix, right = every - np.eye(n), np.full(n, 1 - promise - math.fsum(others))
+    if len(others):
+        matrix, right = np.vstack([matrix, every]), np.append(right, right[0] + others.min())
+    return matrix, right
 
 
 def _alike(rows: sparse.csr_array[np.float64]) -> tuple[IntArray, IntArray, FloatArray]:

@@ -10,9 +10,9 @@ the program's (pulling towards the best is what keeps the method from wandering)
 at most 1 over the cuts of the mean and at most `tail` over those of the maximum, and any ν ≥ 0, the smallest
 value of an affine function over a box,
 
-    Σ λ_k b_k + min_{low ≤ c ≤ high} (Σ λ_k g_k + ν₁ − a·ν₂)·c − ν₁ + ν₂,
+    Σ λ_k b_k + min_{low ≤ c ≤ high} (Σ λ_k g_k + ν·M)·c − ν·r,
 
-is below F everywhere in the domain (ν₁ and ν₂ are for Σc ≤ 1 and 1 ≤ a·Σc, where no prior is kept).
+is below F everywhere in the domain (ν is for M·c ≤ r: Σc ≤ 1 ≤ a·Σc where no prior is kept, or a promise).
 
 **The smooth descent** is for total variation over thousands of categories. With h_u(c) =
 max(Σ_i (p_ui − a·c_i)₊, Σ_i (p_ui − c_i)₊ + Σc − 1), sums over the categories that the user has,
@@ -140,15 +140,13 @@ def _program(
     from scipy.optimize import linprog
 
     mine = -np.stack([~cuts.worst, cuts.worst], axis=1).astype(np.float64)
-    rows, right = [np.hstack([cuts.slopes, mine])], [-cuts.offsets]
-    if not problem.keep_prior:
-        rows.append(np.stack([np.append(scale, [0.0, 0.0]), np.append(-problem.a * scale, [0.0, 0.0])]))
-        right.append(np.array([1.0, -1.0]))
+    matrix, right = problem.sums
+    rows = [np.hstack([cuts.slopes, mine]), np.hstack([matrix * scale, np.zeros((len(right), 2))])]
     bounds = np.stack([problem.low / scale, problem.high / scale], axis=1)
     solved = linprog(
         np.append(np.zeros(len(scale)), [1.0, problem.tail]),
         A_ub=np.concatenate(rows),
-        b_ub=np.concatenate(right),
+        b_ub=np.concatenate([-cuts.offsets, right]),
         bounds=[*bounds, (0, None), (0, None)],
         method="highs",
     )
@@ -170,10 +168,10 @@ def _bound_of_cuts(
             weights[kind] *= most / total * (1 - 1e-15)
     offset, slope = weights * cuts.offsets, weights @ cuts.slopes
     size = weights @ np.abs(cuts.slopes)
-    if len(sums):
-        slope = slope + (sums[0] - problem.a * sums[1]) * scale
-        size = size + (sums[0] + problem.a * sums[1]) * scale
-        offset = np.append(offset, [-sums[0], sums[1]])
+    matrix, right = problem.sums
+    slope = slope + (sums @ matrix) * scale
+    size = size + (sums @ np.abs(matrix)) * scale
+    offset = np.append(offset, -sums * right)
     least = np.minimum(slope * (problem.low / scale), slope * (problem.high / scale))
     depth = sum(problem.rows.shape) + len(offset)
     return float(offset.sum() + least.sum()) - rounding(offset, size, depth=depth)
