@@ -191,7 +191,7 @@ def main() -> int:
             epsilons=given.epsilon or EPSILONS,
             rules=Rules(given.rows_per_device, given.sites, given.devices_per_value),
         )
-    except sv.SottovoceError as problem:
+    except sv.errors.SottovoceError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2
     print(summary(rows))

@@ -72,7 +72,7 @@ def _verdict(data: bytes, policy: dict[str, Any]) -> str | None:
     """The digest of a file that is accepted."""
     try:
         return str(LIBRARY.load(data, policy).digest)
-    except sv.SottovoceError:
+    except sv.errors.SottovoceError:
         return None
 
 

@@ -131,7 +131,7 @@ ERRORS = [value for value in vars(errors).values() if isinstance(value, type)]
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
 def test_every_error_is_a_value_error(error: type) -> None:
-    assert issubclass(error, sv.SottovoceError)
+    assert issubclass(error, sv.errors.SottovoceError)
     assert issubclass(error, ValueError)
 
 

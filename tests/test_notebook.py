@@ -34,7 +34,7 @@ SHOWN: dict[str, tuple[Any, list[str]]] = {
         ["weight 0.25", "keeps the prior yes", "one record is enough no"],
     ),
     "free sampler": (sv.randomized_response(PRIOR, 2.0), ["keeps the prior no"]),
-    "several": (sv.several(PRIOR, 2.0, samples=3), ["samples 3", "2 for all samples together"]),
+    "several": (sv.several(PRIOR, 2.0, samples=3), ["3 at once", "2 for all of them together"]),
     "mechanism": (MECHANISM, [MECHANISM.digest]),
     "users": (USERS, ["users 1", "their item is no category 1", "no usable record 1"]),
     "comparison": (sv.compare(ROWS, [KERNEL, sv.kernel_clip(PRIOR, 2.0)], sv.TV), ["kernel_clip"]),

@@ -120,7 +120,7 @@ def test_repr_is_short() -> None:
     ],
 )
 def test_what_cannot_be_a_prior_is_refused_by_name(build: object, message: str) -> None:
-    with pytest.raises(sv.SottovoceError, match=message):
+    with pytest.raises(sv.errors.SottovoceError, match=message):
         build()  # type: ignore[operator]
 
 

@@ -1,4 +1,5 @@
 import type { Category, Mechanism, ReleaseOptions, Report } from "./index.js";
+import type { Stream } from "./stream.js";
 export { Refused } from "./index.js";
 
 export interface BudgetOptions {
@@ -22,6 +23,8 @@ export interface Budget {
   /** The first answer for this mechanism, group and epoch, now and later; ready to be sent. */
   release(mechanism: Mechanism, epoch: string, records: readonly Category[], options?: ReleaseOptions): Promise<Report>;
   releaseCounts(mechanism: Mechanism, epoch: string, map: ReadonlyMap<Category, number>, options?: ReleaseOptions): Promise<Report>;
+  /** One release of a stream for this epoch, ready to be sent. Its ε is charged once, at the first visit; the state is kept here. */
+  visit(stream: Stream, epoch: string, records: readonly Category[], options?: ReleaseOptions): Promise<Report>;
   /** ε that is left. */
   left(): Promise<number>;
 }

@@ -16,7 +16,6 @@ from .divergences import TV as TV
 from .divergences import FDivergence as FDivergence
 from .divergences import alpha as alpha
 from .divergences import hockey_stick as hockey_stick
-from .errors import SottovoceError as SottovoceError
 from .pictures.plots import plot_box as plot_box
 from .pictures.plots import plot_tradeoff as plot_tradeoff
 from .planning.choose import choose as choose
@@ -26,11 +25,11 @@ from .planning.fitted import PublicUsers as PublicUsers
 from .planning.fitted import fitted as fitted
 from .planning.frontier import frontier as frontier
 from .planning.limit import limit as limit
-from .planning.several import compare_samples as compare_samples
 from .planning.shuffling import amplified as amplified
 from .planning.shuffling import amplified_delta as amplified_delta
 from .planning.shuffling import local_epsilon_for as local_epsilon_for
 from .planning.shuffling import reports_for as reports_for
+from .planning.streams import compare_over_time as compare_over_time
 from .prior import Prior as Prior
 from .release.audit import audit as audit
 from .release.certify import certify as certify
@@ -55,7 +54,8 @@ from .samplers.catalogue import randomized_response as randomized_response
 from .samplers.catalogue import relative_mollifier as relative_mollifier
 from .samplers.catalogue import rr_with_prior as rr_with_prior
 from .samplers.catalogue import trimmed as trimmed
-from .samplers.joint import several as several
+from .samplers.stream import several as several
+from .samplers.stream import stream as stream
 from .tables.files import Dialect as Dialect
 from .tables.priors import build_prior as build_prior
 from .tables.query import count_table as count_table

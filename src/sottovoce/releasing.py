@@ -14,7 +14,7 @@ from .errors import ParameterError, PriorError, SottovoceError, TableError, User
 from .groups import Groups
 from .prior import FROM_USERS
 from .release.ledger import Ledger, Receipt, request
-from .release.mechanism import Mechanism
+from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
 from .tables.query import Writer
@@ -299,6 +299,8 @@ def release_file(
     form = ReportForm(mechanisms, columns.get("user", "user"), columns.get("item", "item"), by)
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("epoch and exhausted (--epoch, --exhausted) need a ledger (--ledger)")
+    if ledger is None:
+        no_stream(mechanisms.values(), "a release without a ledger (--ledger)")
     files.check_writable(output, table, force=force)
     if ledger is not None:
         files.check_writable(output, ledger.path, ledger.witness, force=True)
@@ -395,6 +397,8 @@ class _FileRelease:
         with step, self.signals.held_back():
             receipt = self.charged.charge(epoch, exhausted)
         told = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
+        if receipt.continued:
+            told += f", {receipt.continued:,} of streams that go on, at no cost"
         if receipt.left_out:
             told += f", {receipt.left_out:,} left out: their users have too little budget left"
         self.note(f"{told}.")

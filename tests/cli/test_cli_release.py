@@ -218,7 +218,7 @@ def check_fuzzed(folder: Path, count: int) -> None:
             released = mechanism.release_many(groups["all"].p)
             assert set(released) <= {"a", "b"}
             outcomes["released"] += 1
-        except sv.SottovoceError as problem:
+        except sv.errors.SottovoceError as problem:
             header = bytes(raw).decode("utf-8", "replace").split("\n")[0]
             leaked = "secret" in str(problem) and "secret" not in header
             outcomes["leaked" if leaked else type(problem).__name__] += 1

@@ -1,4 +1,4 @@
-"""Several samples on the command line: designed, compared, released, charged, audited and estimated."""
+"""Several samples and streams on the command line: designed, compared, released, charged, audited."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def design(folder: Path, *more: object) -> None:
     assert told.returncode == 0, told.stderr
 
 
-def test_design_says_what_epsilon_covers_and_writes_a_joint_mechanism(folder: Path) -> None:
+def test_design_says_what_epsilon_covers_and_writes_a_mechanism(folder: Path) -> None:
     told = run("design", "survey.csv", "-e", 4, "--samples", 3, "-o", "three.json", cwd=folder)
-    assert "4 for all samples together" in told.stdout
+    assert "4 for all of them together" in told.stdout
     assert "3 categories in one release" in told.stdout
     assert "by somebody people trust" in told.stdout
     assert sv.load(folder / "three.json", policy=ANY).samples == 3
     plain = json.loads(run("design", "survey.csv", "-e", 4, "--samples", 3, "--json", cwd=folder).stdout)
     assert (plain[0]["samples"], plain[0]["epsilon"]) == (3, 4.0)
-    for wrong in (0, 17):
+    for wrong in (0, 5000):
         told = run("design", "survey.csv", "-e", 4, "--samples", wrong, cwd=folder)
-        assert (told.returncode, "1<=x<=16" in told.stderr) == (2, True)
+        assert (told.returncode, "1<=x<=4096" in told.stderr) == (2, True)
     told = run("design", "survey.csv", "-e", 4, "--samples", 2, "-s", "minimax-kernel", cwd=folder)
-    assert (told.returncode, "clip sampler" in told.stderr) == (2, True)
+    assert (told.returncode, "leave out --sampler" in told.stderr) == (2, True)
 
 
 def test_one_sample_is_designed_as_before_with_what_shuffling_adds(folder: Path) -> None:
@@ -114,6 +114,31 @@ def test_compare_tells_what_several_samples_are_worth(folder: Path) -> None:
     assert [(row["samples"], row["way"], row["users"]) for row in rows] == [
         ("1", "together", "30"), ("3", "together", "30"), ("3", "separately", "30")
     ]  # fmt: skip
-    assert float(rows[1]["joint_mean"]) < float(rows[2]["joint_mean"])
-    told = run("compare", "survey.csv", "members.csv", "-e", 4, "--samples", 99, cwd=folder)
-    assert (told.returncode, "at most 16" in told.stderr) == (2, True)
+    assert float(rows[1]["mean"]) < float(rows[2]["mean"])
+
+
+def test_a_stream_is_designed_and_released_week_by_week_for_one_charge(folder: Path) -> None:
+    told = run("design", "survey.csv", "-e", 8, "-s", "stream:horizon=4", "-o", "stream.json", cwd=folder)
+    assert told.returncode == 0, told.stderr
+    assert "any number, planned for 4" in told.stdout
+    assert sv.load(folder / "stream.json", policy=ANY).streaming
+    alone = run("release", "--max-epsilon", 8, "stream.json", "members.csv", "-o", "r.csv", cwd=folder)
+    assert (alone.returncode, "--ledger" in alone.stderr) == (2, True)
+    run("ledger", "create", "budget.db", "--budget", 8, "--lifetime", 8, cwd=folder)
+    weeks = []
+    for week in range(4):
+        options = ["--max-epsilon", 8, "--ledger", "budget.db", "--epoch", f"w{week}", "-o", f"{week}.csv"]
+        told = run("release", "stream.json", "members.csv", *options, cwd=folder)
+        assert told.returncode == 0, told.stderr
+        assert ("30 releases charged" if week == 0 else "30 of streams that go on") in told.stderr
+        weeks.append((folder / f"{week}.csv").read_text())
+        again = run("release", "stream.json", "members.csv", *options, "--force", cwd=folder)
+        assert "0 releases charged, 30 repeated" in again.stderr
+        assert (folder / f"{week}.csv").read_text() == weeks[week]
+    assert len(set(weeks)) == 4
+    told = run("ledger", "show", "budget.db", "u1", "--epoch", "w3", cwd=folder)
+    assert "8 was spent in all epochs" in told.stderr + told.stdout
+    told = run("audit", "stream.json", "--draws", 2000, cwd=folder)
+    assert (told.returncode, "no violation found" in told.stdout) == (0, True)
+    told = run("collect", "stream.json", "--store", "store.db", cwd=folder)
+    assert (told.returncode, "is a stream" in told.stderr) == (2, True)

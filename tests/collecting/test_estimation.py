@@ -374,7 +374,7 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, ["a", "b"]).moved_by(), "either reports= or share="),
         (lambda: sv.estimate(made, ["a", "b"]).moved_by(share=2), "share must lie between 0 and 1"),
     ):
-        with pytest.raises(sv.SottovoceError, match=message):
+        with pytest.raises(sv.errors.SottovoceError, match=message):
             call()
 
 

@@ -126,7 +126,7 @@ def test_names_are_text_everywhere() -> None:
     ],
 )
 def test_bad_uploads_are_named_as_the_visitor_knows_them(content: bytes, message: str) -> None:
-    with pytest.raises(sv.SottovoceError, match=re.escape(message)) as caught:
+    with pytest.raises(sv.errors.SottovoceError, match=re.escape(message)) as caught:
         views.uploaded_prior(content, "my.csv")
     assert "/" not in str(caught.value)
     assert views.uploaded_prior(b"item,count\na,3\nb,1\n", "my.csv").probabilities.tolist() == [0.75, 0.25]

@@ -66,7 +66,7 @@ def test_the_format_of_a_damaged_ledger_is_not_repeated(tmp_path: Path, version:
     with sqlite3.connect(path) as database:
         database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (version,))
     database.close()
-    with pytest.raises(sv.errors.LedgerError, match="has format unknown, this version reads 2"):
+    with pytest.raises(sv.errors.LedgerError, match="has format unknown, this version reads 3"):
         sv.Ledger.open(path)
 
 

@@ -46,7 +46,7 @@ def accepts(load: Any, data: bytes, policy: dict[str, Any]) -> str | None:
     """The digest of a file that is accepted."""
     try:
         return str(load(data, policy).digest)
-    except (tiny_client.Refused, sv.SottovoceError):
+    except (tiny_client.Refused, sv.errors.SottovoceError):
         return None
 
 

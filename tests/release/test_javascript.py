@@ -94,7 +94,7 @@ def check_mutants(count: int, folder: Path) -> None:
     for (data, policy), theirs in zip(files, found, strict=True):
         try:
             mine = LIBRARY.load(data, policy).digest
-        except sv.SottovoceError:
+        except sv.errors.SottovoceError:
             mine = None
         assert mine == theirs, (data[:3000], policy)
         accepted += mine is not None

@@ -126,7 +126,7 @@ def test_promise_10_weights_that_do_not_certify(name: str) -> None:
                     refused_or_private(signed(changed))
         elif key in plain:
             for new in ("0", str(int(plain[key]) * 2), "x"):
-                with pytest.raises(sv.SottovoceError):
+                with pytest.raises(sv.errors.SottovoceError):
                     read(signed({**plain, key: new}))
 
 

@@ -179,8 +179,10 @@ def test_promise_8_seeding_changes_nothing() -> None:
 def test_the_tape_cannot_be_reached_from_release() -> None:
     import inspect
 
-    assert set(inspect.signature(sv.Mechanism.release).parameters) == {"self", "records", "p", "unknown"}
-    assert set(inspect.signature(sv.Mechanism.release_many).parameters) == {"self", "p"}
+    assert set(inspect.signature(sv.Mechanism.release).parameters) == {
+        "self", "records", "state", "p", "unknown"
+    }  # fmt: skip
+    assert set(inspect.signature(sv.Mechanism.release_many).parameters) == {"self", "p", "states"}
     assert randomness._read is os.urandom
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tests" / "vectors"
 OTHERS = {
     "draws_box", "draws_kernel", "draws_response", "draws_groups", "files_accepted", "files_refused",
-    "exponentials", "shares", "canonical", "reports", "joint_draws",
+    "exponentials", "shares", "canonical", "reports", "stream_draws",
 }  # fmt: skip
 SCHEMA = json.loads((ROOT / "docs" / "format.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

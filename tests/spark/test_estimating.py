@@ -88,9 +88,9 @@ def test_the_same_refusals(session: Any, wrong: str) -> None:
         made[7] = (user, age, None, digest)
     there, here = there_and_here(session, made)
     models = {name: model_of(one) for name, one in known.items()}
-    with pytest.raises(sv.SottovoceError) as local:
+    with pytest.raises(sv.errors.SottovoceError) as local:
         count_reports(here, models, by="age")
-    with pytest.raises(sv.SottovoceError) as remote:
+    with pytest.raises(sv.errors.SottovoceError) as remote:
         spark.estimate(there, known, by="age")
     assert str(remote.value) == str(local.value)
     assert type(remote.value) is type(local.value)

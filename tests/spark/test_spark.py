@@ -213,7 +213,7 @@ def test_release_refuses_a_marked_prior_and_writes_for_its_owner_alone(session: 
 def test_bad_tables(session: Any, rows: list[Any], message: str) -> None:
     frame = session.createDataFrame(rows, "who string, genre string, stars double")
     sampler = sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)
-    with pytest.raises(sv.SottovoceError, match=message):
+    with pytest.raises(sv.errors.SottovoceError, match=message):
         spark.compare(frame, sampler, user="who", item="genre", weight="stars")
 
 
@@ -236,7 +236,7 @@ def test_options_that_do_not_fit(session: Any) -> None:
             "one of error, skip",
         ),
     ):
-        with pytest.raises(sv.SottovoceError, match=message):
+        with pytest.raises(sv.errors.SottovoceError, match=message):
             call()
 
 

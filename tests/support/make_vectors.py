@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import vector_joint
+import vector_streams
 from vector_draws import (
     boxes,
     counted,
@@ -169,7 +169,7 @@ def others() -> dict[str, dict[str, Any]]:
         "draws_kernel": {"files": drawn(one for one in linear() if one[1].engine.words == 3)},
         "draws_response": {"files": drawn(one for one in linear() if one[1].engine.words == 2)},
         "draws_groups": {"files": drawn_by_group()},
-        "joint_draws": {"files": vector_joint.files()},
+        "stream_draws": {"files": vector_streams.files()},
         "files_accepted": {"files": list(accepted())},
         "files_refused": {"files": list(refused())},
         "exponentials": {"table": [[fraction_text(e), fraction_text(exp_below(e))] for e in exponentials()]},

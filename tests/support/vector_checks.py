@@ -152,7 +152,7 @@ def _outcome(function: Any, *given: Any) -> Any:
     """What a function returns, or None if it refuses."""
     try:
         return function(*given)
-    except (tiny_client.Refused, sv.SottovoceError):
+    except (tiny_client.Refused, sv.errors.SottovoceError):
         return None
     except Exception as problem:
         if type(problem).__name__ == "Refused":  # of a client that was made from the source

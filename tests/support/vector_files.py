@@ -60,7 +60,7 @@ def honest(plain: Plain) -> Plain:
 def passes(plain: Plain) -> bool:
     try:
         parse(signed(plain), "a vector", ANY)
-    except sv.SottovoceError:
+    except sv.errors.SottovoceError:
         return False
     return True
 

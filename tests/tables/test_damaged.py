@@ -95,7 +95,7 @@ for _ in range(int(sys.argv[2])):
     try:
         sv.count_table(path, user="user", item="item")
         outcomes["read"] += 1
-    except sv.SottovoceError as problem:
+    except sv.errors.SottovoceError as problem:
         outcomes["refused"] += 1
         if "secret" in f"{problem}{problem.__context__!r}{problem.__cause__!r}":
             print("leaked", problem)

@@ -79,7 +79,7 @@ def test_unknown_items_stop_or_are_dropped() -> None:
 )
 def test_bad_tables(change: dict[str, object], message: str) -> None:
     columns = {k: v for k, v in {**LONG, **change}.items() if v is not None}
-    with pytest.raises(sv.SottovoceError, match=message):
+    with pytest.raises(sv.errors.SottovoceError, match=message):
         sv.read_users(pl.DataFrame(columns), user="who", item="genre", weight="stars", prior=PRIOR)
 
 
@@ -161,7 +161,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes | None, mess
 )
 def test_odd_prior_files(tmp_path: Path, name: str, text: str, by: str | None, message: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(sv.SottovoceError, match=message) as caught:
+    with pytest.raises(sv.errors.SottovoceError, match=message) as caught:
         priors_table.read_priors(tmp_path / name, item="item", count=None, by=by)
     assert name in str(caught.value)
 

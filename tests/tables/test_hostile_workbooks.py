@@ -22,7 +22,7 @@ PUBLIC: Rows = [["item", "count"], [PRIVATE, 30], ["War", 10]]
 
 
 def refused(path: Path, words: str) -> None:
-    with pytest.raises(sv.SottovoceError, match=words) as caught:
+    with pytest.raises(sv.errors.SottovoceError, match=words) as caught:
         priors_table.read_priors(path)
     message = str(caught.value)
     assert str(path) in message
@@ -169,7 +169,7 @@ def test_random_damage_is_never_a_traceback(tmp_path: Path, kind: str) -> None:
         path.write_bytes(bytes(damaged[: rng.choice([len(damaged), rng.randrange(1, len(damaged))])]))
         try:
             priors_table.read_priors(path)
-        except sv.SottovoceError as problem:
+        except sv.errors.SottovoceError as problem:
             messages.append(str(problem))
     assert messages
     assert not [one for one in messages if "\n" in one or PRIVATE in one]

@@ -77,7 +77,7 @@ def test_without_a_number_those_without_a_count_are_rare() -> None:
 )
 def test_what_gives_no_prior_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     (tmp_path / "t.csv").write_text(ZEROS)
-    with pytest.raises(sv.SottovoceError, match=words):
+    with pytest.raises(sv.errors.SottovoceError, match=words):
         priors_table.read_priors(tmp_path / "t.csv", options=PriorOptions(**options))
 
 

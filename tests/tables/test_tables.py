@@ -252,7 +252,7 @@ def test_options_that_do_not_fit() -> None:
         (lambda: sv.build_prior(frame, item="genre", top_by="who"), "specify how many to keep"),
         (lambda: sv.build_prior(frame, item=[]), "item must name a column"),
     ):
-        with pytest.raises(sv.SottovoceError, match=message):
+        with pytest.raises(sv.errors.SottovoceError, match=message):
             call()
 
 
@@ -371,7 +371,7 @@ def test_broken_prior_files(tmp_path: Path) -> None:
         (good + f'"groups": {{"all": {law}}}}}', "age", "--by age does not fit this prior: it has no groups"),
     ):
         (tmp_path / "p.json").write_text(text)
-        with pytest.raises(sv.SottovoceError, match=message):
+        with pytest.raises(sv.errors.SottovoceError, match=message):
             priors_table.read_priors(tmp_path / "p.json", by=by)
 
 

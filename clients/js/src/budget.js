@@ -4,6 +4,9 @@
  * the answer is stored, then it is returned. The first answer stays: asking again for the same mechanism, group and
  * epoch returns it, whatever the records are now.
  *
+ * A stream is charged once, at its first visit. Charge, answer and next state are stored in one step, before the answer
+ * is returned; a state that is not stored was never used.
+ *
  * A store has one function, `update(change)`: it hands the state to `change` (null if there is none), stores what comes
  * back before it resolves, and lets nobody else in between. If `change` throws, nothing is stored.
  */
@@ -31,6 +34,9 @@ function sound(state, total) {
   const good = state && state.version === 1 && isCount(state.limit) && isCount(state.spent) && Array.isArray(state.answers);
   need(good && state.answers.every((one) => Array.isArray(one) && one.length === 3), "budget",
     "what is stored is damaged; it is left as it is, and nothing is released");
+  const streams = state.streams ?? [];
+  need(Array.isArray(streams) && streams.every((one) => Array.isArray(one) && one.length === 2), "budget",
+    "the states of streams are damaged; nothing is released");
   need(state.limit === total, "budget", "this budget was made with another limit, of " + state.limit / 1e6);
   return state;
 }
@@ -83,6 +89,31 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
     });
   };
 
+  /** One visit of a stream: the answer of the epoch, or the next release and the state that follows. */
+  const visit = (stream, epoch, records, options) => {
+    need(stream.kind === "stream" && stream.samples === 1, "call", "visit takes a stream");
+    need(typeof epoch === "string" && epoch, "budget", "an epoch is a text that is not empty");
+    const key = keyOf(stream);
+    const life = keyOf({ ...stream, digest: stream.epsilon }); // a new file with the same ε carries it on
+    return within((state) => {
+      const known = entry(state, key, epoch);
+      if (known) return Object.freeze({ ...known[2] });
+      state.streams ??= [];
+      let own = state.streams.find((one) => one[0] === life);
+      if (!own) {
+        const cost = costOf(stream);
+        need(state.spent + cost <= state.limit, "budget", "not enough is left; nothing was charged");
+        state.spent += cost;
+        state.streams.push((own = [life, stream.toText(stream.start())]));
+      }
+      const { category, state: next } = stream.release(records, stream.fromText(own[1]), options);
+      own[1] = stream.toText(next);
+      const made = report(stream, category);
+      state.answers.push([key, epoch, { ...made }]);
+      return made;
+    });
+  };
+
   /** What the mechanism would refuse is refused before anything is charged. */
   const lookup = ({ categories }) => ({ position: new Map(categories.map((name, i) => [name, i])) });
   return Object.freeze({
@@ -95,6 +126,10 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
     async releaseCounts(mechanism, epoch, map, options) {
       fromCounts(lookup(mechanism), map, options);
       return ask(mechanism, epoch, () => mechanism.releaseCounts(map, options));
+    },
+    async visit(stream, epoch, records, options) {
+      fromRecords(lookup(stream), records, options);
+      return visit(stream, epoch, records, options);
     },
     left: () => within((state) => (state.limit - state.spent) / 1e6),
   });

@@ -83,16 +83,16 @@ const CERTIFY = {
   },
 };
 
-/** Check a parsed mechanism file in full, its digest last; what is needed to release from it. */
-export async function certify(plain) {
+/** Check a parsed mechanism file in full, its digest last; what is needed to release from it. `stream`: only streams. */
+export async function certify(plain, stream) {
   need(plain instanceof Map, "format", "mechanism");
   const get = (key) => plain.get(key);
   need(get("format") === "sottovoce-mechanism", "format", "mechanism");
-  need(get("kind") !== "joint", "format", "this client releases one sample");
-  need(get("version") === 1 && get("bits") === 62 && KINDS.has(get("kind")), "format", "version");
   const kind = get("kind");
+  need((kind === "stream") === !!stream, "format", "streams: sottovoce/stream");
+  need(get("version") === (stream ? 2 : 1) && get("bits") === 62 && (stream || KINDS.has(kind)), "format", "version");
   const provenance = plain.has("provenance") ? get("provenance") : "public";
-  onlyKeys(plain, [...HEAD, ...KINDS.get(kind), ...(plain.has("provenance") ? ["provenance"] : [])]);
+  onlyKeys(plain, [...HEAD, ...(stream ? stream.keys : KINDS.get(kind)), ...(plain.has("provenance") ? ["provenance"] : [])]);
 
   need(isLabel(get("sampler")), "value", "sampler");
   const options = get("options");
@@ -110,8 +110,9 @@ export async function certify(plain) {
   need(get("ratio") === ratio(a, b), "ratio", "epsilon");
   const [up, down] = get("ratio").split("/").map(BigInt);
 
-  const parts = { prior: wholes(get("prior"), n) };
-  if (kind === "response") {
+  let parts = { prior: wholes(get("prior"), n) };
+  if (stream) parts = stream.read(get, parts.prior, up, down);
+  else if (kind === "response") {
     parts.kept = places(get("kept"), n);
     parts.own = whole(get("own"));
     parts.other = whole(get("other"));
@@ -124,8 +125,8 @@ export async function certify(plain) {
       need(parts.order.length === n, "value", "places");
     }
   }
-  certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === N);
-  const keeps = CERTIFY[kind](parts, up, down);
+  certain(stream || (parts.prior.every((one) => one >= 1n) && sum(parts.prior) === N));
+  const keeps = !!stream || CERTIFY[kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
   await signed(plain);
   return { ...parts, kind, n, names, position, epsilon: [a, b], provenance, keeps, digest: get("digest"), sampler: get("sampler") };

@@ -5,7 +5,7 @@ import { N, sum } from "./numbers.js";
 export const WORDS = { box: 1, kernel: 3, response: 2 };
 
 /** The words of the bytes: little-endian, without their two lowest bits. */
-const wordsOf = (bytes) => {
+export const wordsOf = (bytes) => {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Array.from({ length: bytes.length / 8 }, (_, j) => view.getBigUint64(8 * j, true) >> 2n);
 };

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from rich.table import Table
 
 from ..divergences import FDivergence
@@ -60,10 +59,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from ..planning.several import SamplesRow
-
-LOOKED_AT = 200
-"""Users of each group for --samples, evenly spread over the file."""
+    from ..planning.streams import SamplesRow
 
 
 @click.command("compare", cls=Command)
@@ -294,16 +290,15 @@ def _compare_samples(
     parameters: dict[str, Any],
 ) -> list[tuple[str, SamplesRow]]:
     """Return a row for each group, epsilon, number of samples and way to release them."""
-    from ..planning.several import compare_samples
+    from ..planning.streams import compare_samples
 
     rows: list[tuple[str, SamplesRow]] = []
     parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
     with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
         for group, users in groups.items():
-            chosen = np.unique(np.linspace(0, len(users) - 1, min(LOOKED_AT, len(users))).astype(np.intp))
             for epsilon in epsilons:
                 compared = compare_samples(
-                    users.p[chosen],
+                    users.p,
                     public.priors[group],
                     epsilon,
                     samples=numbers,
@@ -327,7 +322,7 @@ def _show_samples(
     if as_json:
         print_json({"rows": tidy, "note": NOT_PRIVATE})
         return
-    head = ["ε", "samples", "released", "users", "each: mean", "p99", "jointly: mean", "p99"]
+    head = ["ε", "samples", "released", "users", "mean", "p99", "maximum"]
     cells = [
         [
             *([shown_text(group)] if grouped else []),
@@ -335,16 +330,13 @@ def _show_samples(
             str(row.samples),
             row.way if row.samples > 1 else "one alone",
             f"{row.users:,}",
-            *map(number, (row.single_mean, row.single_p99, row.joint_mean, row.joint_p99)),
+            *map(number, (row.mean, row.p99, row.maximum)),
         ]
         for group, row in rows
     ]
     print_table([*(["group"] if grouped else []), *head], cells, left=("group", "released"))
     print_note(
-        "Each: one of the samples beside one draw of the user. Jointly: all samples beside as many "
-        "independent draws. Separately: every sample at epsilon/samples."
+        "The distance of one sample, averaged over a user's samples. Together: one release of all samples, "
+        "simulated. Separately: every sample at epsilon/samples."
     )
-    left_out = max(row.users - row.joint_users for _, row in rows)
-    if left_out:
-        print_note(f"Jointly leaves out {left_out:,} users with too many categories.")
     print_note(NOT_PRIVATE)

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from ..errors import ParameterError, PriorError
 from ..planning.cards import Card, Shuffled, card
-from ..planning.several import JointCard, joint_card
+from ..planning.streams import StreamCard, stream_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
-from ..samplers.joint import MOST_SAMPLES, JointSampler, several
+from ..samplers.stream import MOST_STEPS, Stream, several
 from ..tables import files
 from ..tables.priors import PublicData
 from .app import Command
@@ -42,11 +42,11 @@ from .terminal import console, number, plain, print_json, print_note, print_tabl
 @prior_argument
 @epsilons_option
 @option(
-    "--sampler", "-s", default="fitted", metavar="NAME", panel="Samplers", shell_complete=complete_sampler,
-    help=f"auto (as choose recommends), or one of {SAMPLER_NAMES}.",
+    "--sampler", "-s", metavar="NAME", panel="Samplers", shell_complete=complete_sampler,
+    help=f"Default fitted; auto (as choose recommends), stream:horizon=12, or one of {SAMPLER_NAMES}.",
 )  # fmt: skip
 @option(
-    "--samples", default=1, type=click.IntRange(1, MOST_SAMPLES), panel="Samplers",
+    "--samples", default=1, type=click.IntRange(1, MOST_STEPS), panel="Samplers",
     help="Categories in one release; epsilon covers all of them together.",
 )  # fmt: skip
 @provenance_option
@@ -59,7 +59,7 @@ from .terminal import console, number, plain, print_json, print_note, print_tabl
 def command(
     prior_file: Path,
     epsilons: list[float],
-    sampler: str,
+    sampler: str | None,
     samples: int,
     provenance: str,
     item: str,
@@ -78,10 +78,11 @@ def command(
       sottovoce design survey.csv -e 2 -e 4 -s prior-minimax --by group
       sottovoce design survey.csv -e 2 --by group -o mechanism.json
       sottovoce design survey.csv -e 4 --samples 4 -o four.json
+      sottovoce design survey.csv -e 8 -s stream:horizon=52 -o stream.json
     """
     make: Callable[..., Any]
     options: dict[str, Any]
-    make, options = parse_sampler(sampler)
+    make, options = parse_sampler(sampler or "fitted", streams=True)
     if output is not None:
         if len(epsilons) != 1:
             raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
@@ -90,7 +91,9 @@ def command(
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
     public = read_public(prior_file, *readings(read, prior_file), item=item, count=count, by=by)
     if samples > 1:
-        make, options = several, {**options, "sampler": make, "samples": samples}
+        if sampler is not None:
+            raise ParameterError("several samples are the steps of a stream: leave out --sampler")
+        make, options = several, {"samples": samples}
     parts = len(public.priors) * len(epsilons)
     with step("designing", prior_file.name, total=parts, unit="samplers") as going:
         samplers = {
@@ -104,8 +107,8 @@ def command(
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
         cards = [
             going.after(
-                joint_card(made, group=group, shuffled=True)
-                if isinstance(made, JointSampler)
+                stream_card(made, group=group, shuffled=True)
+                if isinstance(made, Stream)
                 else card(made, group=group, shuffled=True)
             )
             for (group, _), made in samplers.items()
@@ -118,7 +121,7 @@ def command(
         print_json([asdict(facts) for facts in cards])
         return
     for facts in cards:
-        print_joint_card(facts) if isinstance(facts, JointCard) else print_card(facts)
+        print_stream_card(facts) if isinstance(facts, StreamCard) else print_card(facts)
 
 
 def _certify(
@@ -177,28 +180,25 @@ def print_card(facts: Card) -> None:
     console.print()
 
 
-def print_joint_card(facts: JointCard) -> None:
-    """Print the card of a design with several samples."""
+def print_stream_card(facts: StreamCard) -> None:
+    """Print the card of a stream, or of several samples."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}")
-    grid.add_row("samples", f"{facts.samples} categories in one release")
-    grid.add_row("epsilon", f"{facts.epsilon:g} for all samples together")
+    grid.add_row("sampler", f"[bold]stream[/bold] for {shown_text(facts.group)}")
+    releases = f"{facts.samples} categories in one release"
+    if facts.samples == 1:
+        planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
+        releases = f"any number, {planned}; each device keeps a state"
+    grid.add_row("releases", releases)
+    grid.add_row("epsilon", f"{facts.epsilon:g} for all of them together")
     grid.add_row("categories", f"{facts.categories:,}")
-    kept = "yes: data equal to the public data are released as independent draws"
-    grid.add_row("keeps the prior", kept if facts.keeps_prior else "no")
-    grid.add_row(
-        "worst case",
-        f"{number(facts.worst_together)} joint total variation for the rarest user, "
-        f"{number(facts.worst_separately)} with separate releases at {facts.epsilon / facts.samples:g}",
-    )
-    grid.add_row(
-        "told apart", f"{facts.told_apart} categories of a user; with more, the samples are drawn separately"
-    )
+    grid.add_row("keeps the prior", "yes: data equal to the public data are released undistorted, for ever")
+    another = f"at most {number(facts.released_as_another)} at the first step: Pr(X ≠ Z)"
+    grid.add_row("released as another", another)
     _end_card(grid, facts)
     console.print()
 
 
-def _end_card(grid: Table, facts: Card | JointCard) -> None:
+def _end_card(grid: Table, facts: Card | StreamCard) -> None:
     """Print a card with its last lines: what shuffling adds, and the prior."""
     shuffled: Sequence[Shuffled] = facts.shuffled
     for k, row in enumerate(shuffled):

@@ -24,6 +24,7 @@ from ..release.file import Policy
 from ..samplers import catalogue
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.catalogue import MARK, trimmed
+from ..samplers.stream import Stream, stream
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import PublicData, read_priors
 from ..tables.users import ReadingOptions, read_user_groups
@@ -137,9 +138,23 @@ SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3, fitted
 DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2"
 
 
-def parse_sampler(text: str) -> tuple[Callable[..., Sampler], dict[str, Any]]:
-    """kernel-clip, blend:weight=0.3 → its constructor and options."""
-    known = {**SAMPLERS, "auto": auto}
+def stream_by_numbers(
+    prior: Prior,
+    epsilon: float,
+    *,
+    horizon: float = 12,
+    start: float | None = None,
+    persistence: float = 0.0,
+) -> Stream:
+    """`stream` with the options that the command line takes."""
+    return stream(prior, epsilon, horizon=int(horizon) or None, start=start, persistence=persistence)
+
+
+def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """kernel-clip, blend:weight=0.3 → its constructor and options; with `streams` stream:horizon=12 too."""
+    known: dict[str, Callable[..., Any]] = {**SAMPLERS, "auto": auto}
+    if streams:
+        known["stream"] = stream_by_numbers
     name, options = _parse(text, "sampler", list(known))
     make = known[name]
     if options.get(MARK) == 1:  # of any clip sampler

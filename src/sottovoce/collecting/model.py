@@ -13,10 +13,10 @@ from ..divergences import TV
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
 from ..release.box import BoxEngine
-from ..release.exact import Box, times_below
-from ..release.joint import JointBox, JointEngine
+from ..release.exact import Box
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
+from ..release.stream import StreamEngine
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
 
@@ -87,8 +87,7 @@ class Model:
         if isinstance(self.source, Mechanism):
             engine = self.source.engine
             weights = list(enumerate(engine.prior_weights()))
-            law = engine.single_law(weights) if isinstance(engine, JointEngine) else engine.law(weights)
-            return np.array([float(share) for share in law])
+            return np.array([float(share) for share in engine.law(weights)])
         return self.source.distribution(self.prior)
 
 
@@ -176,8 +175,8 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
 
 def model_prior(mechanism: Mechanism) -> FloatArray:
     """The prior of a mechanism, from its integer weights, in the order of its categories."""
-    weights: FloatArray = np.array(mechanism.engine.prior_weights(), dtype=np.int64) / (1 << mechanism.bits)
-    return weights
+    weights = np.array(mechanism.engine.prior_weights(), dtype=np.int64)
+    return np.asarray(weights / weights.sum())  # a power of two
 
 
 def _of_mechanism(mechanism: Mechanism) -> Model:
@@ -191,8 +190,8 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
     elif isinstance(engine, BoxEngine):
         worst = _worst_distance(engine.box, 1 << mechanism.bits)
-    elif isinstance(engine, JointEngine):
-        worst = _worst_joint_distance(engine.box)
+    elif isinstance(engine, StreamEngine):
+        worst = _worst_of_steps(engine)
     return Model(
         mechanism.sampler,
         mechanism.categories,
@@ -213,11 +212,17 @@ def _worst_distance(box: Box, total: int) -> float:
     return 1 - most / total
 
 
-def _worst_joint_distance(box: JointBox) -> float:
-    """The same for tuples: no single sample is further from the user than all samples together."""
-    whole, floors, low = box.total**box.samples, box.before[-1] ** box.samples, box.least**box.samples
-    most = min(times_below(box.ratio, low), whole - floors + low)
-    return float(1 - most / whole)
+def _worst_of_steps(engine: StreamEngine) -> float:
+    """The average over the steps: of the first one as of a box; later ones may be as the prior itself."""
+    later = 1 - min(engine.prior) / sum(engine.prior)
+    return (furthest_at_first(engine) + (engine.samples - 1) * later) / engine.samples
+
+
+def furthest_at_first(engine: StreamEngine) -> float:
+    """The largest total variation of any user at the first step: a point mass on the rarest category."""
+    rarest, (least, most) = min(engine.prior), engine.ratios(*engine.first(), 0)
+    spare = engine.total - least * (sum(engine.prior) - rarest)
+    return 1 - min(most * rarest, spare) / engine.total
 
 
 def _check_response(name: str, invertible: bool) -> None:

@@ -73,7 +73,7 @@ def _prior(chosen_prior, everybody, people, priors, sv, upload, views):
     if upload.value:
         try:
             uploaded = views.uploaded_prior(upload.value[0].contents, upload.value[0].name)
-        except sv.SottovoceError as _problem:
+        except sv.errors.SottovoceError as _problem:
             problem = str(_problem)
     source = chosen_prior.value if uploaded is None else upload.value[0].name
     prior = priors[source] if uploaded is None else uploaded
@@ -127,7 +127,7 @@ def _person_edit(get_counts, mo, people, prior, set_counts, set_mistake, sv, vie
         try:
             set_counts(people.typed(text, prior))
             set_mistake("")
-        except sv.SottovoceError as problem:
+        except sv.errors.SottovoceError as problem:
             set_mistake(str(problem))
 
     def _step(place, by):

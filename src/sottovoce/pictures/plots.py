@@ -26,7 +26,7 @@ from ..divergences import TV, FDivergence
 from ..errors import ParameterError
 from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
 from ..planning.frontier import Frontier
-from ..planning.several import SEPARATELY, SamplesRow
+from ..planning.streams import SEPARATELY, SamplesRow
 from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
@@ -210,30 +210,17 @@ def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = Non
 
 
 def plot_samples(rows: Sequence[SamplesRow], axes: Axes) -> None:
-    """Mean distance by the number of samples: of all samples jointly, and of each single one.
-
-    Solid lines are releases of all samples together, dashed ones separate releases at ε/samples.
-    """
+    """Mean distance of one sample by the number of samples, released together and separately."""
     if not rows:
         raise ParameterError("rows must not be empty: make them with compare_samples")
-    for value, color, named in (
-        ("joint_mean", "C0", "all samples jointly"),
-        ("single_mean", "C1", "each sample"),
-    ):
-        for way, (line, marker) in WAYS.items():
-            points = [
-                (row.samples, getattr(row, value))
-                for row in rows
-                if (row.way == way or row.samples == 1) and getattr(row, value) is not None
-            ]
-            if points:
-                releases = "one release" if way != SEPARATELY else "separate releases"
-                look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 5, "color": color}
-                axes.plot(*zip(*points, strict=True), label=f"{named}, {releases}", **look)
+    for way, (line, marker) in WAYS.items():
+        points = [(row.samples, row.mean) for row in rows if row.way == way or row.samples == 1]
+        look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 5}
+        axes.plot(*zip(*points, strict=True), label=way, **look)
     axes.set_xticks(sorted({row.samples for row in rows}))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("samples per user")
-    axes.set_ylabel(f"mean distance ({rows[0].divergence})")
+    axes.set_ylabel(f"mean distance of each ({rows[0].divergence})")
     axes.set_title(f"ε = {rows[0].epsilon:g} for all samples of a user together")
     axes.legend(fontsize=8)
 

@@ -34,9 +34,9 @@ from .._validate import FloatArray
 from ..errors import ParameterError
 from ..release.box import BoxEngine
 from ..release.exact import check_kernel
-from ..release.joint import JointEngine
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
+from ..release.stream import START_BITS, StreamEngine
 from ..samplers.base import Sampler
 
 OUTSIDE = 1e-30
@@ -171,17 +171,15 @@ def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
 def certified_floor(mechanism: Mechanism) -> Fraction:
     """The smallest weights of all that can be released, added up, as a share of all units.
 
-    Of several samples it is the floor of the tuples, (Σlow)^k/N^k: a tuple is what is shuffled.
+    Of several samples it is the floor of the tuples, 1/R₀: a tuple is what is shuffled.
     """
-    total = 1 << mechanism.bits * mechanism.samples
-    return Fraction(_floor_units(mechanism), total)
+    if isinstance(mechanism.engine, StreamEngine):
+        return Fraction(1 << START_BITS, mechanism.engine.start)
+    return Fraction(_floor_units(mechanism), 1 << mechanism.bits)
 
 
 def _floor_units(mechanism: Mechanism) -> int:
     engine = mechanism.engine
-    if isinstance(engine, JointEngine):
-        floors: int = sum(engine.box.low) ** engine.samples
-        return floors
     if isinstance(engine, BoxEngine):
         return sum(engine.box.low)
     if isinstance(engine, KernelEngine):

@@ -45,6 +45,8 @@ ROWS = 1 << 19
 ALL_ROWS = 64
 """Up to this many categories a user of each is looked at."""
 
+STEPS = 3
+"""Releases of a stream that are looked at together."""
 SINGLE = 10
 """One draw in so many goes through `release`."""
 
@@ -132,7 +134,8 @@ def audit(
 
     Parameters
         draws: how many releases to look at, at most: nine in ten by `release_many`, one in ten by `release`.
-            By default a million; with several samples, which take longer, 100,000.
+            By default a million; with several samples, which take longer, 100,000. Of a stream the first
+            three releases of a new user, all from the same data, are one draw.
         confidence: the probability, at least, with which a sound mechanism passes.
         progress: called with the number of draws made so far.
 
@@ -155,11 +158,12 @@ def audit(
     records = [[names[index] for index in held for _ in range(held[index])] for held in users.values()]
 
     def one_by_one(who: IntegerArray) -> list[Any]:
-        return [mechanism.release(records[user]) for user in who.tolist()]
+        return [_transcript(mechanism, records[user]) for user in who.tolist()]
 
     epsilon = float(mechanism.epsilon)
-    batches = _by_rows(mechanism.release_many, users, len(names))
-    several = mechanism.samples > 1
+    many_at_once = _transcripts(mechanism) if mechanism.streaming else mechanism.release_many
+    batches = _by_rows(many_at_once, users, len(names))
+    several = mechanism.samples > 1 or mechanism.streaming
     answers = None if several else names
     many = _search("release_many", batches, users, answers, epsilon, draws - draws // SINGLE, error, progress)
     later = None if progress is None else lambda done: progress(many.draws + done)
@@ -167,9 +171,33 @@ def audit(
     return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, single))
 
 
+def _transcript(mechanism: Mechanism, records: list[Any]) -> Any:
+    """One release; of a stream the first few of a new user."""
+    if not mechanism.streaming:
+        return mechanism.release(records)
+    state, out = mechanism.start(), []
+    for _ in range(STEPS):
+        category, state = mechanism.release(records, state)
+        out.append(category)
+    return tuple(out)
+
+
+def _transcripts(mechanism: Mechanism) -> Callable[[Any], Any]:
+    """The same for many users at once: a row of releases each."""
+
+    def release_many(rows: Any) -> Any:
+        states, out = [mechanism.start()] * rows.shape[0], []
+        for _ in range(STEPS):
+            categories, states = mechanism.release_many(rows, states)
+            out.append(categories)
+        return np.stack(out, axis=1)
+
+    return release_many
+
+
 def usual_draws(mechanism: Mechanism) -> int:
     """How many releases an audit looks at unless it is told otherwise."""
-    return 1_000_000 if mechanism.samples == 1 else 100_000
+    return 100_000 if mechanism.samples > 1 or mechanism.streaming else 1_000_000
 
 
 def black_box(

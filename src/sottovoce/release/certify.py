@@ -17,23 +17,23 @@ from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError, PriorError
 from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler
-from ..samplers.joint import JointSampler
 from ..samplers.kernels import MinimaxKernel, ResponseKernel
+from ..samplers.stream import Stream
 from .box import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
-from .joint import JointBox, JointEngine, whole_root
 from .linear import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
+from .stream import RATIO_BITS, START_BITS, StreamEngine
 
 
-def certify(sampler: Sampler | JointSampler, *, provenance: str = "public") -> Mechanism:
+def certify(sampler: Sampler | Stream, *, provenance: str = "public") -> Mechanism:
     """Turn a sampler into a mechanism that releases in exact integer arithmetic.
 
     Guarantees
         The mechanism is ε-locally private exactly, for the ε of the sampler taken at its exact binary value;
         its law is the sampler's up to about 16·n·e^ε/2^62, for the kernel also a relative 2^-44. Clip
-        samplers that keep the prior keep its integer weights exactly. A `JointSampler`, made by `several`,
-        gives a mechanism that releases several categories for the ε of the sampler, all of them together.
+        samplers that keep the prior keep its integer weights exactly. A `Stream`, made by `stream` or
+        `several`, gives a mechanism whose releases together cost the ε of the stream.
 
     Parameters
         provenance: "users" certifies although the prior was made from the users it serves; the mechanism then
@@ -56,13 +56,12 @@ def certify(sampler: Sampler | JointSampler, *, provenance: str = "public") -> M
     return certify_with(sampler, BITS)
 
 
-def certify_with(sampler: Sampler | JointSampler, bits: int) -> Mechanism:
+def certify_with(sampler: Sampler | Stream, bits: int) -> Mechanism:
     """`certify` with N = 2^bits; fewer bits are for tests that enumerate every draw."""
     ratio, total = exp_below(Fraction(sampler.epsilon)), 1 << bits
+    if isinstance(sampler, Stream):
+        return _mechanism(sampler, _stream(sampler, ratio, bits), ratio, bits)
     prior = prior_weights(sampler.prior, total)
-    if isinstance(sampler, JointSampler):
-        joint = JointEngine(_joint_box(sampler, prior, ratio, total), tuple(prior))
-        return _mechanism(sampler, joint, ratio, bits)
     if isinstance(sampler, ClipSampler):
         return _mechanism(sampler, BoxEngine(_box(sampler, prior, ratio, total), tuple(prior)), ratio, bits)
     kernel = sampler.kernel if isinstance(sampler, KernelSampler) else None
@@ -82,7 +81,7 @@ def certify_with(sampler: Sampler | JointSampler, bits: int) -> Mechanism:
     )
 
 
-def _mechanism(sampler: Sampler | JointSampler, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
+def _mechanism(sampler: Sampler | Stream, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
     """The mechanism of an engine, if its certificate holds: it is checked here, and only here."""
     return Mechanism(
         sampler=sampler.name,
@@ -144,19 +143,12 @@ def _box(sampler: ClipSampler, prior: list[int], ratio: Fraction, total: int) ->
     return certified_box(low, ratio, total)
 
 
-def _joint_box(sampler: JointSampler, prior: list[int], ratio: Fraction, total: int) -> JointBox:
-    """The floor of one sample in whole units; where the prior is kept, so that its k-th power stays kept.
-
-    low ≥ Q/A^(1/k), rounded up: then A·low^k ≥ Q^k.
-    """
-    low, k = [max(unit, 1) for unit in _units(sampler.single.floor, total)], sampler.samples
-    if sampler.keeps_prior:
-        up, down = ratio.numerator, ratio.denominator
-        low = [
-            min(max(unit, whole_root((w**k * down - 1) // up, k) + 1), w)
-            for unit, w in zip(low, prior, strict=True)
-        ]
-    return JointBox(tuple(low), k, ratio, total)
+def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
+    """The prior in whole units, and R before the first release between 1 and A."""
+    prior = prior_weights(sampler.prior, 1 << (bits - RATIO_BITS * bits // BITS))
+    begin = exp_below(Fraction(sampler.start)) if sampler.start > 0 else Fraction(1)
+    start = int(min(begin, ratio) * (1 << START_BITS))
+    return StreamEngine(tuple(prior), start, sampler.pace, sampler.samples, sampler.persistence, ratio, bits)
 
 
 def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:

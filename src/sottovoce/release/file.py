@@ -17,7 +17,7 @@ from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
 from ..groups import Groups
 from ..prior import LARGEST_INTEGER, PROVENANCES, Category
-from ..samplers.joint import MOST_SAMPLES
+from ..samplers.stream import MOST_STEPS
 from .box import Engine
 from .exact import BITS
 from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
@@ -59,7 +59,7 @@ class Policy:
     max_categories: int = 1_000_000
     digest: str | None = None
     provenance: str = "users"
-    max_samples: int = MOST_SAMPLES
+    max_samples: int = MOST_STEPS
     categories: Iterable[Category] | None = None
 
     def __post_init__(self) -> None:
@@ -79,9 +79,9 @@ class Policy:
                 raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
         if type(self.max_categories) is not int or self.max_categories < 1:
             raise ParameterError(f"max_categories must be an integer ≥ 1, got {self.max_categories!r}")
-        if type(self.max_samples) is not int or not 1 <= self.max_samples <= MOST_SAMPLES:
+        if type(self.max_samples) is not int or not 1 <= self.max_samples <= MOST_STEPS:
             raise ParameterError(
-                f"max_samples must be an integer from 1 to {MOST_SAMPLES}, got {self.max_samples!r}"
+                f"max_samples must be an integer from 1 to {MOST_STEPS}, got {self.max_samples!r}"
             )
         if self.digest is not None and not (type(self.digest) is str and _HEX.fullmatch(self.digest)):
             raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")

@@ -35,6 +35,7 @@ from ..users import UsersLike
 from . import weights
 from .ledger_store import Store, create_store
 from .mechanism import Mechanism
+from .stream import StreamState
 
 MICRO = 1_000_000
 LARGEST = 10**9
@@ -88,6 +89,12 @@ class Request:
         """What an answer is remembered under, besides user and epoch."""
         return self.mechanism.digest, self.group
 
+    @property
+    def life(self) -> str | None:
+        """The stream that a user's state belongs to: one for each ε and group, whatever the prior is now."""
+        epsilon = self.mechanism.epsilon
+        return f"{epsilon.numerator}/{epsilon.denominator} {self.group}" if self.mechanism.streaming else None
+
     def __repr__(self) -> str:
         return f"<Request of {len(self.users)} releases>"
 
@@ -112,16 +119,21 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, gr
 
 @dataclass(frozen=True, repr=False)
 class Receipt:
-    """What charging came to: how many releases were paid for now, and how many had been paid before."""
+    """What charging came to: how many releases were paid for now, and how many had been paid before.
+
+    A new release of a stream that goes on costs nothing: it is `continued`.
+    """
 
     epoch: str
     charged: int
+    continued: int
     repeated: int
     left_out: int  # releases left out because their user has too little left
     kept: tuple[_validate.IntArray, ...]  # for each request, which of its users may be released
 
     def __repr__(self) -> str:
-        return f"<Receipt: {self.charged} charged, {self.repeated} repeated, {self.left_out} left out>"
+        paid = f"{self.charged} charged" + (f", {self.continued} continued" if self.continued else "")
+        return f"<Receipt: {paid}, {self.repeated} repeated, {self.left_out} left out>"
 
 
 @dataclass(frozen=True)
@@ -188,7 +200,8 @@ class Ledger:
         Released ⊆ charged, through crashes, power loss and any number of processes; what is refused has
         charged nobody. Users are stored as keyed hashes, with the key in the same file: no list of names, but
         whoever has the file can test a guess. What it cannot notice: database *and* witness rolled back
-        together.
+        together. A stream is charged once, at its first release; its state is kept here, is private, and
+        changes in the same commit as the answer.
 
     Make one, once, with `Ledger.create(path, budget=4)`; use it with `Ledger.open(path)`.
     """
@@ -360,20 +373,25 @@ class Ledger:
             known = [_kind_number(database, *asked.kind) for asked in requests]
             kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(known)]
             _clear(database)
-            for users, kind, cost in zip(keys, kinds, costs, strict=True):
+            for users, kind, cost, asked in zip(keys, kinds, costs, requests, strict=True):
                 _ask(database, users, kind, cost)
+                if asked.life is not None:
+                    _ask_nothing_of(database, kind, asked.life)
             lacking = _find_lacking(database, self._money(number))
             if lacking and exhausted == "error":
                 self._refuse(lacking, keys, costs, number)
-            charged, left_out = _count_new(database, number)
+            charged, continued, left_out = _count_new(database, number)
             kept = [np.array(_users_kept(database, kind, number), np.intp) for kind in kinds]
-            if charged:  # up to here nothing was written
+            if charged or continued:  # up to here nothing was written
                 for kind, asked in zip(kinds, requests, strict=True):
                     entered = _new_kind(database, *asked.kind)
                     database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
+                    if asked.life is not None:
+                        _begin_streams(database, entered, asked.life, asked.mechanism.start().to_text())
                 _pay(database, _new_epoch(database, name))
                 self._store.count_commit()
-        return Receipt(name, charged, sum(map(len, keys)) - charged - left_out, left_out, tuple(kept))
+        repeated = sum(map(len, keys)) - charged - continued - left_out
+        return Receipt(name, charged, continued, repeated, left_out, tuple(kept))
 
     def answers(self, asked: Request, epoch: str, which: _validate.IntArray) -> list[Any]:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
@@ -382,7 +400,10 @@ class Ledger:
             _ask_about(database, users, *asked.kind)
             number = _epoch_number(database, epoch)
             positions = _positions(database, len(users), number)
-        if missing := [i for i, position in enumerate(positions) if position is None]:
+        missing = [i for i, position in enumerate(positions) if position is None]
+        if missing and asked.life is not None:
+            positions = self._next_of_streams(asked, number, which, users)
+        elif missing:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.mechanism.draw(asked.rows[which[missing]])
             rows = [(users[i], asked.mechanism.number_of(new)) for i, new in zip(missing, drawn, strict=True)]
@@ -396,6 +417,43 @@ class Ledger:
         if any(position not in asked.mechanism.numbers for position in positions):
             raise LedgerError(f"an answer vanished from {self.path} or was changed; nothing is released")
         return [asked.mechanism.answer_of(position) for position in positions if position is not None]
+
+    def _next_of_streams(
+        self, asked: Request, epoch: int, which: _validate.IntArray, users: list[bytes]
+    ) -> list[int | None]:
+        """Draw for those without an answer, from their states: answers and new states in one commit.
+
+        Nobody else draws meanwhile, so that no state is used twice.
+        """
+        mechanism, life = asked.mechanism, asked.life or ""
+        self._store.testify()
+        with self._store.exclusively() as database:
+            _ask_about(database, users, *asked.kind)
+            positions = _positions(database, len(users), epoch)
+            states = self._read_states(mechanism, _states(database, len(users), life))
+            missing = [i for i, position in enumerate(positions) if position is None]
+            after: list[tuple[str, bytes, str]] = []
+            for step in sorted({states[i].step for i in missing}):
+                these = [i for i in missing if states[i].step == step]
+                rows = asked.rows[which[these]]
+                answers, following = mechanism.draw(rows, [states[i] for i in these])
+                for i, answer, state in zip(these, answers, following, strict=True):
+                    positions[i] = mechanism.number_of(answer)
+                    after.append((state.to_text(), users[i], life))
+            drawn = [(users[i], number) for i in missing if (number := positions[i]) is not None]
+            _enter_answers(database, drawn, _kind_number(database, *asked.kind), epoch)
+            database.executemany("UPDATE streams SET state = ? WHERE user = ? AND life = ?", after)
+            self._store.count_commit()
+        return positions
+
+    def _read_states(self, mechanism: Mechanism, texts: list[str]) -> list[StreamState]:
+        try:
+            states = [StreamState.from_text(text) for text in texts]
+            for state in states:
+                mechanism.check_state(state)
+        except ParameterError:
+            raise LedgerError(f"a state in {self.path} was changed; nothing is released") from None
+        return states
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""
@@ -527,11 +585,37 @@ def _cost_of_new(database: sqlite3.Connection, epoch: int) -> int:
     return int(database.execute(sql, {"epoch": epoch}).fetchone()[0])
 
 
-def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int]:
-    """How many releases are new and paid for, and how many are new and lack budget."""
-    sql = f"SELECT COUNT(*), COUNT(lacking.user) FROM ({_NEW}) AS new LEFT JOIN lacking USING (user)"
-    new, lacking = database.execute(sql, {"epoch": epoch}).fetchone()
-    return new - lacking, lacking
+def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int, int]:
+    """How many releases are new and paid for, new and cost nothing, and new and lack budget."""
+    sql = f"""SELECT COUNT(*) FILTER (WHERE lacking.user IS NULL AND cost > 0),
+        COUNT(*) FILTER (WHERE lacking.user IS NULL AND cost = 0), COUNT(lacking.user)
+        FROM ({_NEW}) AS new LEFT JOIN lacking USING (user)"""
+    paid, free, lacking = database.execute(sql, {"epoch": epoch}).fetchone()
+    return paid, free, lacking
+
+
+def _ask_nothing_of(database: sqlite3.Connection, kind: int, life: str) -> None:
+    """Nothing is to be paid for a stream that has begun."""
+    sql = """UPDATE asked SET cost = 0 WHERE kind = ?
+        AND EXISTS (SELECT 1 FROM streams WHERE streams.user = asked.user AND life = ?)"""
+    database.execute(sql, (kind, life))
+
+
+def _begin_streams(database: sqlite3.Connection, kind: int, life: str, state: str) -> None:
+    """Enter the state of everybody who has none and does not lack budget."""
+    sql = """INSERT OR IGNORE INTO streams SELECT user, ?, ? FROM asked
+        WHERE kind = ? AND user NOT IN (SELECT user FROM lacking)"""
+    database.execute(sql, (life, state, kind))
+
+
+def _states(database: sqlite3.Connection, users: int, life: str) -> list[str]:
+    """The state of every user asked about; an empty text where there is none."""
+    states = [""] * users
+    for place, text in database.execute(
+        "SELECT asked.place, state FROM asked JOIN streams USING (user) WHERE life = ?", (life,)
+    ):
+        states[place] = text
+    return states
 
 
 def _users_kept(database: sqlite3.Connection, kind: int, epoch: int) -> list[int]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from .._atomic import flush_folder, write_whole
 from ..errors import LedgerError
 
-VERSION = "2"
+VERSION = "3"
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""
 
@@ -34,6 +34,8 @@ CREATE TABLE granted (user BLOB, epoch INTEGER, micro INTEGER NOT NULL,
                       PRIMARY KEY (user, epoch)) STRICT, WITHOUT ROWID;
 CREATE TABLE answers (user BLOB, epoch INTEGER, kind INTEGER, position INTEGER,
                       PRIMARY KEY (user, epoch, kind)) STRICT, WITHOUT ROWID;
+CREATE TABLE streams (user BLOB, life TEXT, state TEXT NOT NULL,
+                      PRIMARY KEY (user, life)) STRICT, WITHOUT ROWID;
 """
 _WORKING = """
 PRAGMA temp_store = MEMORY;

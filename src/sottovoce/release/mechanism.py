@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -29,11 +29,11 @@ from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
 from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
-from .joint import JointEngine
 from .linear import KernelEngine, ResponseEngine
+from .stream import StreamEngine, StreamState
 from .threads import processors, side_by_side
 
-ENGINES = (BoxEngine, KernelEngine, ResponseEngine, JointEngine)
+ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine)
 """Everything that may draw; each checks its own certificate."""
 
 BATCH = 1 << 17
@@ -63,7 +63,8 @@ class Mechanism:
         For every two users and everything that can be released, Pr[release] differs by a factor of at most
         A ≤ e^ε, as an inequality between integers that was checked when the mechanism was made or loaded.
         Randomness comes from the operating system only; a release draws the same number of random bytes
-        whatever the data are. With several samples, ε covers all samples of one release together.
+        whatever the data are. With several samples, ε covers all samples of one release together; in a
+        stream it covers all releases of a user that carry the state on.
 
     Make one with `certify(sampler)` or `load(path)`.
     """
@@ -99,6 +100,11 @@ class Mechanism:
         return self.engine.linear
 
     @property
+    def streaming(self) -> bool:
+        """Whether a release takes a state and gives back the next one."""
+        return isinstance(self.engine, StreamEngine) and self.samples == 1
+
+    @property
     def samples(self) -> int:
         """How many categories one release gives; with more than one, a release is a tuple of them."""
         return self.engine.samples
@@ -117,6 +123,7 @@ class Mechanism:
     def release(
         self,
         records: Iterable[Category] | None = None,
+        state: StreamState | None = None,
         *,
         p: UsersLike | None = None,
         unknown: str = "prior",
@@ -124,7 +131,9 @@ class Mechanism:
         """Release for one user, from their records or their distribution p: a category, or a tuple of them.
 
         Draws the same number of bytes from the operating system whatever the data are. Calling it twice
-        for the same data spends ε twice: use a ledger to stop that.
+        for the same data spends ε twice: use a ledger to stop that. A stream takes the user's state, at first
+        `start()`, and gives back the category and the next state. Keep that one and forget the old one: a
+        state that is used twice spends ε twice.
 
         Records that are no categories count for nothing, and a user without records (or with p = 0) is
         released as the public: as a user whose counts are the weights of the prior. With unknown="error" both
@@ -141,35 +150,120 @@ class Mechanism:
             held = weights.from_law(p, len(self.categories))
         else:
             raise ParameterError("release takes either records or p=, one of them")
+        if self.streaming:
+            engine, checked = self._stream(state)
+            law = engine.step_law(held, *engine.ratios(checked.low, checked.high, checked.step), checked.last)
+            (word,) = randomness.words(1, self.bits)
+            return self._stepped(checked, *engine.drawn(law, word))
+        if state is not None:
+            raise ParameterError("only a stream takes a state")
         position = self._position(held)
         if isinstance(position, int):
             return self.categories[position]
         return tuple(self.categories[i] for i in position)
 
+    def start(self) -> StreamState:
+        """The state of a user before the first release of a stream."""
+        engine = self._engine()
+        return StreamState(self.epsilon, 0, *engine.first())
+
+    def lost(self, releases: int = 0) -> StreamState:
+        """The state of a user whose state was lost after so many releases.
+
+        It releases from the prior and stays that way: nothing more is spent, and nothing is learned.
+        """
+        return StreamState(self.epsilon, releases, *self._engine().lost())
+
+    def after(self, state: StreamState, p: UsersLike, category: Category) -> StreamState:
+        """The state that follows the release of a category: for tests and planning."""
+        engine, checked = self._stream(state)
+        held = weights.from_law(p, len(self.categories))
+        law = engine.step_law(held, *engine.ratios(checked.low, checked.high, checked.step), checked.last)
+        place = self.index[category]
+        own = {i: (i, q, units) for i, q, units in law.own}
+        units = engine.units(law)[place]
+        found = own.get(place, (place, law.before[place + 1] - law.before[place], units))
+        following: StreamState = self._stepped(checked, *found)[1]
+        return following
+
+    def _engine(self) -> StreamEngine:
+        if not isinstance(self.engine, StreamEngine) or self.samples > 1:
+            raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
+        return self.engine
+
+    def check_state(self, state: StreamState | None) -> StreamState:
+        """The state, if it is one of a stream with this ε; others are refused."""
+        if not isinstance(state, StreamState):
+            raise ParameterError("a stream needs the user's state: mechanism.start() for the first release")
+        lowest, most = self._engine().lost()
+        if state.epsilon != self.epsilon or not lowest <= state.low <= state.high <= most or state.step < 0:
+            raise ParameterError("the state is not one of a stream with this epsilon")
+        if state.last is not None and not 0 <= state.last < len(self.categories):
+            return replace(state, last=None)  # of an earlier file, with more categories
+        return state
+
+    def _stream(self, state: StreamState | None) -> tuple[StreamEngine, StreamState]:
+        return self._engine(), self.check_state(state)
+
+    def _stepped(
+        self, state: StreamState, place: int, prior: int, units: int
+    ) -> tuple[Category, StreamState]:
+        low, high = self._engine().moved(state.low, state.high, prior, units)
+        last = place if self._engine().persistence else None
+        return self.categories[place], StreamState(self.epsilon, state.step + 1, low, high, last)
+
     def _position(self, held: weights.Weights) -> Any:
         """Draw for one user: the released category's position, or a tuple of them."""
         return self.engine.position(held, randomness.words(self.engine.words, self.bits))
 
-    def release_many(self, p: UsersLike | Users) -> Any:
+    def release_many(self, p: UsersLike | Users, states: Sequence[StreamState] | None = None) -> Any:
         """Release one category per row of p, dense or sparse; with several samples, a row of them each.
+
+        A stream takes the states of the users, all after the same number of releases, and gives back the
+        categories and the next states.
 
         Rows of floats are distributions, rows of integers are counts, rows of zeros are users without
         records, released as the public; `Users` are their distributions, if they were read with these
         categories. All rows are checked before any randomness is drawn, and nothing is returned unless every
         row was released.
         """
-        return self.draw(self.prepare(p))
+        return self.draw(self.prepare(p), states)
+
+    def _release_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
+        """One step for every row; with persistence, row by row."""
+        checked = [self._stream(state)[1] for state in states or ()]
+        if len(checked) != rows.shape[0] or len({state.step for state in checked}) > 1:
+            raise ParameterError("a stream needs a state for every row, all after as many releases")
+        engine = self._engine()
+        if not checked:
+            return self._names[[]], []
+        if engine.persistence:
+            words = randomness.words(len(checked), self.bits)
+            found = []
+            for i, (state, word) in enumerate(zip(checked, words, strict=True)):
+                ratios = engine.ratios(state.low, state.high, state.step)
+                law = engine.step_law(row_weights(rows, i), *ratios, state.last)
+                found.append(self._stepped(state, *engine.drawn(law, word)))
+            return self._names[[self.index[name] for name, _ in found]], [state for _, state in found]
+        step, bounds = checked[0].step, [(state.low, state.high) for state in checked]
+        (drawn,) = randomness.word_arrays(1, len(checked), self.bits)
+        places, bounds = engine.step_many(rows, drawn, bounds, step)
+        return self._names[places], [StreamState(self.epsilon, step + 1, *one) for one in bounds]
 
     def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into integers; nothing is drawn."""
         return weights.from_rows(rows_for(p, self), len(self.categories))
 
-    def draw(self, rows: Any) -> Any:
+    def draw(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
         """Release one category per prepared row. A single row takes the path of `release`, without tables.
 
         Batches run side by side. Their words are drawn one batch after another, in the order of the rows, so
         that the same words give the same answer however many threads there are.
         """
+        if self.streaming:
+            return self._release_streams(rows, states)
+        if states is not None:
+            raise ParameterError("only a stream takes states")
         users = rows.shape[0]
         if users == 1:
             return self._names[np.array([self._position(row_weights(rows, 0))])]
@@ -191,16 +285,30 @@ class Mechanism:
         side_by_side(batches, range(min(-(-users // BATCH), processors())))
         return self._names[positions]
 
-    def law(self, p: UsersLike | None = None, *, records: Iterable[Category] | None = None) -> list[Fraction]:
+    def law(
+        self,
+        p: UsersLike | None = None,
+        state: StreamState | None = None,
+        *,
+        records: Iterable[Category] | None = None,
+    ) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the categories.
 
-        With several samples it is that of the tuples, in the order of itertools.product.
+        With several samples it is that of the tuples, in the order of itertools.product; of a stream it is
+        that of the next release of a user with this state.
         """
-        if p is not None and records is None:
-            return self.engine.law(weights.from_law(p, len(self.categories)))
-        if records is not None and p is None:
-            return self.engine.law(weights.from_records(records, self.index))
-        raise ParameterError("law takes either p or records=, one of them")
+        if (p is None) == (records is None):
+            raise ParameterError("law takes either p or records=, one of them")
+        held = (
+            weights.from_law(p, len(self.categories))
+            if p is not None
+            else weights.from_records(records or (), self.index)
+        )
+        if not self.streaming:
+            return self.engine.law(held)
+        engine, checked = self._stream(state)
+        law = engine.step_law(held, *engine.ratios(checked.low, checked.high, checked.step), checked.last)
+        return [Fraction(units, engine.total) for units in engine.units(law)]
 
     @property
     def numbers(self) -> range:
@@ -260,7 +368,7 @@ class Mechanism:
 
     def __repr__(self) -> str:
         mark = ", prior made from the users it serves" if self.provenance == "users" else ""
-        many = f"{self.samples} samples of " if self.samples > 1 else ""
+        many = f"{self.samples} samples of a " if self.samples > 1 else ""
         return (
             f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
             f"epsilon={self.epsilon}{mark}>"
@@ -274,14 +382,25 @@ class Mechanism:
             ("samples per release", self.samples),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
             ("prior", SHOWN[self.provenance]),
-            ("certificate", f"holds, in whole units of 2^-{self.bits * self.samples}"),
+            ("certificate", f"holds, in whole units of 2^-{self.bits}"),
             ("digest", self.digest),
         ]
         return _html.facts(f"Mechanism {self.sampler}", rows)
 
 
+def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:
+    """Refuse streams where nobody keeps their state."""
+    if any(mechanism.streaming for mechanism in mechanisms):
+        raise ParameterError(
+            f"{what} keeps no state, and this mechanism is a stream: use a ledger, or mechanism.release("
+            f"records, state) in Python"
+        )
+
+
 def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
-    """Refuse mechanisms with several samples where a release must be one category."""
+    """Refuse streams and mechanisms with several samples where a release must be one category."""
+    mechanisms = list(mechanisms)
+    no_stream(mechanisms, what)
     for mechanism in mechanisms:
         if mechanism.samples > 1:
             raise ParameterError(

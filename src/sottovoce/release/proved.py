@@ -63,9 +63,9 @@ def documents(text: str) -> dict[str, dict[str, Any]]:
 
 def question(plain: Mapping[str, Any]) -> str:
     """The line that asks about a document; proofs/checker/main.ml says what stands where."""
-    if plain.get("kind") == "joint":
+    if plain.get("kind") == "stream":
         raise MechanismFileError(
-            "the checker cannot be asked: the proofs do not cover mechanisms with several samples"
+            "the checker cannot be asked: it does not know streams and several samples yet"
         )
     try:
         keeps, kind = plain["keeps_prior"], plain["kind"]

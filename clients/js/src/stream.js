@@ -1,0 +1,70 @@
+/** Streams: any number of releases of a user for one ε. The state goes from release to release; keep it private. */
+import { certify } from "./certificate.js";
+import { fromCounts, fromRecords, fromShares } from "./counts.js";
+import { judge, random } from "./mechanism.js";
+import { sum } from "./numbers.js";
+import { Refused, need } from "./refuse.js";
+import { checkedState, firstState, lostState, prepareStream, stateOf, stepFrom, textOf } from "./steps.js";
+import { parse } from "./text.js";
+import { wordsOf } from "./draw.js";
+
+export { Refused };
+
+const isCount = (value, least, most) => Number.isSafeInteger(value) && value >= least && value <= most;
+
+/** The fields of a stream, and its certificate. */
+const STREAM = {
+  keys: ["prior", "start", "pace", "samples", "persistence"],
+  read(get, prior, up, down) {
+    const [start, pace, samples, persistence] = ["start", "pace", "samples", "persistence"].map(get);
+    need(typeof start === "string" && /^(0|[1-9]\d{0,79})$/.test(start), "value", "start");
+    need(Array.isArray(pace) && [...pace, samples, persistence].every(Number.isSafeInteger), "value", "stream");
+    const begin = BigInt(start);
+    const holds = up >= down && prior.every((one) => one >= 1n) && sum(prior) === 1n << 40n &&
+      begin >= 1n << 64n && begin * down <= up << 64n && isCount(pace.length, 1, 4096) &&
+      pace.every((one) => isCount(one, 0, 256)) && isCount(samples, 1, 4096) &&
+      isCount(persistence, 0, samples > 1 ? 0 : 1023);
+    need(holds, "certificate", "epsilon does not hold");
+    return { prior, start: begin, pace, samples, persistence, most: (up << 128n) / down };
+  },
+};
+
+/** Check the bytes of a file of a stream, or of several samples, in full and hold it against the policy. */
+export async function loadStream(bytes, policy) {
+  const accept = judge(policy);
+  const parts = await certify(parse(bytes, policy.maxCategories), STREAM);
+  accept(parts.digest, [parts]);
+  let ready;
+  const read = 8 * parts.samples;
+  const several = (user) => {
+    let state = firstState(parts);
+    return Object.freeze(wordsOf(random(read)).map((word) => {
+      const [i, next] = stepFrom((ready ??= prepareStream(parts)), user, state, word);
+      state = next;
+      return parts.names[i];
+    }));
+  };
+  const released = (user, state) => {
+    if (parts.samples > 1) return several(user);
+    const [i, next] = stepFrom((ready ??= prepareStream(parts)), user, checkedState(parts, state), wordsOf(random(read))[0]);
+    return Object.freeze({ category: parts.names[i], state: next });
+  };
+  return Object.freeze({
+    digest: parts.digest,
+    epsilon: parts.epsilon.join("/"),
+    kind: parts.kind,
+    sampler: parts.sampler,
+    categories: Object.freeze([...parts.names]),
+    keepsPrior: true,
+    provenance: parts.provenance,
+    bytes: read,
+    samples: parts.samples,
+    start: () => firstState(parts),
+    lost: (step) => lostState(parts, step),
+    toText: (state) => textOf(checkedState(parts, state)),
+    fromText: (text) => stateOf(parts, text),
+    release: (records, state, options) => released(fromRecords(parts, records, options), state),
+    releaseCounts: (map, state, options) => released(fromCounts(parts, map, options), state),
+    releaseShares: (p, state) => released(fromShares(parts, p), state),
+  });
+}

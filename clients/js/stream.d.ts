@@ -1,0 +1,33 @@
+/** Streams: any number of releases of a user for one ε, and several samples at once. */
+import type { Category, MechanismFacts, Policy, ReleaseOptions } from "./index.js";
+export { Refused } from "./index.js";
+
+/** What a device keeps between two releases: private, and used once. */
+export interface StreamState {
+  readonly step: number;
+  readonly low: bigint;
+  readonly high: bigint;
+  readonly last: number | null;
+}
+
+export interface Released {
+  readonly category: Category;
+  /** Keep this one, and forget the one before. */
+  readonly state: StreamState;
+}
+
+export interface Stream extends Omit<MechanismFacts, "kind"> {
+  readonly kind: "stream";
+  /** 1 for a stream; otherwise a release gives so many categories and takes no state. */
+  readonly samples: number;
+  start(): StreamState;
+  /** The state of a device that lost its own: from then on the prior is released. Never start again. */
+  lost(step?: number): StreamState;
+  toText(state: StreamState): string;
+  fromText(text: string): StreamState;
+  release(records: readonly Category[], state: StreamState, options?: ReleaseOptions): Released;
+  releaseCounts(map: ReadonlyMap<Category, number>, state: StreamState, options?: ReleaseOptions): Released;
+  releaseShares(p: readonly number[] | Float64Array | Float32Array, state: StreamState): Released;
+}
+
+export function loadStream(bytes: Uint8Array | ArrayBuffer, policy: Policy): Promise<Stream>;

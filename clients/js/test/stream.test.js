@@ -1,0 +1,156 @@
+/** Streams: every step of the vectors, states included; what does not fit is refused. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { join } from "node:path";
+import { openBudget } from "../src/budget_node.js";
+import { openWith } from "../src/budget.js";
+import { loadStream } from "../src/stream.js";
+import { certify } from "../src/certificate.js";
+import { fromRecords } from "../src/counts.js";
+import { wordsOf } from "../src/draw.js";
+import { folder } from "./support/files.js";
+import { prepareStream, stepFrom, stepLaw, unitsOf } from "../src/steps.js";
+
+const { files } = JSON.parse(readFileSync(new URL("../../../tests/vectors/stream_draws.json", import.meta.url), "utf8"));
+const POLICY = { maxEpsilon: 30, maxCategories: 1e6, digest: "any" };
+const encode = (value) => new TextEncoder().encode(value);
+const plainState = ({ step, low, high, last }) => ({ step, low: String(low), high: String(high), last });
+const stateOf = ({ step, low, high, last }) => ({ step, low: BigInt(low), high: BigInt(high), last });
+
+/** Run with these bytes in place of the generator's. */
+function onTape(bytes, run) {
+  const own = crypto.getRandomValues;
+  crypto.getRandomValues = (array) => (array.set(Buffer.from(bytes, "hex")), array);
+  try {
+    return run();
+  } finally {
+    crypto.getRandomValues = own;
+  }
+}
+
+test("every step of the vectors: the law, what is released, and the next state", async () => {
+  let steps = 0;
+  for (const file of files) {
+    const stream = await loadStream(encode(file.text), POLICY);
+    for (const { state, records, bytes, weights, released, after } of file.steps ?? []) {
+      const given = stateOf(state);
+      const found = onTape(bytes, () => stream.release(records, given));
+      assert.equal(found.category, released, file.name);
+      assert.deepEqual(plainState(found.state), after, file.name);
+      assert.deepEqual(plainState(stream.fromText(stream.toText(found.state))), after);
+      const { categories } = stream;
+      const position = new Map(categories.map((name, i) => [name, i]));
+      const inner = await ready(file.text);
+      const law = stepLaw(inner, fromRecords({ position }, records), given);
+      assert.deepEqual(unitsOf(law, categories.length).map(String), weights, file.name);
+      steps++;
+    }
+    for (const { records, bytes, released } of file.tuples ?? [])
+      assert.deepEqual(onTape(bytes, () => stream.release(records)), released);
+  }
+  assert.ok(steps > 200);
+});
+
+const known = new Map();
+async function ready(text) {
+  if (!known.has(text)) {
+    const plain = JSON.parse(text);
+    const [up, down] = plain.ratio.split("/").map(BigInt);
+    known.set(text, prepareStream({
+      ...plain, n: plain.categories.length, prior: plain.prior.map(BigInt), start: BigInt(plain.start), most: (up << 128n) / down,
+    }));
+  }
+  return known.get(text);
+}
+
+test("a lost state releases the prior whoever the user is", async () => {
+  const inner = await ready(files[2].text);
+  const prior = inner.prior.map((one) => String(one << 22n));
+  const stream = await loadStream(encode(files[2].text), POLICY);
+  for (const mine of [[0], [1, 3], []])
+    assert.deepEqual(unitsOf(stepLaw(inner, { mine, counts: mine.map(() => 3n) }, stream.lost(4)), inner.n).map(String), prior);
+  assert.equal(plainState(stream.release(["rare"], stream.lost(4)).state).low, String(1n << 128n));
+});
+
+test("states that cannot be, files of other kinds and changed ones are refused", async () => {
+  const stream = await loadStream(encode(files[0].text), POLICY);
+  const start = stream.start();
+  for (const wrong of [undefined, {}, { ...start, low: 1n }, { ...start, high: start.high << 40n }, { ...start, step: -1 }, { ...start, last: -1 }])
+    assert.throws(() => stream.release([], wrong), { reason: "call" });
+  for (const text of ["", "1 2 3", "0 1 1 -", "x"]) assert.throws(() => stream.fromText(text), /budget|call|damaged|needed/);
+  const plain = JSON.parse(files[0].text);
+  await assert.rejects(loadStream(encode(JSON.stringify({ ...plain, kind: "box" })), POLICY), { reason: "format" });
+  const changes = [{ start: "1" }, { start: 5 }, { pace: [] }, { pace: [300] }, { samples: 0 }, { persistence: 1024 }, { prior: plain.prior.map(() => "1") }];
+  for (const change of changes) await assert.rejects(loadStream(encode(JSON.stringify({ ...plain, ...change })), POLICY));
+  await assert.rejects(certify(new Map([["format", "sottovoce-mechanism"], ["kind", "stream"]])), { reason: "format" });
+});
+
+test("a long stream keeps its state small, and its bounds together", async () => {
+  const inner = await ready(files[3].text);
+  let state = (await loadStream(encode(files[3].text), POLICY)).start();
+  for (let k = 0; k < 2000; k++) {
+    const word = wordsOf(crypto.getRandomValues(new Uint8Array(8)))[0];
+    [, state] = stepFrom(inner, { mine: [k % 5], counts: [1n] }, state, word);
+  }
+  assert.ok((state.high - state.low) << 100n < state.low);
+  assert.ok(state.high.toString(2).length < 140);
+});
+
+test("twenty visits cost one epsilon, and asking again gives the same", async () => {
+  const stream = await loadStream(encode(files[2].text), POLICY);
+  const path = join(folder(), "budget.json");
+  const budget = await openBudget({ path, limit: 8 });
+  const visits = [];
+  for (let k = 0; k < 20; k++) visits.push(await budget.visit(stream, `visit ${k}`, ["rare", "some"]));
+  assert.equal(await budget.left(), 0);
+  const again = await openBudget({ path, limit: 8 });
+  const all = await Promise.all(visits.map((_, k) => again.visit(stream, `visit ${k}`, ["most"])));
+  assert.deepEqual(all, visits);
+  const { streams } = JSON.parse(readFileSync(path, "utf8"));
+  assert.equal(streams.length, 1);
+  assert.equal(stream.fromText(streams[0][1]).step, 20);
+  const small = await openBudget({ path: join(folder(), "budget.json"), limit: 7 });
+  await assert.rejects(small.visit(stream, "e", ["rare"]), { reason: "budget" });
+  assert.equal(await small.left(), 7);
+  await assert.rejects(again.visit({ ...stream, samples: 2 }, "e", []), { reason: "call" });
+});
+
+test("a device that loses power at any update never uses a state twice", async () => {
+  const stream = await loadStream(encode(files[2].text), POLICY);
+  const store = { state: null, left: 0 };
+  store.update = async (change) => {
+    const next = change(structuredClone(store.state));
+    if (store.left-- <= 0) throw new Error("no power"); // drawn, and not stored
+    store.state = next;
+  };
+  const shown = new Map();
+  for (let k = 0; k < 60; k++) {
+    store.left = k % 4;
+    try {
+      const budget = await openWith(store, { limit: 8 });
+      for (const epoch of [`e${k >> 2}`, `e${(k >> 2) + 1}`]) {
+        const { category, id } = await budget.visit(stream, epoch, ["rare"]);
+        if (shown.has(epoch)) assert.equal(shown.get(epoch), id);
+        shown.set(epoch, id);
+        assert.ok(stream.categories.includes(category));
+      }
+    } catch (problem) {
+      assert.equal(problem.message, "no power");
+    }
+  }
+  assert.equal(stream.fromText(store.state.streams[0][1]).step, store.state.answers.length);
+  assert.ok(shown.size > 10);
+});
+
+test("a damaged state releases nothing", async () => {
+  const stream = await loadStream(encode(files[2].text), POLICY);
+  let state = null;
+  const store = { update: async (change) => (state = change(structuredClone(state))) };
+  const budget = await openWith(store, { limit: 8 });
+  await budget.visit(stream, "a", ["rare"]);
+  state.streams[0][1] = "0 1 1 -";
+  await assert.rejects(budget.visit(stream, "b", ["rare"]));
+  state.streams = [["x"]];
+  await assert.rejects(budget.visit(stream, "b", ["rare"]), { reason: "budget" });
+});

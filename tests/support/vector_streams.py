@@ -1,0 +1,74 @@
+"""Vectors of streams: files, and what known bytes release from known states, step by step."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import sottovoce as sv
+from sottovoce.release import weights
+from sottovoce.release.stream import StreamEngine, StreamState
+
+CATEGORIES = ["rare", "some", "many", "most", "Ærøskøbing ✓"]
+PRIOR = [0.01, 0.09, 0.2, 0.3, 0.4]
+STEPS = 24
+MORE = [[0, 1], [3], [], [2, 2, 2, 4], [0], [1, 1, 0], [0, 1, 2, 3, 4]]
+
+
+def designs() -> Iterator[tuple[str, sv.samplers.stream.Stream]]:
+    prior = sv.Prior(CATEGORIES, PRIOR)
+    for epsilon in (0.1, 2.0, 8.0):
+        yield f"stream, epsilon {epsilon:g}", sv.stream(prior, epsilon, horizon=12)
+    yield "stream, without an end", sv.stream(prior, 4.0, horizon=None)
+    yield "stream, greedy", sv.stream(prior, 4.0, paced=False)
+    yield "stream, from the lowest start", sv.stream(prior, 3.0, start=0.0)
+    yield "stream, from the highest start", sv.stream(prior, 3.0, start=3.0)
+    yield "stream, persistent", sv.stream(prior, 8.0, persistence=0.98)
+    yield "stream, one category", sv.stream(sv.Prior(["only"], [1.0]), 1.0)
+    yield "four samples", sv.several(prior, 8.0, samples=4)
+
+
+def files() -> list[dict[str, Any]]:
+    return [_file(name, sv.certify(design)) for name, design in designs()]
+
+
+def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:
+    plain = {**mechanism.document(), "digest": mechanism.digest}
+    text = json.dumps(plain, ensure_ascii=False)
+    rng, engine = random.Random(name), mechanism.engine
+    steps: list[dict[str, Any]] = []
+    assert isinstance(engine, StreamEngine)
+    if mechanism.samples > 1:
+        for i in range(STEPS):
+            records: list[Any] = [CATEGORIES[k] for k in MORE[i % len(MORE)]]
+            data = rng.randbytes(8 * mechanism.samples)
+            held = weights.from_records(records, mechanism.index)
+            places = engine.position(held, _words(data))
+            steps.append(
+                {"records": records, "bytes": data.hex(), "released": [CATEGORIES[k] for k in places]}
+            )
+        return {"name": name, "text": text, "tuples": steps}
+    state = mechanism.start()
+    for i in range(STEPS):
+        if i == STEPS - 3:
+            state = mechanism.lost(state.step)
+        known = [k for k in MORE[i % len(MORE)] if k < len(mechanism.categories)]
+        records, data = [mechanism.categories[k] for k in known], rng.randbytes(8)
+        held = weights.from_records(records, mechanism.index)
+        law = engine.step_law(held, *engine.ratios(state.low, state.high, state.step), state.last)
+        row: dict[str, Any] = {"state": _plain(state), "records": records, "bytes": data.hex()}
+        row["weights"] = list(map(str, engine.units(law)))
+        released, state = mechanism._stepped(state, *engine.drawn(law, *_words(data)))
+        steps.append({**row, "released": released, "after": _plain(state)})
+    return {"name": name, "text": text, "steps": steps}
+
+
+def _words(data: bytes) -> list[int]:
+    """62 bits of each eight bytes, as `randomness` takes them."""
+    return [int.from_bytes(data[i : i + 8], "little") >> 2 for i in range(0, len(data), 8)]
+
+
+def _plain(state: StreamState) -> dict[str, Any]:
+    return {"step": state.step, "low": str(state.low), "high": str(state.high), "last": state.last}
