@@ -142,3 +142,26 @@ def test_a_stream_is_designed_and_released_week_by_week_for_one_charge(folder: P
     assert (told.returncode, "no violation found" in told.stdout) == (0, True)
     told = run("collect", "stream.json", "--store", "store.db", cwd=folder)
     assert (told.returncode, "is a stream" in told.stderr) == (2, True)
+
+
+def test_compare_over_time_tells_a_stream_from_epsilon_split(folder: Path) -> None:
+    rows = [
+        f"u{i},{week},{'abcd'[(i * week) % 4]}" for i in range(40) for week in (1, 2, 10) if i % 7 != week
+    ]
+    (folder / "visits.csv").write_text("user,week,item\n" + "\n".join(rows) + "\n")
+    asked = ["compare", "survey.csv", "visits.csv", "-e", 6, "--over-time", "week"]
+    told = run(*asked, "-o", "rows.csv", cwd=folder)
+    assert told.returncode == 0, told.stderr
+    assert "One epsilon of 6 for all 3 releases" in told.stderr
+    with (folder / "rows.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert [row["name"] for row in found] == ["1", "1", "2", "2", "10", "10"]  # numbers, not text
+    assert [row["way"] for row in found[:2]] == ["stream", "split"]
+    absent = sum(i % 7 == 1 for i in range(40))
+    assert found[0]["users"] == str(40 - absent)
+    assert float(found[1]["spent"]) == pytest.approx(1 / 3)
+    told = run(*asked, "-o", "weeks.png", cwd=folder)
+    assert (folder / "weeks.png").read_bytes().startswith(b"\x89PNG"), told.stderr
+    for wrong in (["--samples", "2"], ["--by", "week"], ["-e", "8"], ["--spark", "x"], ["-o", "weeks.png"]):
+        told = run(*asked, *wrong, cwd=folder)
+        assert (told.returncode, told.stderr.count("\n")) == (2, 1), told.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shutil
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -328,6 +330,47 @@ def test_release_many_carries_the_states_on(persistence: float, monkeypatch: pyt
             if records:
                 assert mechanism.after(state, people[i] / people[i].sum(), answer) == after[i]
         states = after
+
+
+# --- JavaScript and the black box ------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not on this machine")
+@pytest.mark.parametrize("steps", [200, pytest.param(12_500, marks=pytest.mark.full)])
+def test_javascript_takes_the_same_steps(steps: int, tmp_path: Path) -> None:
+    """Eight streams of so many steps each: every release and every state, bit for bit."""
+    rng, asked, expected = np.random.default_rng(steps), [], []
+    for k in range(8):
+        n = (1, 2, 5, 40, 300, 7, 3, 12)[k]
+        options: dict[str, Any] = {"horizon": (None, 4, 52)[k % 3], "persistence": 0.9 if k == 5 else 0.0}
+        mechanism = made(random_prior(rng, n), (0.1, 1.0, 4.0, 8.0, 16.0)[k % 5], **options)
+        engine, state, rows, answers = engine_of(mechanism), mechanism.start(), [], []
+        for _ in range(steps):
+            held = sorted(random_counts(rng, min(n, 6)).items()) if rng.random() < 0.9 else []
+            if rng.random() < 0.1:
+                held = [(i, count << 44) for i, count in held]
+            word = int(rng.integers(1 << 62)) if rng.random() < 0.9 else int(rng.choice([0, (1 << 62) - 1]))
+            law = engine.step_law(held, *engine.ratios(state.low, state.high, state.step), state.last)
+            place, *more = engine.drawn(law, word)
+            _, state = mechanism._stepped(state, place, *more)
+            rows.append(([i for i, _ in held], [str(count) for _, count in held], str(word)))
+            answers.append([place, str(state.low), str(state.high), state.last])
+        asked.append({"text": json.dumps(mechanism.document()), "steps": rows})
+        expected.append(answers)
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    script = Path(__file__).parents[2] / "clients" / "js" / "test" / "support" / "walk.js"
+    subprocess.run(["node", script, tmp_path / "asked.json", tmp_path / "found.json"], check=True)
+    assert json.loads((tmp_path / "found.json").read_text()) == expected
+
+
+def test_the_black_box_finds_most_of_epsilon_in_transcripts_and_no_more() -> None:
+    """Two users with one category each of two: three releases give away at least 0.8·ε, and at most ε."""
+    mechanism = made([0.5, 0.5], 2.0, paced=False, start=1.0)
+    report = sv.audit(mechanism, draws=60_000)
+    assert report.passed
+    many = report.findings[0]
+    assert 0.8 * 2.0 <= many.lower_bound <= 2.0
+    assert len(many.event[0]) == 3
 
 
 # --- what is refused -------------------------------------------------------------------------------

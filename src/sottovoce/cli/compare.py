@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.table import Table
 
 from ..divergences import FDivergence
 from ..errors import ParameterError
-from ..groups import Groups
+from ..groups import EVERYBODY, Groups
 from ..planning.compare import STATISTICS, Comparison, ComparisonRow, compare
 from ..planning.limit import TAIL
 from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
-from ..tables.priors import PublicData
 from ..tables.users import ReadingOptions, private_columns
-from ..users import Users
 from .app import Command
 from .options import (
     DIVERGENCE_NAMES,
@@ -44,22 +43,21 @@ from .options import (
     readings,
     unknown_groups_option,
     unknown_option,
+    written_rows,
 )
 from .terminal import (
     NOT_PRIVATE,
+    PICTURES,
     check_one_result,
+    check_picture,
     console,
     number,
     plain,
     print_json,
     print_note,
-    print_table,
     shown_text,
     step,
 )
-
-if TYPE_CHECKING:
-    from ..planning.streams import SamplesRow
 
 
 @click.command("compare", cls=Command)
@@ -77,7 +75,11 @@ if TYPE_CHECKING:
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
 @option(
     "--samples", metavar="NUMBERS", panel="Samplers",
-    help="Compare several samples per user, such as 1,2,4, of one sampler.",
+    help="Several samples per user, such as 1,2,4.",
+)  # fmt: skip
+@option(
+    "--over-time", metavar="COLUMN", panel="Samplers",
+    help="A stream beside split epsilon; the column of releases.",
 )  # fmt: skip
 @all_columns
 @unknown_option
@@ -102,6 +104,7 @@ def command(
     divergences: tuple[str, ...],
     limit: bool,
     samples: str | None,
+    over_time: str | None,
     user: str,
     item: str,
     weight: str | None,
@@ -125,20 +128,23 @@ def command(
     \b
     Examples:
       sottovoce compare survey.csv members.csv -e 1 -e 4
-      sottovoce compare survey.csv members.csv -e 2 --limit --sort maximum
       sottovoce compare survey.csv members.csv -e 2 --by group \\
           -s kernel-clip -s blend:weight=0.3 -d tv -d kl -o table.csv
       sottovoce compare survey.csv members.csv -e 4 -s fitted --samples 1,2,4
+      sottovoce compare survey.csv visits.csv -e 8 --over-time week -o weeks.png
     """
     makers = [parse_sampler(text) for text in samplers or SAMPLERS]
     measures = [parse_divergence(text) for text in divergences or ["tv"]]
-    numbers = None if samples is None else _parse_samples(samples, samplers, measures)
-    if numbers and limit:
-        raise ParameterError("--samples prints a table of its own: leave out --limit")
+    numbers = None if samples is None else parse_samples(samples, samplers, measures)
+    if limit + (numbers is not None) + (over_time is not None) > 1:
+        raise ParameterError("--limit, --samples and --over-time print a table each: name one of them")
     check_one_result(output, as_json)
-    if output is not None:
+    drawn = over_time is not None and output is not None and output.suffix.lower() in PICTURES
+    if drawn:
+        check_picture(output, force)
+    elif output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
-    if spark is not None and (limit or numbers or read):
+    if spark is not None and (limit or numbers or over_time or read):
         raise ParameterError(
             "--limit and --samples need the users in one process, and Spark reads Parquet and plain CSV by "
             "itself: leave out --limit, --samples and --read, or --spark"
@@ -148,12 +154,33 @@ def command(
     options = reading_options(unknown, empty=empty, unknown_groups=unknown_groups, several_groups="allow")
     public = read_public(prior_file, written[0], item=item, count=count, by=by)
     columns = {"user": user, "item": item, "weight": weight}
+    if over_time is not None:
+        if len(epsilons) > 1 or len(measures) > 1 or len(samplers) > 1 or by is not None:
+            raise ParameterError("--over-time takes one epsilon, divergence and sampler, and no --by")
+        make, parameters = makers[0] if samplers else parse_sampler("fitted")
+        from .over_time import compare_weeks
+
+        prior = public.priors[EVERYBODY]
+        asked = (prior, epsilons[0], partial(make, **parameters), measures[0])
+        compare_weeks(users_file, over_time, written[1], options, columns, asked, output, force, as_json)
+        return
     if numbers is not None:
+        from .over_time import compare_numbers
+
         groups, how = read_histories(users_file, public, written[1], options, **columns)
         print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
         make, parameters = makers[0] if samplers else parse_sampler("fitted")
-        rows = _compare_samples(groups, public, epsilons, numbers, make, measures[0], parameters)
-        _show_samples(rows, output, force, as_json, grouped=public.by is not None)
+        compare_numbers(
+            groups,
+            public,
+            epsilons,
+            numbers,
+            partial(make, **parameters),
+            measures[0],
+            output,
+            force,
+            as_json,
+        )
         return
     made = {
         group: [make(prior, epsilon, **parameters) for epsilon in epsilons for make, parameters in makers]
@@ -168,7 +195,7 @@ def command(
         with step("comparing", users_file.name, total=parts, unit="samplers") as going:
             table = compare(groups, made, measures, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
-    if _written(table.to_dicts(), output, force):
+    if written_rows(table.to_dicts(), output, force):
         return
     statistic = sort.replace("-", "_")
     shown = table.sorted(statistic)
@@ -179,16 +206,6 @@ def command(
     else:
         print_comparison(shown, statistic, table.marks(statistic), grouped=public.by is not None)
         print_note(NOT_PRIVATE)
-
-
-def _written(rows: list[dict[str, Any]], output: Path | None, force: bool) -> bool:
-    """Write the rows where an output is named, and return whether standard output has them now."""
-    if output is None:
-        return False
-    files.write_rows(rows, output, replace=force)
-    if not files.is_standard(output):
-        print_note(f"written to {output}")
-    return files.is_standard(output)
 
 
 def _compare_on_spark(
@@ -270,7 +287,7 @@ def print_comparison(
         print_note("More columns in a wider window, or with --json.")
 
 
-def _parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDivergence]) -> list[int]:
+def parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDivergence]) -> list[int]:
     """1,2,4 → the numbers of samples."""
     if len(samplers) > 1 or len(measures) > 1:
         raise ParameterError("--samples compares numbers of samples, of one sampler and by one divergence")
@@ -278,65 +295,3 @@ def _parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDiverge
     if not all(part.isdecimal() and len(part) <= 3 for part in parts):
         raise ParameterError(f"--samples must be numbers such as 1,2,4, got {text!r}")
     return list(dict.fromkeys(map(int, parts)))
-
-
-def _compare_samples(
-    groups: Mapping[str, Users],
-    public: PublicData,
-    epsilons: list[float],
-    numbers: list[int],
-    make: Any,
-    measure: FDivergence,
-    parameters: dict[str, Any],
-) -> list[tuple[str, SamplesRow]]:
-    """Return a row for each group, epsilon, number of samples and way to release them."""
-    from ..planning.streams import compare_samples
-
-    rows: list[tuple[str, SamplesRow]] = []
-    parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
-    with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
-        for group, users in groups.items():
-            for epsilon in epsilons:
-                compared = compare_samples(
-                    users.p,
-                    public.priors[group],
-                    epsilon,
-                    samples=numbers,
-                    sampler=make,
-                    divergence=measure,
-                    provenance="users",  # nothing is released
-                    progress=going.advance,
-                    **parameters,
-                )
-                rows += [(group, row) for row in compared]
-    return rows
-
-
-def _show_samples(
-    rows: list[tuple[str, SamplesRow]], output: Path | None, force: bool, as_json: bool, *, grouped: bool
-) -> None:
-    """Write and print what several samples are worth."""
-    tidy = [{"group": group, **asdict(row)} for group, row in rows]
-    if _written(tidy, output, force):
-        return
-    if as_json:
-        print_json({"rows": tidy, "note": NOT_PRIVATE})
-        return
-    head = ["ε", "samples", "released", "users", "mean", "p99", "maximum"]
-    cells = [
-        [
-            *([shown_text(group)] if grouped else []),
-            f"{row.epsilon:g}",
-            str(row.samples),
-            row.way if row.samples > 1 else "one alone",
-            f"{row.users:,}",
-            *map(number, (row.mean, row.p99, row.maximum)),
-        ]
-        for group, row in rows
-    ]
-    print_table([*(["group"] if grouped else []), *head], cells, left=("group", "released"))
-    print_note(
-        "The distance of one sample, averaged over a user's samples. Together: one release of all samples, "
-        "simulated. Separately: every sample at epsilon/samples."
-    )
-    print_note(NOT_PRIVATE)

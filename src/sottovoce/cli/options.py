@@ -25,13 +25,14 @@ from ..samplers import catalogue
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.catalogue import MARK, trimmed
 from ..samplers.stream import Stream, stream
+from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import PublicData, read_priors
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
 from .app import Option
-from .terminal import reading_of
+from .terminal import print_note, reading_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
@@ -291,6 +292,16 @@ def read_histories(
             dialect=reading.dialect,
             **columns,
         )
+
+
+def written_rows(rows: list[dict[str, Any]], output: Path | None, force: bool) -> bool:
+    """Write the rows where an output is named, and return whether standard output has them now."""
+    if output is None:
+        return False
+    files.write_rows(rows, output, replace=force)
+    if not files.is_standard(output):
+        print_note(f"written to {output}")
+    return files.is_standard(output)
 
 
 def as_typed(**options: str | None) -> str:

@@ -39,7 +39,6 @@ LISTED = 15
 )  # fmt: skip
 @option("--rare-below", type=float, help="Counts below this are rare; default those that are zero.")
 @option("--top", type=int, help="Keep so many items per group; each group then has its own.")
-@option("--top-by", metavar="COLUMN", help="Rank the items for --top by the sum of this column.")
 @option("--minimum-rows", default=0, help="Leave out users with fewer rows in the whole table.")
 @option("--minimum-users", default=0, help="Leave out groups with fewer users.")
 @option(
@@ -63,7 +62,6 @@ def command(
     rare: str,
     rare_below: float | None,
     top: int | None,
-    top_by: str | None,
     provenance: str | None,
     output: Path | None,
     force: bool,
@@ -96,7 +94,6 @@ def command(
             by=by,
             user=user,
             wide=reading.wide,
-            top_by=top_by,
             provenance=provenance,
             options=options,
             dialect=reading.dialect,

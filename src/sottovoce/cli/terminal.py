@@ -173,11 +173,14 @@ def check_one_result(output: Path | None, as_json: bool) -> None:
         raise ParameterError("-o - and --json both write to standard output: choose one")
 
 
+PICTURES = (".png", ".pdf", ".svg")
+
+
 def check_picture(path: Path | None, force: bool) -> None:
     """Refuse a picture that cannot be drawn, or that would replace a file without --force."""
     if path is None:
         return
-    if path.suffix.lower() not in (".png", ".pdf", ".svg") or not path.parent.is_dir() or path.is_dir():
+    if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
         raise ParameterError(
             f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
         )

@@ -26,7 +26,7 @@ from ..divergences import TV, FDivergence
 from ..errors import ParameterError
 from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
 from ..planning.frontier import Frontier
-from ..planning.streams import SEPARATELY, SamplesRow
+from ..planning.streams import SEPARATELY, SamplesRow, StepRow
 from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
@@ -223,6 +223,28 @@ def plot_samples(rows: Sequence[SamplesRow], axes: Axes) -> None:
     axes.set_ylabel(f"mean distance of each ({rows[0].divergence})")
     axes.set_title(f"ε = {rows[0].epsilon:g} for all samples of a user together")
     axes.legend(fontsize=8)
+
+
+def over_time_picture(rows: Sequence[StepRow], epsilon: float, path: str | Path) -> Path:
+    """A stream beside ε split: distances by release above, the budget that is used below."""
+    figure = new_figure(7, 5.2)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    for way, (line, marker) in zip(("stream", "split"), WAYS.values(), strict=True):
+        mine = [row for row in rows if row.way == way]
+        at = [row.step for row in mine]
+        look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 4}
+        color = above.plot(at, [row.mean for row in mine], label=f"{way}, mean", **look)[0].get_color()
+        worst = [row.p99 for row in mine]
+        above.plot(at, worst, label=f"{way}, 99th percentile", color=color, linewidth=0.8, linestyle=":")
+        below.plot(at, [row.spent for row in mine], color=color, linestyle=line)
+    above.set_ylim(bottom=0)
+    above.set_ylabel("distance to the user's p")
+    above.set_title(f"ε = {epsilon:g} for all releases of a user together")
+    above.legend(fontsize=8)
+    below.set_ylim(0, 1)
+    below.set_ylabel("spent")
+    below.set_xlabel("release")
+    return save_figure(figure, path)
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -167,13 +167,15 @@ def compare_over_time(
 ) -> tuple[StepRow, ...]:
     """A stream beside releases at ε/releases each: the users' distributions at every step, a row per user.
 
+    A user with an empty row is released as the prior at that step, and not counted there.
+
     >>> import sottovoce as sv
     >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
     >>> rows = sv.compare_over_time([[[0.7, 0.2, 0.1]] * 50] * 4, prior, sv.stream(prior, 8.0, horizon=4))
     >>> [row.way for row in rows[:2]], len(rows)
     (['stream', 'split'], 8)
     """
-    laws = [_validate.users(rows_for(one, prior), len(prior)) for one in steps]
+    laws = [_validate.users(rows_for(one, prior), len(prior), empty=True) for one in steps]
     if not laws or len({one.shape[0] for one in laws}) > 1:
         raise ParameterError("steps must be one table per release, with the same users in the same order")
     f, out = checked(divergence), []
@@ -181,9 +183,12 @@ def compare_over_time(
     found = walk(certify(sampler, provenance=provenance), laws, divergence=f)
     for number, (one, held) in enumerate(zip(found, laws, strict=True), start=1):
         spent = float(np.mean(np.log(one.ratios))) / sampler.epsilon
+        here = np.diff(held.indptr) > 0
+        if not here.any():
+            raise ParameterError("steps must have a user with records each")
         for way, distances, used in (
-            ("stream", one.distances, spent),
-            ("split", np.atleast_1d(alone.divergence(held, f)), number / len(laws)),
+            ("stream", one.distances[here], spent),
+            ("split", np.atleast_1d(alone.divergence(held[here], f)), number / len(laws)),
         ):
             said = summarise(distances)
             numbers = (said["mean"], said["p99"], said["maximum"])

@@ -1,0 +1,191 @@
+"""Several releases of a user: numbers of samples, and a stream beside epsilon split, for `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..divergences import FDivergence
+from ..errors import ParameterError
+from ..planning.streams import SamplesRow, StepRow, compare_over_time, compare_samples
+from ..prior import Prior
+from ..samplers.base import Sampler
+from ..samplers.stream import stream
+from ..tables.priors import PublicData
+from ..tables.query import count_table
+from ..tables.users import ReadingOptions, read_users
+from ..users import Users
+from .options import Reading, written_rows
+from .terminal import (
+    NOT_PRIVATE,
+    PICTURES,
+    number,
+    print_json,
+    print_note,
+    print_table,
+    reading_of,
+    shown_text,
+    step,
+)
+
+
+def compare_weeks(
+    path: Path,
+    column: str,
+    reading: Reading,
+    options: ReadingOptions,
+    columns: dict[str, Any],
+    asked: tuple[Prior, float, Callable[..., Sampler], FDivergence],
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare a stream with epsilon split over the releases that a column tells apart."""
+    prior, epsilon, make, measure = asked
+    with reading_of(path):
+        steps = _steps(path, column, prior, reading, options, columns)
+    with step("simulating", f"{len(steps)} releases"):
+        rows = compare_over_time(
+            list(steps.values()),
+            prior,
+            stream(prior, epsilon, horizon=len(steps)),
+            split=make,
+            divergence=measure,
+            provenance="users",  # nothing is released
+        )
+    _show_over_time(rows, list(steps), epsilon, output, force, as_json)
+
+
+def _steps(
+    path: Path, column: str, prior: Prior, reading: Reading, options: ReadingOptions, columns: dict[str, Any]
+) -> dict[str, Any]:
+    """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
+    if reading.wide:
+        raise ParameterError("--over-time needs a row per user and record, not a wide table")
+    counted = count_table(path, by=column, dialect=reading.dialect, **columns)
+    names = sorted(
+        counted.filled, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
+    )
+    groups = read_users(
+        counted,
+        prior=dict.fromkeys(names, prior),
+        unknown=options.unknown,
+        other=options.other,
+        empty="skip",
+        several_groups="allow",
+    )
+    if isinstance(groups, Users):
+        raise ParameterError("--over-time names the column that tells releases apart")
+    people = {user: i for i, user in enumerate(dict.fromkeys(u for name in names for u in groups[name].ids))}
+    steps = {}
+    for name in names:
+        held = groups[name].p.tocoo()
+        who = np.array([people[user] for user in groups[name].ids], dtype=np.intp)
+        steps[name] = sparse.csr_array(
+            (held.data, (who[held.row], held.col)), shape=(len(people), len(prior))
+        )
+    return steps
+
+
+def _show_over_time(
+    rows: Sequence[StepRow],
+    names: list[str],
+    epsilon: float,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print, write or draw a stream beside epsilon split."""
+    tidy = [{"name": names[row.step - 1], **asdict(row)} for row in rows]
+    if output is not None and output.suffix.lower() in PICTURES:
+        from ..pictures import plots
+
+        plots.over_time_picture(rows, epsilon, output)
+        print_note(f"drawn into {output}")
+    elif written_rows(tidy, output, force):
+        return
+    if as_json:
+        print_json({"rows": tidy, "note": NOT_PRIVATE})
+        return
+    head = ["release", "users", "stream: mean", "p99", "spent", "split: mean", "p99"]
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    cells = [
+        [shown_text(names[ours.step - 1]), f"{ours.users:,}", number(ours.mean), number(ours.p99),
+         f"{ours.spent:.0%}", number(split.mean), number(split.p99)]
+        for ours, split in pairs
+    ]  # fmt: skip
+    print_table(head, cells, left=("release",))
+    ours, split = (
+        float(np.mean([row.mean for row in rows if row.way == way])) for way in ("stream", "split")
+    )
+    print_note(
+        f"One epsilon of {epsilon:g} for all {len(names)} releases: mean distance {ours:.3f} as a stream, "
+        f"{split:.3f} at {epsilon / len(names):.3g} each. Spent: the mean of log R over epsilon."
+    )
+    print_note(NOT_PRIVATE)
+
+
+def compare_numbers(
+    groups: Mapping[str, Users],
+    public: PublicData,
+    epsilons: list[float],
+    numbers: list[int],
+    make: Callable[..., Sampler],
+    measure: FDivergence,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare numbers of samples, together and separately, in every group and at every epsilon."""
+    rows: list[tuple[str, SamplesRow]] = []
+    parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
+    with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
+        for group, users in groups.items():
+            for epsilon in epsilons:
+                compared = compare_samples(
+                    users.p,
+                    public.priors[group],
+                    epsilon,
+                    samples=numbers,
+                    sampler=make,
+                    divergence=measure,
+                    provenance="users",  # nothing is released
+                    progress=going.advance,
+                )
+                rows += [(group, row) for row in compared]
+    _show_samples(rows, output, force, as_json, grouped=public.by is not None)
+
+
+def _show_samples(
+    rows: list[tuple[str, SamplesRow]], output: Path | None, force: bool, as_json: bool, *, grouped: bool
+) -> None:
+    """Write and print what several samples are worth."""
+    tidy = [{"group": group, **asdict(row)} for group, row in rows]
+    if written_rows(tidy, output, force):
+        return
+    if as_json:
+        print_json({"rows": tidy, "note": NOT_PRIVATE})
+        return
+    head = ["ε", "samples", "released", "users", "mean", "p99", "maximum"]
+    cells = [
+        [
+            *([shown_text(group)] if grouped else []),
+            f"{row.epsilon:g}",
+            str(row.samples),
+            row.way if row.samples > 1 else "one alone",
+            f"{row.users:,}",
+            *map(number, (row.mean, row.p99, row.maximum)),
+        ]
+        for group, row in rows
+    ]
+    print_table([*(["group"] if grouped else []), *head], cells, left=("group", "released"))
+    print_note(
+        "The distance of one sample, averaged over a user's samples. Together: one release of all samples, "
+        "simulated. Separately: every sample at epsilon/samples."
+    )
+    print_note(NOT_PRIVATE)
