@@ -36,7 +36,7 @@ $(READY): pyproject.toml locks/dev.txt
 demo: $(READY) ## prior, comparison and picture on generated data
 	$(BIN)/sottovoce demo
 
-demo-web: $(READY) ## a film club in the browser: every tab is a member, a live page shows what is learnt
+demo-web: $(READY) ## a film club in the browser: twenty visits for one epsilon, a survey, a live page
 	$(BIN)/python examples/web/club.py
 
 test: $(READY) ## the whole test suite at its everyday size

@@ -25,6 +25,8 @@ export interface Stream extends Omit<MechanismFacts, "kind"> {
   lost(step?: number): StreamState;
   toText(state: StreamState): string;
   fromText(text: string): StreamState;
+  /** The share of ε that is left to releases that differ from the public, from 0 to 1; private, for the member's own eyes. */
+  room(state: StreamState): number;
   release(records: readonly Category[], state: StreamState, options?: ReleaseOptions): Released;
   releaseCounts(map: ReadonlyMap<Category, number>, state: StreamState, options?: ReleaseOptions): Released;
   releaseShares(p: readonly number[] | Float64Array | Float32Array, state: StreamState): Released;

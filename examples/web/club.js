@@ -1,6 +1,7 @@
-/** The page of a member: an invented history, one release on the device, one report. */
+/** The page of a member: an invented history, twenty visits that cost one ε, and one answer to a survey. */
 import { load, report } from "./client/core.js";
 import { openBudget } from "./client/budget_browser.js";
+import { loadStream } from "./client/stream.js";
 
 const EPOCH = "2026-11";
 const CROWD = 2000;
@@ -94,10 +95,78 @@ async function mechanismOnceThere() {
   }
 }
 
+/** A file of the club's own site, with its digest pinned. */
+async function visitFile(name, read) {
+  const bytes = new Uint8Array(await (await fetch("visits/" + name)).arrayBuffer());
+  return read(bytes, { maxEpsilon: club.lifetime, maxCategories: 100, digest: club[name] });
+}
+
+/** Some films of the history, as if watched since the last visit. */
+const lately = (history) => Array.from({ length: 4 }, () => history[Math.floor(Math.random() * history.length)]);
+
+/** The visits of this tab: one genre each, as a stream, with ε split, and without protection. */
+async function startVisits(member, history) {
+  const stream = await visitFile("stream", loadStream);
+  const split = await visitFile("split", load);
+  const budget = await openBudget({ limit: club.lifetime, name: "visits " + member });
+  const apart = await openBudget({ limit: club.lifetime, name: "apart " + member });
+  const rows = JSON.parse(sessionStorage.getItem("visits") ?? "[]");
+
+  const draw = async () => {
+    const room = await budget.room(stream);
+    element("room").value = room;
+    element("left").textContent = `${Math.round(100 * room)} %`;
+    element("rows").replaceChildren(...rows.map(({ watched, heard }, k) => {
+      const row = document.createElement("tr");
+      for (const text of [k + 1, [...new Set(watched)].join(", "), ...heard]) {
+        const cell = document.createElement("td");
+        cell.textContent = text;
+        if (heard.includes(text) && !watched.includes(text)) cell.className = "other";
+        row.append(cell);
+      }
+      return row;
+    }));
+    ["own-stream", "own-split", "own-open"].forEach((id, j) => {
+      const own = rows.filter(({ watched, heard }) => watched.includes(heard[j])).length;
+      element(id).textContent = rows.length ? `${own} of ${rows.length}` : "";
+    });
+    element("visit").disabled = element("visits").disabled = rows.length >= club.visits;
+  };
+  const visit = async () => {
+    const watched = lately(history);
+    const epoch = "visit " + (rows.length + 1);
+    const { category } = await budget.visit(stream, epoch, watched); // asked again, it is the same
+    const other = await apart.release(split, epoch, watched);
+    rows.push({ watched, heard: [category, other.category, watched[Math.floor(Math.random() * watched.length)]] });
+    sessionStorage.setItem("visits", JSON.stringify(rows));
+    element("heard").textContent = `The club hears: ${category}.`;
+    await draw();
+  };
+  element("lifetime").textContent = club.lifetime;
+  element("heard").textContent = "Nothing yet.";
+  await draw();
+  const visitUntil = async (count) => {
+    element("visit").disabled = element("visits").disabled = true;
+    try {
+      while (rows.length < count) await visit();
+    } catch (problem) {
+      element("heard").textContent = `Nothing was told: ${problem.message}`;
+    }
+  };
+  element("visit").addEventListener("click", () => visitUntil(rows.length + 1));
+  element("visits").addEventListener("click", () => visitUntil(club.visits));
+}
+
 const member = memberOfThisTab();
 const history = historyOfThisTab();
 element("member").textContent = member;
 show(history);
+
+try {
+  await startVisits(member, history);
+} catch (problem) {
+  element("heard").textContent = `Nothing can be told: ${problem.message}`;
+}
 
 try {
   const mechanism = await mechanismOnceThere();

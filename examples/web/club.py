@@ -1,4 +1,7 @@
-"""A film club on the web: each tab is a member who releases one genre on the device; a page shows the result.
+"""A film club on the web: each tab is a member who visits twenty times; the club hears one genre a visit.
+
+A visit is one step of a stream: all of them together cost one epsilon. Beside it the page shows what would be
+heard if epsilon were split over the visits, and without protection. A survey of many members follows.
 
     python examples/web/club.py
 
@@ -33,11 +36,16 @@ from sottovoce.demo import demo_data
 HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent.parent / "clients" / "js"
 EPSILON, GROUP = 4.0, "25 to 44"
+LIFETIME, VISITS = 8.0, 20
+"""What all visits of a member cost together, and how many are planned."""
 
 
-def site(collector: str, digest: str, survey: dict[str, int]) -> Starlette:
-    """The club's site: the page, the client, and what the page has to know, the pinned digest among it."""
+def site(collector: str, digest: str, survey: dict[str, int], visits: dict[str, sv.Mechanism]) -> Starlette:
+    """The club's site: the page, the client, and what the page has to know, the pinned digests among it."""
     known = {"collector": collector, "digest": digest, "epsilon": EPSILON, "survey": survey}
+    known |= {"lifetime": LIFETIME, "visits": VISITS}
+    known |= {name: mechanism.digest for name, mechanism in visits.items()}
+    files = {name: json.dumps({**one.document(), "digest": one.digest}) for name, one in visits.items()}
     policy = f"default-src 'self'; connect-src 'self' {collector}; base-uri 'none'; frame-ancestors 'none'"
     headers = {
         "content-security-policy": policy,
@@ -53,6 +61,12 @@ def site(collector: str, digest: str, survey: dict[str, int]) -> Starlette:
     async def settings(_: Request) -> Response:
         return Response(json.dumps(known), media_type="application/json", headers=headers)
 
+    async def mechanism(request: Request) -> Response:
+        text = files.get(request.path_params["name"])
+        if text is None:
+            return Response(status_code=404)
+        return Response(text, media_type="application/json", headers=headers)
+
     async def nothing(_: Request) -> Response:
         return Response(status_code=204)
 
@@ -60,6 +74,7 @@ def site(collector: str, digest: str, survey: dict[str, int]) -> Starlette:
         routes=[
             *(Route(path, page) for path in ("/", "/club.css", "/club.js")),
             Route("/club.json", settings),
+            Route("/visits/{name}", mechanism),
             Route("/favicon.ico", nothing),
             Mount("/client", StaticFiles(directory=CLIENT / "src")),
         ]
@@ -102,7 +117,11 @@ def main() -> None:
         command += ["--port", other, "--origin", origin, "--page"]
         collecting = subprocess.Popen([str(part) for part in command])
         counts = {str(name): int(count) for name, count in zip(prior.categories, survey, strict=True)}
-        app = site(collector, mechanism.digest, counts)
+        visits = {
+            "stream": sv.certify(sv.stream(prior, LIFETIME, horizon=VISITS)),
+            "split": sv.certify(sv.fitted(prior, int(LIFETIME / VISITS * 2**20) / 2**20)),  # charges round up
+        }
+        app = site(collector, mechanism.digest, counts, visits)
         server = uvicorn.Server(uvicorn.Config(app, port=port, access_log=False, log_level="warning"))
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a request to end takes the collector along
         try:

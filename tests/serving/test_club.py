@@ -57,6 +57,34 @@ def visit(browser: Any, address: str) -> Any:
 
 
 @pytest.mark.browser
+def test_twenty_visits_in_two_tabs_cost_one_epsilon(club: tuple[str, subprocess.Popen[str]]) -> None:
+    """Each tab is a member; a reload keeps what was heard, and asking again hears the same."""
+    address, _ = club
+    with chromium() as browser:
+        context = browser.new_context()
+        faults: list[str] = []
+        for _ in range(2):
+            page = visit(context, address)
+            page.on("pageerror", lambda fault: faults.append(str(fault)))
+            page.click("#visit")
+            page.get_by_text("The club hears:").wait_for()
+            page.click("#visits")
+            page.wait_for_selector("#rows tr:nth-child(20)")
+            page.wait_for_selector("#visits:disabled")
+            heard = page.locator("#rows tr td:nth-child(3)").all_inner_texts()
+            assert len(heard) == 20
+            assert set(heard) <= set(map(str, MECHANISM.categories))
+            assert re.fullmatch(r"\d+ of 20", page.inner_text("#own-stream"))
+            assert page.inner_text("#own-open") == "20 of 20"
+            left = page.inner_text("#left")
+            page.reload()
+            page.wait_for_selector("body[data-ready]")
+            assert page.locator("#rows tr td:nth-child(3)").all_inner_texts() == heard
+            assert page.inner_text("#left") == left
+        assert not faults
+
+
+@pytest.mark.browser
 def test_members_release_in_their_tabs_and_the_club_learns(
     club: tuple[str, subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -131,6 +131,10 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
       fromRecords(lookup(stream), records, options);
       return visit(stream, epoch, records, options);
     },
+    room: (stream) => within(({ streams = [] }) => {
+      const own = streams.find((one) => one[0] === keyOf({ ...stream, digest: stream.epsilon }));
+      return stream.room(own ? stream.fromText(own[1]) : stream.start());
+    }),
     left: () => within((state) => (state.limit - state.spent) / 1e6),
   });
 }

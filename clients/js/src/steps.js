@@ -139,6 +139,13 @@ export function stepFrom(ready, user, state, word) {
   })];
 }
 
+/** The share of ε that a state leaves, between 0 and 1: 1 − ln R/ε. For showing, not for deciding. */
+export const roomOf = ({ most }, { high }) => 1 - logOf(high) / logOf(most);
+const logOf = (number) => {
+  const cut = Math.max(digits(number) - 60, 0);
+  return Math.log(Number(number >> BigInt(cut))) + (cut - 128) * Math.LN2;
+};
+
 /** A state as text, and back; anything else is refused. */
 export const textOf = ({ step, low, high, last }) => [step, low, high, last ?? "-"].join(" ");
 export function stateOf({ most }, text) {

@@ -4,7 +4,7 @@ import { fromCounts, fromRecords, fromShares } from "./counts.js";
 import { judge, random } from "./mechanism.js";
 import { sum } from "./numbers.js";
 import { Refused, need } from "./refuse.js";
-import { checkedState, firstState, lostState, prepareStream, stateOf, stepFrom, textOf } from "./steps.js";
+import { checkedState, firstState, lostState, prepareStream, roomOf, stateOf, stepFrom, textOf } from "./steps.js";
 import { parse } from "./text.js";
 import { wordsOf } from "./draw.js";
 
@@ -63,6 +63,7 @@ export async function loadStream(bytes, policy) {
     lost: (step) => lostState(parts, step),
     toText: (state) => textOf(checkedState(parts, state)),
     fromText: (text) => stateOf(parts, text),
+    room: (state) => roomOf(parts, checkedState(parts, state)),
     release: (records, state, options) => released(fromRecords(parts, records, options), state),
     releaseCounts: (map, state, options) => released(fromCounts(parts, map, options), state),
     releaseShares: (p, state) => released(fromShares(parts, p), state),

@@ -104,6 +104,9 @@ test("twenty visits cost one epsilon, and asking again gives the same", async ()
   const visits = [];
   for (let k = 0; k < 20; k++) visits.push(await budget.visit(stream, `visit ${k}`, ["rare", "some"]));
   assert.equal(await budget.left(), 0);
+  const room = await budget.room(stream);
+  assert.ok(room >= 0 && room < 1);
+  assert.ok(Math.abs(stream.room(stream.lost())) < 1e-12);
   const again = await openBudget({ path, limit: 8 });
   const all = await Promise.all(visits.map((_, k) => again.visit(stream, `visit ${k}`, ["most"])));
   assert.deepEqual(all, visits);

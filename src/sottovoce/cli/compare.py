@@ -136,32 +136,26 @@ def command(
     makers = [parse_sampler(text) for text in samplers or SAMPLERS]
     measures = [parse_divergence(text) for text in divergences or ["tv"]]
     numbers = None if samples is None else parse_samples(samples, samplers, measures)
-    if limit + (numbers is not None) + (over_time is not None) > 1:
-        raise ParameterError("--limit, --samples and --over-time print a table each: name one of them")
+    several = max(len(epsilons), len(measures), len(samplers)) > 1
+    if over_time is not None and (several or by is not None):
+        raise ParameterError("--over-time takes one epsilon, divergence and sampler, and no --by")
+    _check(bool(limit), numbers, over_time, spark, read)
     check_one_result(output, as_json)
-    drawn = over_time is not None and output is not None and output.suffix.lower() in PICTURES
-    if drawn:
+    if over_time is not None and output is not None and output.suffix.lower() in PICTURES:
         check_picture(output, force)
     elif output is not None:
         files.check_writable(output, prior_file, users_file, force=force)
-    if spark is not None and (limit or numbers or over_time or read):
-        raise ParameterError(
-            "--limit and --samples need the users in one process, and Spark reads Parquet and plain CSV by "
-            "itself: leave out --limit, --samples and --read, or --spark"
-        )
     written = readings(read, prior_file, users_file)
     # A comparison publishes no user's groups, so a user may have several.
     options = reading_options(unknown, empty=empty, unknown_groups=unknown_groups, several_groups="allow")
     public = read_public(prior_file, written[0], item=item, count=count, by=by)
     columns = {"user": user, "item": item, "weight": weight}
+    make, parameters = makers[0] if samplers else parse_sampler("fitted")
+    alone = partial(make, **parameters)
     if over_time is not None:
-        if len(epsilons) > 1 or len(measures) > 1 or len(samplers) > 1 or by is not None:
-            raise ParameterError("--over-time takes one epsilon, divergence and sampler, and no --by")
-        make, parameters = makers[0] if samplers else parse_sampler("fitted")
         from .over_time import compare_weeks
 
-        prior = public.priors[EVERYBODY]
-        asked = (prior, epsilons[0], partial(make, **parameters), measures[0])
+        asked = (public.priors[EVERYBODY], epsilons[0], alone, measures[0])
         compare_weeks(users_file, over_time, written[1], options, columns, asked, output, force, as_json)
         return
     if numbers is not None:
@@ -169,18 +163,7 @@ def command(
 
         groups, how = read_histories(users_file, public, written[1], options, **columns)
         print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
-        make, parameters = makers[0] if samplers else parse_sampler("fitted")
-        compare_numbers(
-            groups,
-            public,
-            epsilons,
-            numbers,
-            partial(make, **parameters),
-            measures[0],
-            output,
-            force,
-            as_json,
-        )
+        compare_numbers(groups, public, epsilons, numbers, alone, measures[0], output, force, as_json)
         return
     made = {
         group: [make(prior, epsilon, **parameters) for epsilon in epsilons for make, parameters in makers]
@@ -206,6 +189,19 @@ def command(
     else:
         print_comparison(shown, statistic, table.marks(statistic), grouped=public.by is not None)
         print_note(NOT_PRIVATE)
+
+
+def _check(
+    limit: bool, numbers: list[int] | None, over_time: str | None, spark: str | None, read: tuple[str, ...]
+) -> None:
+    """Refuse options that do not fit together."""
+    if limit + (numbers is not None) + (over_time is not None) > 1:
+        raise ParameterError("--limit, --samples and --over-time print a table each: name one of them")
+    if spark is not None and (limit or numbers or over_time or read):
+        raise ParameterError(
+            "--limit and --samples need the users in one process, and Spark reads Parquet and plain CSV by "
+            "itself: leave out --limit, --samples, --over-time and --read, or --spark"
+        )
 
 
 def _compare_on_spark(
