@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,7 +30,7 @@ from . import randomness, weights
 from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
-from .stream import StreamEngine, StreamState
+from .stream import StreamEngine, StreamState, StreamStates
 from .threads import processors, side_by_side
 
 ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine)
@@ -191,6 +191,22 @@ class Mechanism:
             raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
         return self.engine
 
+    def start_many(self, users: int) -> StreamStates:
+        """The states of so many users before their first release."""
+        return StreamStates(self.epsilon, 0, [self._engine().first()] * users, [None] * users)
+
+    def check_states(self, states: StreamStates, users: int) -> StreamStates:
+        """`check_state` for many."""
+        lowest, most = self._engine().lost()
+        inside = all(lowest <= low <= high <= most for low, high in states.bounds)
+        if len(states) != users or states.epsilon != self.epsilon or states.step < 0 or not inside:
+            raise ParameterError("the states are not those of a stream with this epsilon, one for every row")
+        n = len(self.categories)
+        if any(last is not None and not 0 <= last < n for last in states.last):
+            known = [None if last is None or not 0 <= last < n else last for last in states.last]
+            return replace(states, last=known)  # of an earlier file, with more categories
+        return states
+
     def check_state(self, state: StreamState | None) -> StreamState:
         """The state, if it is one of a stream with this ε; others are refused."""
         if not isinstance(state, StreamState):
@@ -230,25 +246,30 @@ class Mechanism:
         return self.draw(self.prepare(p), states)
 
     def _release_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
-        """One step for every row; with persistence, row by row."""
-        checked = [self._stream(state)[1] for state in states or ()]
-        if len(checked) != rows.shape[0] or len({state.step for state in checked}) > 1:
-            raise ParameterError("a stream needs a state for every row, all after as many releases")
-        engine = self._engine()
-        if not checked:
-            return self._names[[]], []
+        """One step for every row, in batches side by side; with persistence, row by row."""
+        users = rows.shape[0]
+        if users == 0:
+            return self._names[[]], self.start_many(0)
+        before = self.check_states(StreamStates.of(states or ()), users)
+        engine, step = self._engine(), before.step
+        places, bounds = np.empty(users, dtype=np.int64), list(before.bounds)
         if engine.persistence:
-            words = randomness.words(len(checked), self.bits)
-            found = []
-            for i, (state, word) in enumerate(zip(checked, words, strict=True)):
-                ratios = engine.ratios(state.low, state.high, state.step)
-                law = engine.step_law(row_weights(rows, i), *ratios, state.last)
-                found.append(self._stepped(state, *engine.drawn(law, word)))
-            return self._names[[self.index[name] for name, _ in found]], [state for _, state in found]
-        step, bounds = checked[0].step, [(state.low, state.high) for state in checked]
-        (drawn,) = randomness.word_arrays(1, len(checked), self.bits)
-        places, bounds = engine.step_many(rows, drawn, bounds, step)
-        return self._names[places], [StreamState(self.epsilon, step + 1, *one) for one in bounds]
+            drawn = enumerate(randomness.words(users, self.bits))
+            for i, word in drawn:
+                law = engine.step_law(row_weights(rows, i), *engine.ratios(*bounds[i], step), before.last[i])
+                places[i], prior, units = engine.drawn(law, word)
+                bounds[i] = engine.moved(*bounds[i], prior, units)
+            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, places.tolist())
+        self.engine.prepare_many()
+
+        def take(begin: int, size: int, words: Any) -> None:
+            end = begin + size
+            batch = rows[begin:end] if size < users else rows
+            (word,) = words
+            places[begin:end], bounds[begin:end] = engine.step_many(batch, word, bounds[begin:end], step)
+
+        self._in_batches(users, 1, take)
+        return self._names[places], StreamStates(self.epsilon, step + 1, bounds, [None] * users)
 
     def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into integers; nothing is drawn."""
@@ -268,8 +289,22 @@ class Mechanism:
         if users == 1:
             return self._names[np.array([self._position(row_weights(rows, 0))])]
         positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
-        begins, turn = iter(range(0, users, BATCH)), Lock()
         self.engine.prepare_many()
+
+        def take(begin: int, size: int, words: Any) -> None:
+            batch = rows[begin : begin + size] if size < users else rows
+            positions[begin : begin + size] = self.engine.positions(batch, words)
+
+        self._in_batches(users, self.engine.words, take)
+        return self._names[positions]
+
+    def _in_batches(self, users: int, words: int, take: Callable[[int, int, Any], None]) -> None:
+        """Call `take` with the begin, the size and the words of every batch, on as many threads as help.
+
+        Words are drawn one batch after another, in the order of the rows, so that the same words give the
+        same answer however many threads there are.
+        """
+        begins, turn = iter(range(0, users, BATCH)), Lock()
 
         def batches(_: int) -> None:
             while True:
@@ -278,12 +313,10 @@ class Mechanism:
                     if begin is None:
                         return
                     size = min(BATCH, users - begin)
-                    words = randomness.word_arrays(self.engine.words, size, self.bits)
-                batch = rows[begin : begin + size] if size < users else rows
-                positions[begin : begin + size] = self.engine.positions(batch, words)
+                    drawn = randomness.word_arrays(words, size, self.bits)
+                take(begin, size, drawn)
 
         side_by_side(batches, range(min(-(-users // BATCH), processors())))
-        return self._names[positions]
 
     def law(
         self,

@@ -94,6 +94,39 @@ class StreamState:
         return state
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamStates(Sequence[StreamState]):
+    """The states of many users after the same number of releases, without an object for each."""
+
+    epsilon: Fraction
+    step: int
+    bounds: list[tuple[int, int]]
+    last: list[int | None]
+
+    @classmethod
+    def of(cls, states: Sequence[StreamState]) -> StreamStates:
+        """States of one stream, all after as many releases."""
+        if isinstance(states, StreamStates):
+            return states
+        kinds = {(state.epsilon, state.step) for state in states if isinstance(state, StreamState)}
+        if len(kinds) != 1 or not all(isinstance(state, StreamState) for state in states):
+            raise ParameterError("a stream needs a state for every row, all after as many releases")
+        ((epsilon, step),) = kinds
+        return cls(epsilon, step, [(s.low, s.high) for s in states], [s.last for s in states])
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return StreamStates(self.epsilon, self.step, self.bounds[i], self.last[i])
+        low, high = self.bounds[i]
+        return StreamState(self.epsilon, self.step, low, high, self.last[i])
+
+    def __repr__(self) -> str:
+        return f"<states of {len(self)} streams after {self.step} releases>"
+
+
 class StepLaw(NamedTuple):
     """The law of one step: the user's own categories one by one, and one ratio for all others."""
 
@@ -404,7 +437,7 @@ class StreamEngine:
             if observe is not None:
                 observe(users, counts, law.units)
         one, cap, digits = 1 << STATE_BITS, self.most, self.ratio_bits
-        scales, held = (prior[out].astype(object) << digits).tolist(), units.tolist()
+        scales, held = (prior[out] << digits).tolist(), units.tolist()
         after = [  # `moved`, written out
             (max(low * unit // scale, one), min(-(-high * unit // scale), cap))
             for (low, high), scale, unit in zip(bounds, scales, held, strict=True)
@@ -413,14 +446,15 @@ class StreamEngine:
 
     def _many_ratios(self, bounds: list[tuple[int, int]], step: int) -> tuple[IntegerArray, IntegerArray]:
         """V and U of every user."""
-        known: dict[tuple[int, int], tuple[int, int]] = {}
-        pairs = []
-        for one in bounds:
-            if one not in known:
-                known[one] = self.box(*one)
-            pairs.append(known[one])
-        both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        least, most, levels = both[:, 0], both[:, 1], self._tables[2]
+        if bounds and bounds.count(bounds[0]) == len(bounds):  # all of them are at their start
+            pairs = [self.box(*bounds[0])]
+            shared = np.array(pairs * len(bounds), dtype=np.int64)
+            least, most = shared[:, 0], shared[:, 1]
+        else:  # `box`, written out
+            one, cap, total = 1 << (STATE_BITS + self.ratio_bits), self.most << self.ratio_bits, self.total
+            least = np.array([-(-one // low) for low, _ in bounds], dtype=np.int64)
+            most = np.array([min(cap // high, total) for _, high in bounds], dtype=np.int64)
+        levels = self._tables[2]
         pace = self.pace[min(step, len(self.pace) - 1)]
         if pace < PACE:
             most = levels[(np.searchsorted(levels, most, side="right") - 1) * pace // PACE]
