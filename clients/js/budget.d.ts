@@ -25,7 +25,7 @@ export interface Budget {
   releaseCounts(mechanism: Mechanism, epoch: string, map: ReadonlyMap<Category, number>, options?: ReleaseOptions): Promise<Report>;
   /** One release of a stream for this epoch, ready to be sent. Its ε is charged once, at the first visit; the state is kept here. */
   visit(stream: Stream, epoch: string, records: readonly Category[], options?: ReleaseOptions): Promise<Report>;
-  /** The share of a stream's ε that is left for what is unlike the public; for the member's own eyes. */
+  /** What is left of a stream, from 1 down to 0, where only the public law is released; for the member's own eyes. */
   room(stream: Stream): Promise<number>;
   /** ε that is left. */
   left(): Promise<number>;

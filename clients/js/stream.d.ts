@@ -4,6 +4,8 @@ export { Refused } from "./index.js";
 
 /** What a device keeps between two releases: private, and used once. */
 export interface StreamState {
+  /** ε of the stream, as a fraction: a state of another one is refused. */
+  readonly epsilon: string;
   readonly step: number;
   readonly low: bigint;
   readonly high: bigint;
@@ -25,7 +27,7 @@ export interface Stream extends Omit<MechanismFacts, "kind"> {
   lost(step?: number): StreamState;
   toText(state: StreamState): string;
   fromText(text: string): StreamState;
-  /** The share of ε that is left to releases that differ from the public, from 0 to 1; private, for the member's own eyes. */
+  /** What is left, from 1 down to 0, where only the public law can be released; private, for the member's own eyes. */
   room(state: StreamState): number;
   release(records: readonly Category[], state: StreamState, options?: ReleaseOptions): Released;
   releaseCounts(map: ReadonlyMap<Category, number>, state: StreamState, options?: ReleaseOptions): Released;

@@ -87,6 +87,10 @@ class ReportForm:
         each = f"{' or '.join(map(str, samples))} samples, a row each," if self.several else "one category"
         costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
         epsilon = " or ".join(f"{float(cost):g}" for cost in costs)
+        if any(mechanism.streaming for mechanism in self.mechanisms.values()):
+            return (
+                f"{count:,} releases, one for each user and group; ε = {epsilon} for all releases of a stream"
+            )
         return f"{count:,} releases, {each} for each user and group, ε = {epsilon} each"
 
 
@@ -139,6 +143,8 @@ def release_table(
     known = Groups.of(mechanism, by)
     if not all(isinstance(one, Mechanism) for one in known.values()):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
+    if ledger is None:
+        no_stream(known.values(), "a release without a ledger")
     if provenance != "users" and any(one.provenance == "users" for one in known.values()):
         raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
     if ledger is None and (epoch is not None or exhausted != "error"):

@@ -140,8 +140,13 @@ def test_a_stream_is_designed_and_released_week_by_week_for_one_charge(folder: P
     assert "8 was spent in all epochs" in told.stderr + told.stdout
     told = run("audit", "stream.json", "--draws", 2000, cwd=folder)
     assert (told.returncode, "no violation found" in told.stdout) == (0, True)
-    told = run("collect", "stream.json", "--store", "store.db", cwd=folder)
-    assert (told.returncode, "is a stream" in told.stderr) == (2, True)
+    told = run("estimate", "stream.json", "3.csv", cwd=folder)
+    assert "not the users' own" in told.stdout + told.stderr
+    for wrong in ("nan", "inf", "1.7", "-3"):
+        told = run("design", "survey.csv", "-e", 8, "-s", f"stream:horizon={wrong}", cwd=folder)
+        assert (told.returncode, told.stderr.count("\n")) == (2, 1), told.stderr
+    told = run("compare", "survey.csv", "members.csv", "-e", 8, "-s", "stream", cwd=folder)
+    assert (told.returncode, "--over-time" in told.stderr) == (2, True)
 
 
 def test_compare_over_time_tells_a_stream_from_epsilon_split(folder: Path) -> None:
@@ -159,9 +164,19 @@ def test_compare_over_time_tells_a_stream_from_epsilon_split(folder: Path) -> No
     assert [row["way"] for row in found[:2]] == ["stream", "split"]
     absent = sum(i % 7 == 1 for i in range(40))
     assert found[0]["users"] == str(40 - absent)
-    assert float(found[1]["spent"]) == pytest.approx(1 / 3)
+    assert float(found[1]["left"]) == pytest.approx(2 / 3)
     told = run(*asked, "-o", "weeks.png", cwd=folder)
     assert (folder / "weeks.png").read_bytes().startswith(b"\x89PNG"), told.stderr
+    weeks = (
+        (folder / "visits.csv")
+        .read_text()
+        .replace(",2,", ",W2,")
+        .replace(",10,", ",W10,")
+        .replace(",1,", ",W1,")
+    )
+    (folder / "visits.csv").write_text(weeks)
+    told = run(*asked, "--json", cwd=folder)
+    assert [row["name"] for row in json.loads(told.stdout)["rows"][::2]] == ["W1", "W2", "W10"]
     for wrong in (["--samples", "2"], ["--by", "week"], ["-e", "8"], ["--spark", "x"], ["-o", "weeks.png"]):
         told = run(*asked, *wrong, cwd=folder)
         assert (told.returncode, told.stderr.count("\n")) == (2, 1), told.stderr

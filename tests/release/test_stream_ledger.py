@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,6 +89,19 @@ def test_many_users_at_different_steps_go_on_together(path: Path) -> None:
     assert "continued" in repr(receipt)
 
 
+def test_two_files_of_one_life_in_one_request_are_charged_once(path: Path) -> None:
+    ledger = sv.Ledger.open(path)
+    other = sv.certify(sv.stream(PRIOR, 6.0, horizon=3))
+    rows = np.array([[1, 0, 0, 0]])
+    asked = [sv.release.ledger.request(one, ["anna"], rows) for one in (STREAM, other)]
+    receipt = ledger.charge(asked, epoch="w1")
+    assert (receipt.charged, receipt.continued) == (1, 1)
+    assert ledger.total("anna") == 6
+    for one in asked:
+        ledger.answers(one, "w1", np.arange(1))
+    assert [state.step for state in states(path).values()] == [2]
+
+
 def test_what_is_refused_leaves_the_ledger_as_it_was(path: Path) -> None:
     ledger = sv.Ledger.open(path)
     ledger.release(STREAM, "anna", ["a"], epoch="w1")
@@ -130,6 +144,34 @@ def test_a_damaged_state_releases_nothing(path: Path) -> None:
     database.close()
     with pytest.raises(sv.errors.LedgerError, match="state"):
         ledger.release(STREAM, "anna", ["a"], epoch="w2")
+
+
+@pytest.mark.parametrize("fails_at", range(1, 6))
+def test_a_full_disk_at_any_commit_uses_no_state_twice(
+    path: Path, fails_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The witness cannot be written: what was not testified is not shown, and asking again gives one answer."""
+    ledger, calls = sv.Ledger.open(path), 0
+    right = sv.release.ledger_store.Store.testify
+
+    def testify(self: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == fails_at:
+            raise sv.errors.LedgerError("No space left on device; nothing is released")
+        right(self)
+
+    monkeypatch.setattr(sv.release.ledger_store.Store, "testify", testify)
+    shown: dict[str, str] = {}
+    for epoch in ("w1", "w2", "w1", "w2", "w3", "w2"):
+        try:
+            answer = ledger.release(STREAM, "anna", DATA["anna"], epoch=epoch)
+        except sv.errors.LedgerError:
+            continue
+        assert shown.setdefault(epoch, answer) == answer
+    (state,) = states(path).values()
+    assert state.step == 3
+    assert ledger.total("anna") == 6
 
 
 def test_racing_processes_never_use_a_state_twice(path: Path) -> None:

@@ -46,6 +46,17 @@ def test_a_batch_is_stored_and_answered(collector: Collector) -> None:
     assert rows_of(collector.store) == expected
 
 
+def test_reports_of_a_stream_are_taken_and_tell_the_law_that_was_released(tmp_path: Path) -> None:
+    stream = sv.certify(sv.stream(sv.Prior(["War", "Drama"], [0.3, 0.7]), 4.0))
+    stream.save(tmp_path / "m.json")
+    with Collector(tmp_path / "m.json", tmp_path / "r.db") as started:
+        reports = [report(started.digest, "War")] + [report(started.digest, "Drama") for _ in range(3)]
+        assert started.post(reports).status == 202
+    found = sv.estimate(stream, tmp_path / "r.db")
+    assert found.values.tolist() == [0.25, 0.75]
+    assert found.bias_bound == pytest.approx(0.7)  # a later step may be as the prior
+
+
 def test_repeats_get_the_same_answer_and_are_stored_once(collector: Collector) -> None:
     first, second = report(collector.digest), report(collector.digest, "Comedy")
     before = collector.post([first, second])

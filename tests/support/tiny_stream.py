@@ -5,6 +5,7 @@ It shares no code with the library. A state is the exact R, a fraction, beside i
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +23,6 @@ from tiny_client import (
 )
 
 UNIT = 2**22
-STATE = 2**128
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,12 @@ class Tiny:
             prior, Fraction(up, down), int(document["start"]), document["pace"], document["persistence"]
         )
 
+    @property
+    def one(self) -> int:
+        return int(2 ** (62 - len(f"{int(self.ratio):b}")))
+
     def at_first(self) -> tuple[Fraction, int, int]:
-        begin = self.start * 2**64
-        return Fraction(self.start, 2**64), begin, begin
+        return Fraction(self.start, self.one), self.start, self.start
 
     def prior_at(self, last: int | None) -> list[int]:
         if not self.persistence or last is None:
@@ -53,8 +56,8 @@ class Tiny:
         return shares
 
     def box(self, low: int, high: int, step: int) -> tuple[int, int]:
-        least = -((-UNIT * STATE) // low)
-        most = min(int(UNIT * self.ratio * STATE / high), 2**62)
+        least = -((-UNIT * self.one) // low)
+        most = min(UNIT * int(self.ratio * self.one) // high, 2**62)
         theta = self.pace[step] if step < len(self.pace) else self.pace[-1]
         if theta < 256:
             g = 0
@@ -112,14 +115,10 @@ class Tiny:
         self, state: tuple[Fraction, int, int], units: list[int], z: int, last: int | None = None
     ) -> tuple[Fraction, int, int]:
         exact, low, high = state
-        ratio = Fraction(units[z], UNIT * self.prior_at(last)[z])
-        below, above = low * ratio, high * ratio
-        most = int(self.ratio * STATE)
-        return (
-            exact * ratio,
-            max(below.numerator // below.denominator, STATE),
-            min(-(-above.numerator // above.denominator), most),
-        )
+        ratio = Fraction(units[z], self.prior_at(last)[z])
+        below, above = Fraction(low * math.floor(ratio), UNIT), Fraction(high * math.ceil(ratio), UNIT)
+        most = int(self.ratio * self.one)
+        return exact * ratio / UNIT, max(math.floor(below), self.one), min(math.ceil(above), most)
 
 
 def root_level(g: int) -> int:
@@ -157,14 +156,16 @@ def check_stream(document: Any) -> None:
     need(isinstance(document["prior"], list) and len(document["prior"]) == n, "value")
     prior = [whole(text) for text in document["prior"]]
     start = document["start"]
-    need(isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,79}", start, re.ASCII) is not None, "value")
+    need(isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII) is not None, "value")
     need(isinstance(pace, list) and all(type(one) is int for one in pace), "value")
     need(type(document["samples"]) is int and type(document["persistence"]) is int, "value")
     need(document["digest"] == digest_of(document), "digest")
     need((up, down) == ratio_of(a, b), "ratio")
     need(up >= down and min(prior) >= 1 and sum(prior) == 2**40, "certificate")
-    need(int(start) >= 2**64 and int(start) * down <= 2**64 * up, "certificate")
+    need(up < 2**40 * down, "certificate")
+    one = 2 ** (62 - len(f"{up // down:b}"))
+    need(one <= int(start) <= one * up // down, "certificate")
     need(1 <= len(pace) <= 4096 and min(pace) >= 0 and max(pace) <= 256, "certificate")
     need(1 <= document["samples"] <= 4096 and 0 <= document["persistence"] < 1024, "certificate")
     need(document["samples"] == 1 or document["persistence"] == 0, "certificate")
-    need(document["keeps_prior"], "keeps_prior")
+    need(document["keeps_prior"] is (document["persistence"] == 0), "keeps_prior")

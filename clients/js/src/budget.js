@@ -67,6 +67,7 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
 
   /** `draw` is called at most once, after the charge is stored. */
   const ask = async (mechanism, epoch, draw) => {
+    need(mechanism.kind !== "stream", "call", "a stream is released by visit");
     need(typeof epoch === "string" && epoch, "budget", "an epoch is a text that is not empty");
     const cost = costOf(mechanism);
     const key = keyOf(mechanism);

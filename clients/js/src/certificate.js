@@ -89,10 +89,10 @@ export async function certify(plain, stream) {
   const get = (key) => plain.get(key);
   need(get("format") === "sottovoce-mechanism", "format", "mechanism");
   const kind = get("kind");
-  need((kind === "stream") === !!stream, "format", "streams: sottovoce/stream");
-  need(get("version") === (stream ? 2 : 1) && get("bits") === 62 && (stream || KINDS.has(kind)), "format", "version");
+  const keys = stream ? stream.keys : KINDS.get(kind);
+  need(!!stream === (kind === "stream") && get("version") === (stream ? 2 : 1) && get("bits") === 62 && keys, "format", "sottovoce/stream");
   const provenance = plain.has("provenance") ? get("provenance") : "public";
-  onlyKeys(plain, [...HEAD, ...(stream ? stream.keys : KINDS.get(kind)), ...(plain.has("provenance") ? ["provenance"] : [])]);
+  onlyKeys(plain, [...HEAD, ...keys, ...(plain.has("provenance") ? ["provenance"] : [])]);
 
   need(isLabel(get("sampler")), "value", "sampler");
   const options = get("options");
@@ -125,8 +125,8 @@ export async function certify(plain, stream) {
       need(parts.order.length === n, "value", "places");
     }
   }
-  certain(stream || (parts.prior.every((one) => one >= 1n) && sum(parts.prior) === N));
-  const keeps = !!stream || CERTIFY[kind](parts, up, down);
+  certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === (stream ? 1n << 40n : N));
+  const keeps = stream ? !parts.persistence : CERTIFY[kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
   await signed(plain);
   return { ...parts, kind, n, names, position, epsilon: [a, b], provenance, keeps, digest: get("digest"), sampler: get("sampler") };

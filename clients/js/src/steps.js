@@ -1,13 +1,12 @@
 /**
  * The steps of a stream: the bounds of the ratio R, the law of a step, and what a word draws from it. docs/format.md has
- * the rules, and docs/streams.md the proof. A state is { step, low, high, last }; low and high enclose R in units of 2^-128.
+ * the rules, and docs/streams.md the proof. A state is { step, low, high, last }; low and high enclose R in units of 1/one.
  */
 import { first, running } from "./box.js";
 import { N, ceil, sum } from "./numbers.js";
 import { need } from "./refuse.js";
 
 const RATIO = 22n; // a ratio is in units of 2^-22, and the prior in units of 2^-40
-const ONE = 1n << 128n;
 const SHARE = 1n << 40n;
 const DIGITS = 41;
 const OCTAVE = 64;
@@ -34,9 +33,14 @@ const levelsOf = () =>
     return Array.from({ length: 40 * OCTAVE }, (_, g) => roots[g % OCTAVE] >> BigInt(40 - Math.floor(g / OCTAVE)));
   })());
 
-export const firstState = ({ start }) => Object.freeze({ step: 0, low: start << 64n, high: start << 64n, last: null });
+/** 1 and A in the units of R, of which there are less than 2^62. */
+export const unitsOfR = (up, down) => {
+  const one = 1n << BigInt(62 - digits(up / down));
+  return { one, most: (one * up) / down };
+};
+export const firstState = ({ epsilon, start }) => Object.freeze({ epsilon: epsilon.join("/"), step: 0, low: start, high: start, last: null });
 /** Whoever does not know the state: from then on the prior is released. */
-export const lostState = ({ most }, step = 0) => Object.freeze({ step, low: ONE, high: most, last: null });
+export const lostState = ({ epsilon, one, most }, step = 0) => Object.freeze({ epsilon: epsilon.join("/"), step, low: one, high: most, last: null });
 
 /** Everything that a step needs and no user changes. */
 export function prepareStream(parts) {
@@ -46,8 +50,8 @@ export function prepareStream(parts) {
 }
 
 /** The least and the largest ratio of a step. */
-export function ratios({ most, pace }, { low, high, step }) {
-  const least = ceil(ONE << RATIO, low);
+export function ratios({ one, most, pace }, { low, high, step }) {
+  const least = ceil(one << RATIO, low);
   let cap = clamp((most << RATIO) / high, 0n, N);
   const theta = pace[Math.min(step, pace.length - 1)];
   if (theta < 256) {
@@ -129,37 +133,38 @@ function located(law, word) {
 /** One release: the position, and the next state. */
 export function stepFrom(ready, user, state, word) {
   const [i, prior, units] = located(stepLaw(ready, user, state), word);
-  const low = (state.low * units) / (prior << RATIO);
-  const high = ceil(state.high * units, prior << RATIO);
+  const low = (state.low * (units / prior)) >> RATIO;
+  const high = ceil(state.high * ceil(units, prior), 1n << RATIO);
   return [i, Object.freeze({
+    epsilon: state.epsilon,
     step: state.step + 1,
-    low: low < ONE ? ONE : low,
+    low: low < ready.one ? ready.one : low,
     high: high > ready.most ? ready.most : high,
     last: ready.persistence ? i : null,
   })];
 }
 
-/** The share of ε that a state leaves, between 0 and 1: 1 − ln R/ε. For showing, not for deciding. */
-export const roomOf = ({ most }, { high }) => 1 - logOf(high) / logOf(most);
-const logOf = (number) => {
-  const cut = Math.max(digits(number) - 60, 0);
-  return Math.log(Number(number >> BigInt(cut))) + (cut - 128) * Math.LN2;
+/** What a state leaves, from 1 down to 0, where only the public law can be released: 2·min(ln R, ε − ln R)/ε. For showing. */
+export const roomOf = ({ one, most }, { low, high }) => {
+  const log = (a, b) => Math.log(Number(a) / Number(b));
+  return Math.max((2 * Math.min(log(low, one), log(most, high))) / log(most, one), 0);
 };
 
 /** A state as text, and back; anything else is refused. */
-export const textOf = ({ step, low, high, last }) => [step, low, high, last ?? "-"].join(" ");
-export function stateOf({ most }, text) {
-  const found = typeof text === "string" && /^(0|[1-9]\d{0,14}) ([1-9]\d{0,99}) ([1-9]\d{0,99}) (-|0|[1-9]\d{0,14})$/.exec(text);
+export const textOf = ({ epsilon, step, low, high, last }) => [epsilon, step, low, high, last ?? "-"].join(" ");
+export function stateOf(parts, text) {
+  const found = typeof text === "string" && /^(\d+\/\d+) (0|[1-9]\d{0,14}) ([1-9]\d{0,18}) ([1-9]\d{0,18}) (-|0|[1-9]\d{0,14})$/.exec(text);
   need(found, "budget", "the state of the stream is damaged; nothing is released");
-  const [step, last] = [Number(found[1]), found[4] === "-" ? null : Number(found[4])];
-  return checkedState({ most }, { step, low: BigInt(found[2]), high: BigInt(found[3]), last });
+  const [, epsilon, step, low, high, last] = found;
+  return checkedState(parts, { epsilon, step: Number(step), low: BigInt(low), high: BigInt(high), last: last === "-" ? null : Number(last) });
 }
 
 /** A state that can be one of this stream. */
-export function checkedState({ most }, state) {
+export function checkedState({ epsilon, one, most }, state) {
   const { step, low, high, last } = Object(state);
+  need(Object(state).epsilon === epsilon.join("/"), "call", "a state of this stream is needed: start() for the first release");
   const whole = Number.isSafeInteger(step) && step >= 0 && (last === null || (Number.isSafeInteger(last) && last >= 0));
-  const enclosed = typeof low === "bigint" && typeof high === "bigint" && ONE <= low && low <= high && high <= most;
+  const enclosed = typeof low === "bigint" && typeof high === "bigint" && one <= low && low <= high && high <= most;
   need(whole && enclosed, "call", "a state of this stream is needed: start() for the first release");
   return state;
 }

@@ -2,9 +2,8 @@
 import { certify } from "./certificate.js";
 import { fromCounts, fromRecords, fromShares } from "./counts.js";
 import { judge, random } from "./mechanism.js";
-import { sum } from "./numbers.js";
 import { Refused, need } from "./refuse.js";
-import { checkedState, firstState, lostState, prepareStream, roomOf, stateOf, stepFrom, textOf } from "./steps.js";
+import { checkedState, firstState, lostState, prepareStream, roomOf, stateOf, stepFrom, textOf, unitsOfR } from "./steps.js";
 import { parse } from "./text.js";
 import { wordsOf } from "./draw.js";
 
@@ -17,15 +16,17 @@ const STREAM = {
   keys: ["prior", "start", "pace", "samples", "persistence"],
   read(get, prior, up, down) {
     const [start, pace, samples, persistence] = ["start", "pace", "samples", "persistence"].map(get);
-    need(typeof start === "string" && /^(0|[1-9]\d{0,79})$/.test(start), "value", "start");
+    need(typeof start === "string" && /^(0|[1-9]\d{0,18})$/.test(start), "value", "start");
     need(Array.isArray(pace) && [...pace, samples, persistence].every(Number.isSafeInteger), "value", "stream");
     const begin = BigInt(start);
-    const holds = up >= down && prior.every((one) => one >= 1n) && sum(prior) === 1n << 40n &&
-      begin >= 1n << 64n && begin * down <= up << 64n && isCount(pace.length, 1, 4096) &&
+    need(up >= down && up < down << 40n, "certificate", "epsilon does not hold");
+    const { one, most } = unitsOfR(up, down);
+    const holds =
+      begin >= one && begin <= most && isCount(pace.length, 1, 4096) &&
       pace.every((one) => isCount(one, 0, 256)) && isCount(samples, 1, 4096) &&
       isCount(persistence, 0, samples > 1 ? 0 : 1023);
     need(holds, "certificate", "epsilon does not hold");
-    return { prior, start: begin, pace, samples, persistence, most: (up << 128n) / down };
+    return { prior, start: begin, pace, samples, persistence, one, most };
   },
 };
 
@@ -55,7 +56,7 @@ export async function loadStream(bytes, policy) {
     kind: parts.kind,
     sampler: parts.sampler,
     categories: Object.freeze([...parts.names]),
-    keepsPrior: true,
+    keepsPrior: parts.keeps,
     provenance: parts.provenance,
     bytes: read,
     samples: parts.samples,

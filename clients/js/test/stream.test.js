@@ -10,13 +10,13 @@ import { certify } from "../src/certificate.js";
 import { fromRecords } from "../src/counts.js";
 import { wordsOf } from "../src/draw.js";
 import { folder } from "./support/files.js";
-import { prepareStream, stepFrom, stepLaw, unitsOf } from "../src/steps.js";
+import { prepareStream, stepFrom, stepLaw, unitsOf, unitsOfR } from "../src/steps.js";
 
 const { files } = JSON.parse(readFileSync(new URL("../../../tests/vectors/stream_draws.json", import.meta.url), "utf8"));
 const POLICY = { maxEpsilon: 30, maxCategories: 1e6, digest: "any" };
 const encode = (value) => new TextEncoder().encode(value);
 const plainState = ({ step, low, high, last }) => ({ step, low: String(low), high: String(high), last });
-const stateOf = ({ step, low, high, last }) => ({ step, low: BigInt(low), high: BigInt(high), last });
+const stateOf = (epsilon, { step, low, high, last }) => ({ epsilon, step, low: BigInt(low), high: BigInt(high), last });
 
 /** Run with these bytes in place of the generator's. */
 function onTape(bytes, run) {
@@ -34,7 +34,7 @@ test("every step of the vectors: the law, what is released, and the next state",
   for (const file of files) {
     const stream = await loadStream(encode(file.text), POLICY);
     for (const { state, records, bytes, weights, released, after } of file.steps ?? []) {
-      const given = stateOf(state);
+      const given = stateOf(stream.epsilon, state);
       const found = onTape(bytes, () => stream.release(records, given));
       assert.equal(found.category, released, file.name);
       assert.deepEqual(plainState(found.state), after, file.name);
@@ -58,7 +58,7 @@ async function ready(text) {
     const plain = JSON.parse(text);
     const [up, down] = plain.ratio.split("/").map(BigInt);
     known.set(text, prepareStream({
-      ...plain, n: plain.categories.length, prior: plain.prior.map(BigInt), start: BigInt(plain.start), most: (up << 128n) / down,
+      ...plain, n: plain.categories.length, prior: plain.prior.map(BigInt), start: BigInt(plain.start), ...unitsOfR(up, down), epsilon: plain.epsilon.split("/"),
     }));
   }
   return known.get(text);
@@ -70,13 +70,13 @@ test("a lost state releases the prior whoever the user is", async () => {
   const stream = await loadStream(encode(files[2].text), POLICY);
   for (const mine of [[0], [1, 3], []])
     assert.deepEqual(unitsOf(stepLaw(inner, { mine, counts: mine.map(() => 3n) }, stream.lost(4)), inner.n).map(String), prior);
-  assert.equal(plainState(stream.release(["rare"], stream.lost(4)).state).low, String(1n << 128n));
+  assert.equal(stream.release(["rare"], stream.lost(4)).state.low, inner.one);
 });
 
 test("states that cannot be, files of other kinds and changed ones are refused", async () => {
   const stream = await loadStream(encode(files[0].text), POLICY);
   const start = stream.start();
-  for (const wrong of [undefined, {}, { ...start, low: 1n }, { ...start, high: start.high << 40n }, { ...start, step: -1 }, { ...start, last: -1 }])
+  for (const wrong of [undefined, {}, { ...start, epsilon: "5/1" }, { ...start, low: 1n }, { ...start, high: start.high << 40n }, { ...start, step: -1 }, { ...start, last: -1 }])
     assert.throws(() => stream.release([], wrong), { reason: "call" });
   for (const text of ["", "1 2 3", "0 1 1 -", "x"]) assert.throws(() => stream.fromText(text), /budget|call|damaged|needed/);
   const plain = JSON.parse(files[0].text);
@@ -93,8 +93,8 @@ test("a long stream keeps its state small, and its bounds together", async () =>
     const word = wordsOf(crypto.getRandomValues(new Uint8Array(8)))[0];
     [, state] = stepFrom(inner, { mine: [k % 5], counts: [1n] }, state, word);
   }
-  assert.ok((state.high - state.low) << 100n < state.low);
-  assert.ok(state.high.toString(2).length < 140);
+  assert.ok((state.high - state.low) << 10n < state.low);
+  assert.ok(state.high.toString(2).length <= 62);
 });
 
 test("twenty visits cost one epsilon, and asking again gives the same", async () => {
@@ -117,6 +117,8 @@ test("twenty visits cost one epsilon, and asking again gives the same", async ()
   await assert.rejects(small.visit(stream, "e", ["rare"]), { reason: "budget" });
   assert.equal(await small.left(), 7);
   await assert.rejects(again.visit({ ...stream, samples: 2 }, "e", []), { reason: "call" });
+  await assert.rejects(small.release(stream, "e", ["rare"]), { reason: "call" });
+  assert.equal(await small.left(), 7);
 });
 
 test("a device that loses power at any update never uses a state twice", async () => {
@@ -152,7 +154,7 @@ test("a damaged state releases nothing", async () => {
   const store = { update: async (change) => (state = change(structuredClone(state))) };
   const budget = await openWith(store, { limit: 8 });
   await budget.visit(stream, "a", ["rare"]);
-  state.streams[0][1] = "0 1 1 -";
+  state.streams[0][1] = "8/1 0 1 1 -";
   await assert.rejects(budget.visit(stream, "b", ["rare"]));
   state.streams = [["x"]];
   await assert.rejects(budget.visit(stream, "b", ["rare"]), { reason: "budget" });

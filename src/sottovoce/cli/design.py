@@ -191,7 +191,9 @@ def print_stream_card(facts: StreamCard) -> None:
     grid.add_row("releases", releases)
     grid.add_row("epsilon", f"{facts.epsilon:g} for all of them together")
     grid.add_row("categories", f"{facts.categories:,}")
-    grid.add_row("keeps the prior", "yes: data equal to the public data are released undistorted, for ever")
+    kept = "yes: data equal to the public data are released undistorted, for ever"
+    persistent = "no: with persistence the public law follows the last release"
+    grid.add_row("keeps the prior", kept if facts.keeps_prior else persistent)
     another = f"at most {number(facts.released_as_another)} at the first step: Pr(X ≠ Z)"
     grid.add_row("released as another", another)
     _end_card(grid, facts)

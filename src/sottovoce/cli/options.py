@@ -148,6 +148,8 @@ def stream_by_numbers(
     persistence: float = 0.0,
 ) -> Stream:
     """`stream` with the options that the command line takes."""
+    if not horizon >= 0 or horizon != horizon // 1:
+        raise ParameterError("horizon must be a number of releases such as 12; 0 plans without an end")
     return stream(prior, epsilon, horizon=int(horizon) or None, start=start, persistence=persistence)
 
 
@@ -156,6 +158,8 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     known: dict[str, Callable[..., Any]] = {**SAMPLERS, "auto": auto}
     if streams:
         known["stream"] = stream_by_numbers
+    elif text.partition(":")[0] == "stream":
+        raise ParameterError("a stream is designed by design -s stream, and compared by compare --over-time")
     name, options = _parse(text, "sampler", list(known))
     make = known[name]
     if options.get(MARK) == 1:  # of any clip sampler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from ..errors import ParameterError
 from ..planning.streams import SamplesRow, StepRow, compare_over_time, compare_samples
 from ..prior import Prior
 from ..samplers.base import Sampler
-from ..samplers.stream import stream
+from ..samplers.stream import MOST_STEPS, stream
 from ..tables.priors import PublicData
 from ..tables.query import count_table
 from ..tables.users import ReadingOptions, read_users
@@ -53,7 +54,7 @@ def compare_weeks(
         rows = compare_over_time(
             list(steps.values()),
             prior,
-            stream(prior, epsilon, horizon=len(steps)),
+            stream(prior, epsilon, horizon=len(steps) if len(steps) <= MOST_STEPS else None),
             split=make,
             divergence=measure,
             provenance="users",  # nothing is released
@@ -68,9 +69,7 @@ def _steps(
     if reading.wide:
         raise ParameterError("--over-time needs a row per user and record, not a wide table")
     counted = count_table(path, by=column, dialect=reading.dialect, **columns)
-    names = sorted(
-        counted.filled, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
-    )
+    names = sorted(counted.filled, key=_naturally)
     groups = read_users(
         counted,
         prior=dict.fromkeys(names, prior),
@@ -90,6 +89,12 @@ def _steps(
             (held.data, (who[held.row], held.col)), shape=(len(people), len(prior))
         )
     return steps
+
+
+def _naturally(name: str) -> list[tuple[int, int, str]]:
+    """W2 before W10: runs of digits are compared as numbers."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def _show_over_time(
@@ -112,11 +117,11 @@ def _show_over_time(
     if as_json:
         print_json({"rows": tidy, "note": NOT_PRIVATE})
         return
-    head = ["release", "users", "stream: mean", "p99", "spent", "split: mean", "p99"]
+    head = ["release", "users", "stream: mean", "p99", "left", "split: mean", "p99"]
     pairs = zip(rows[::2], rows[1::2], strict=True)
     cells = [
         [shown_text(names[ours.step - 1]), f"{ours.users:,}", number(ours.mean), number(ours.p99),
-         f"{ours.spent:.0%}", number(split.mean), number(split.p99)]
+         f"{ours.left:.0%}", number(split.mean), number(split.p99)]
         for ours, split in pairs
     ]  # fmt: skip
     print_table(head, cells, left=("release",))
@@ -125,7 +130,7 @@ def _show_over_time(
     )
     print_note(
         f"One epsilon of {epsilon:g} for all {len(names)} releases: mean distance {ours:.3f} as a stream, "
-        f"{split:.3f} at {epsilon / len(names):.3g} each. Spent: the mean of log R over epsilon."
+        f"{split:.3f} at {epsilon / len(names):.3g} each. Left: at 0 only the public law can be released."
     )
     print_note(NOT_PRIVATE)
 

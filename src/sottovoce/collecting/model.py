@@ -213,8 +213,13 @@ def _worst_distance(box: Box, total: int) -> float:
 
 
 def _worst_of_steps(engine: StreamEngine) -> float:
-    """The average over the steps: of the first one as of a box; later ones may be as the prior itself."""
+    """The average over the steps: of the first one as of a box; later ones may be as the prior itself.
+
+    Of a stream the step is not known.
+    """
     later = 1 - min(engine.prior) / sum(engine.prior)
+    if engine.samples == 1:
+        return later
     return (furthest_at_first(engine) + (engine.samples - 1) * later) / engine.samples
 
 

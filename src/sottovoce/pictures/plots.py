@@ -226,7 +226,7 @@ def plot_samples(rows: Sequence[SamplesRow], axes: Axes) -> None:
 
 
 def over_time_picture(rows: Sequence[StepRow], epsilon: float, path: str | Path) -> Path:
-    """A stream beside ε split: distances by release above, the budget that is used below."""
+    """A stream beside ε split: distances by release above, what is left of the budget below."""
     figure = new_figure(7, 5.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     for way, (line, marker) in zip(("stream", "split"), WAYS.values(), strict=True):
@@ -236,13 +236,13 @@ def over_time_picture(rows: Sequence[StepRow], epsilon: float, path: str | Path)
         color = above.plot(at, [row.mean for row in mine], label=f"{way}, mean", **look)[0].get_color()
         worst = [row.p99 for row in mine]
         above.plot(at, worst, label=f"{way}, 99th percentile", color=color, linewidth=0.8, linestyle=":")
-        below.plot(at, [row.spent for row in mine], color=color, linestyle=line)
+        below.plot(at, [row.left for row in mine], color=color, linestyle=line)
     above.set_ylim(bottom=0)
     above.set_ylabel("distance to the user's p")
     above.set_title(f"ε = {epsilon:g} for all releases of a user together")
     above.legend(fontsize=8)
     below.set_ylim(0, 1)
-    below.set_ylabel("spent")
+    below.set_ylabel("left")
     below.set_xlabel("release")
     return save_figure(figure, path)
 

@@ -36,7 +36,7 @@ from ..release.box import BoxEngine
 from ..release.exact import check_kernel
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
-from ..release.stream import START_BITS, StreamEngine
+from ..release.stream import StreamEngine
 from ..samplers.base import Sampler
 
 OUTSIDE = 1e-30
@@ -174,7 +174,7 @@ def certified_floor(mechanism: Mechanism) -> Fraction:
     Of several samples it is the floor of the tuples, 1/R₀: a tuple is what is shuffled.
     """
     if isinstance(mechanism.engine, StreamEngine):
-        return Fraction(1 << START_BITS, mechanism.engine.start)
+        return Fraction(mechanism.engine.one, mechanism.engine.start)
     return Fraction(_floor_units(mechanism), 1 << mechanism.bits)
 
 

@@ -21,9 +21,9 @@ from ..groups import EVERYBODY
 from ..prior import Prior
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
-from ..release.stream import STATE_BITS, StreamEngine
+from ..release.stream import StreamEngine
 from ..samplers.base import Sampler
-from ..samplers.stream import Stream, several
+from ..samplers.stream import PACE, Stream, several
 from ..users import Users, UsersLike, rows_for
 from .cards import Shuffled, what_shuffling_adds
 from .fitted import fitted
@@ -60,10 +60,10 @@ def walk(
         raise ParameterError("mechanism must be a stream without persistence")
     f = checked(divergence)
     generator = np.random.default_rng(0) if rng is None else rng
-    bounds: list[tuple[int, int]] = []
+    bounds = None
     for step, users in enumerate(steps):
         rows = mechanism.prepare(users)
-        bounds = bounds or [engine.first()] * rows.shape[0]
+        bounds = engine.first_many(rows.shape[0]) if bounds is None else bounds
         moved = np.zeros(rows.shape[0])
 
         def observe(
@@ -76,7 +76,7 @@ def walk(
 
         words = generator.integers(0, engine.total, rows.shape[0])
         _, bounds = engine.step_many(rows, words, bounds, step, observe)
-        yield Walk(moved, np.array([low / 2**STATE_BITS for low, _ in bounds]))
+        yield Walk(moved, bounds[:, 0] / engine.one)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ def _row(samples: int, way: str, epsilon: float, f: FDivergence, distances: Floa
 class StepRow:
     """One release of many: how far the laws of the users are from their data, and the budget that is left.
 
-    `spent` is the mean of log R/ε; a user whose R is A has spent everything.
+    `left` is the mean over the users of 2·min(log R, ε − log R)/ε: at 0 only the public law can be released.
+    Where ε is split, it is the part that later releases have.
     """
 
     step: int
@@ -153,7 +154,7 @@ class StepRow:
     mean: float
     p99: float
     maximum: float
-    spent: float
+    left: float
 
 
 def compare_over_time(
@@ -182,17 +183,18 @@ def compare_over_time(
     alone = split(prior, sampler.epsilon / len(laws))
     found = walk(certify(sampler, provenance=provenance), laws, divergence=f)
     for number, (one, held) in enumerate(zip(found, laws, strict=True), start=1):
-        spent = float(np.mean(np.log(one.ratios))) / sampler.epsilon
+        used = np.log(one.ratios) / sampler.epsilon
+        left = 2 * float(np.mean(np.minimum(used, 1 - used)))
         here = np.diff(held.indptr) > 0
         if not here.any():
             raise ParameterError("steps must have a user with records each")
-        for way, distances, used in (
-            ("stream", one.distances[here], spent),
-            ("split", np.atleast_1d(alone.divergence(held[here], f)), number / len(laws)),
+        for way, distances, room in (
+            ("stream", one.distances[here], max(left, 0.0)),
+            ("split", np.atleast_1d(alone.divergence(held[here], f)), 1 - number / len(laws)),
         ):
             said = summarise(distances)
             numbers = (said["mean"], said["p99"], said["maximum"])
-            out.append(StepRow(number, way, len(distances), *numbers, used))
+            out.append(StepRow(number, way, len(distances), *numbers, room))
     return tuple(out)
 
 
@@ -205,6 +207,7 @@ class StreamCard:
     horizon: int | None  # releases that the pace is planned for
     epsilon: float  # for all of them together
     categories: int
+    keeps_prior: bool
     prior_digest: str
     provenance: str
     released_as_another: float  # at most, at the first step: Pr(X ≠ Z), X a draw of any user's own
@@ -222,9 +225,10 @@ def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = Fal
     return StreamCard(
         group=group,
         samples=sampler.samples,
-        horizon=len(sampler.pace) if len(sampler.pace) > 1 else None,
+        horizon=len(sampler.pace) if sampler.pace[-1] == PACE else None,
         epsilon=sampler.epsilon,
         categories=len(sampler.prior),
+        keeps_prior=sampler.keeps_prior,
         prior_digest=sampler.prior.digest,
         provenance=sampler.prior.provenance,
         released_as_another=furthest_at_first(of_kind(mechanism)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,7 @@ from .box import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
 from .linear import KernelEngine, ResponseEngine
 from .mechanism import Mechanism
-from .stream import RATIO_BITS, START_BITS, StreamEngine
+from .stream import RATIO_BITS, StreamEngine
 
 
 def certify(sampler: Sampler | Stream, *, provenance: str = "public") -> Mechanism:
@@ -40,7 +41,8 @@ def certify(sampler: Sampler | Stream, *, provenance: str = "public") -> Mechani
             states it, which every client can see.
 
     Raises
-        CertificateError: a category is too rare for N = 2^62 units, or ε too small for the categories.
+        CertificateError: a category is too rare for N = 2^62 units (of a stream 2^40), or ε too small for the
+            categories.
         PriorError: the prior was made from the users it serves, and that was not accepted.
 
     >>> from sottovoce import kernel_clip
@@ -147,8 +149,8 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
     """The prior in whole units, and R before the first release between 1 and A."""
     prior = prior_weights(sampler.prior, 1 << (bits - RATIO_BITS * bits // BITS))
     begin = exp_below(Fraction(sampler.start)) if sampler.start > 0 else Fraction(1)
-    start = int(min(begin, ratio) * (1 << START_BITS))
-    return StreamEngine(tuple(prior), start, sampler.pace, sampler.samples, sampler.persistence, ratio, bits)
+    made = StreamEngine(tuple(prior), 0, sampler.pace, sampler.samples, sampler.persistence, ratio, bits)
+    return replace(made, start=min(int(begin * made.one), made.most))
 
 
 def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:

@@ -373,10 +373,12 @@ class Ledger:
             known = [_kind_number(database, *asked.kind) for asked in requests]
             kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(known)]
             _clear(database)
+            lives: dict[str, list[int]] = {}  # requests of one life are charged once
             for users, kind, cost, asked in zip(keys, kinds, costs, requests, strict=True):
                 _ask(database, users, kind, cost)
                 if asked.life is not None:
-                    _ask_nothing_of(database, kind, asked.life)
+                    _ask_nothing_of(database, kind, asked.life, lives.setdefault(asked.life, []))
+                    lives[asked.life].append(kind)
             lacking = _find_lacking(database, self._money(number))
             if lacking and exhausted == "error":
                 self._refuse(lacking, keys, costs, number)
@@ -594,8 +596,13 @@ def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int, int]
     return paid, free, lacking
 
 
-def _ask_nothing_of(database: sqlite3.Connection, kind: int, life: str) -> None:
-    """Nothing is to be paid for a stream that has begun."""
+def _ask_nothing_of(database: sqlite3.Connection, kind: int, life: str, others: Sequence[int]) -> None:
+    """Nothing is to be paid for a stream that has begun, or that is asked for under another kind already."""
+    for other in others:
+        database.execute(
+            "UPDATE asked SET cost = 0 WHERE kind = ? AND user IN (SELECT user FROM asked WHERE kind = ?)",
+            (kind, other),
+        )
     sql = """UPDATE asked SET cost = 0 WHERE kind = ?
         AND EXISTS (SELECT 1 FROM streams WHERE streams.user = asked.user AND life = ?)"""
     database.execute(sql, (kind, life))

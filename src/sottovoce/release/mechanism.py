@@ -39,6 +39,9 @@ ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine)
 BATCH = 1 << 17
 """Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
 
+FEW = 4
+"""Words of a release up to which a batch is that large; with more it is smaller."""
+
 FORMAT = "sottovoce-mechanism"
 PROVENANCE = "provenance"
 """The field that names where the prior comes from; a document of a public prior does not have it."""
@@ -172,7 +175,7 @@ class Mechanism:
 
         It releases from the prior and stays that way: nothing more is spent, and nothing is learned.
         """
-        return StreamState(self.epsilon, releases, *self._engine().lost())
+        return self.check_state(StreamState(self.epsilon, releases, *self._engine().lost()))
 
     def after(self, state: StreamState, p: UsersLike, category: Category) -> StreamState:
         """The state that follows the release of a category: for tests and planning."""
@@ -193,12 +196,13 @@ class Mechanism:
 
     def start_many(self, users: int) -> StreamStates:
         """The states of so many users before their first release."""
-        return StreamStates(self.epsilon, 0, [self._engine().first()] * users, [None] * users)
+        return StreamStates(self.epsilon, 0, self._engine().first_many(users), [None] * users)
 
     def check_states(self, states: StreamStates, users: int) -> StreamStates:
         """`check_state` for many."""
         lowest, most = self._engine().lost()
-        inside = all(lowest <= low <= high <= most for low, high in states.bounds)
+        low, high = states.bounds[:, 0], states.bounds[:, 1]
+        inside = bool(((lowest <= low) & (low <= high) & (high <= most)).all())
         if len(states) != users or states.epsilon != self.epsilon or states.step < 0 or not inside:
             raise ParameterError("the states are not those of a stream with this epsilon, one for every row")
         n = len(self.categories)
@@ -212,7 +216,9 @@ class Mechanism:
         if not isinstance(state, StreamState):
             raise ParameterError("a stream needs the user's state: mechanism.start() for the first release")
         lowest, most = self._engine().lost()
-        if state.epsilon != self.epsilon or not lowest <= state.low <= state.high <= most or state.step < 0:
+        whole = {type(state.step), type(state.low), type(state.high), type(state.last)} <= {int, type(None)}
+        inside = whole and lowest <= state.low <= state.high <= most and state.step >= 0
+        if not inside or state.epsilon != self.epsilon:
             raise ParameterError("the state is not one of a stream with this epsilon")
         if state.last is not None and not 0 <= state.last < len(self.categories):
             return replace(state, last=None)  # of an earlier file, with more categories
@@ -252,13 +258,14 @@ class Mechanism:
             return self._names[[]], self.start_many(0)
         before = self.check_states(StreamStates.of(states or ()), users)
         engine, step = self._engine(), before.step
-        places, bounds = np.empty(users, dtype=np.int64), list(before.bounds)
+        places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
         if engine.persistence:
             drawn = enumerate(randomness.words(users, self.bits))
             for i, word in drawn:
-                law = engine.step_law(row_weights(rows, i), *engine.ratios(*bounds[i], step), before.last[i])
+                low, high = bounds[i].tolist()
+                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
                 places[i], prior, units = engine.drawn(law, word)
-                bounds[i] = engine.moved(*bounds[i], prior, units)
+                bounds[i] = engine.moved(low, high, prior, units)
             return self._names[places], StreamStates(self.epsilon, step + 1, bounds, places.tolist())
         self.engine.prepare_many()
 
@@ -304,7 +311,8 @@ class Mechanism:
         Words are drawn one batch after another, in the order of the rows, so that the same words give the
         same answer however many threads there are.
         """
-        begins, turn = iter(range(0, users, BATCH)), Lock()
+        most = BATCH if words <= FEW else max(BATCH * FEW // words, 1)
+        begins, turn = iter(range(0, users, most)), Lock()
 
         def batches(_: int) -> None:
             while True:
@@ -312,11 +320,11 @@ class Mechanism:
                     begin = next(begins, None)
                     if begin is None:
                         return
-                    size = min(BATCH, users - begin)
+                    size = min(most, users - begin)
                     drawn = randomness.word_arrays(words, size, self.bits)
                 take(begin, size, drawn)
 
-        side_by_side(batches, range(min(-(-users // BATCH), processors())))
+        side_by_side(batches, range(min(-(-users // most), processors())))
 
     def law(
         self,
@@ -431,9 +439,7 @@ def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:
 
 
 def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
-    """Refuse streams and mechanisms with several samples where a release must be one category."""
-    mechanisms = list(mechanisms)
-    no_stream(mechanisms, what)
+    """Refuse mechanisms with several samples where a release must be one category."""
     for mechanism in mechanisms:
         if mechanism.samples > 1:
             raise ParameterError(

@@ -3,11 +3,12 @@
 The prior is integers Q_i ≥ 1 that add up to 2^40; a law is integers that add up to N = 2^62. So a ratio of
 the two, x_i/Q_i, is a number in units of 2^-22.
 
-**The state.** R is kept as two bounds R⁻ ≤ R ≤ R⁺ in units of 2^-128, rounded outwards after every step and
-cut to [1, A]. They give the box of a step: V·Q_i ≤ x_i ≤ U·Q_i with V = ⌈2^22/R⁻⌉ and U = ⌊2^22·A/R⁺⌋. Hence
-1/R ≤ x_i/(2^22·Q_i) ≤ A/R, and R·x_i/(2^22·Q_i) is again between 1 and A: the theorem of `samplers.stream`.
-V ≤ 2^22 ≤ U always holds, so x = 2^22·Q is in the box. Bounds of 1 and A, which is what a device that lost
-its state takes, leave nothing but that, and it leaves R as it is.
+**The state.** R is kept as two bounds R⁻ ≤ R ≤ R⁺, integers in units of 2^-s that stay below 2^62: s is 62
+less the binary digits of ⌊A⌋, and in this file A stands for ⌊2^s·A⌋/2^s. They are rounded outwards after
+every step and cut to [1, A]. They give the box of a step: V·Q_i ≤ x_i ≤ U·Q_i with V = ⌈2^22/R⁻⌉ and
+U = ⌊2^22·A/R⁺⌋. Hence 1/R ≤ x_i/(2^22·Q_i) ≤ A/R, and R·x_i/(2^22·Q_i) is again between 1 and A: the theorem
+of `samplers.stream`. V ≤ 2^22 ≤ U always holds, so x = 2^22·Q is in the box. Bounds of 1 and A, which is what
+a device that lost its state takes, leave nothing but that, and it leaves R as it is.
 
 **The law.** With p_i the user's shares in N units, m_i = ⌊p_i/Q_i⌋ cut to [V, U], V for what the user does
 not have. If Σ m_i·Q_i exceeds N, the largest ratios are cut down to a level; else the smallest are raised to
@@ -20,6 +21,7 @@ There is no float in this file. Batches do the same operations on 64-bit integer
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,14 +47,18 @@ if TYPE_CHECKING:
 
 RATIO_BITS = 22
 """A ratio is in units of 2^-22, and the prior in units of 2^-40."""
-STATE_BITS = 128
-"""R is in units of 2^-128."""
-START_BITS = 64
-"""R before the first release is in units of 2^-64, as A is."""
+STATE_DIGITS = 62
+"""R has at most so many binary digits in its units."""
+MOST_DIGITS = 40
+"""⌊A⌋ has at most so many: with more, a ratio could leave 64 bits."""
+HALF = 31
+"""R is multiplied in halves of so many digits."""
 OCTAVE = 64
 """A pace looks at log2 of a ratio in 64ths."""
 SHARE_DIGITS = 41
 """Binary digits to which a user's weights are cut, all of them together."""
+DEEP = 200
+"""Samples up to which the law of tuples is written out."""
 LISTED = 1_000_000
 """The law of tuples is written out up to so many of them."""
 
@@ -61,7 +67,7 @@ LISTED = 1_000_000
 class StreamState:
     """What a device keeps between two releases of a stream. It is as private as the history itself.
 
-    `low` and `high` enclose R, in units of 2^-128; `last` is the index of the last release.
+    `low` and `high` enclose R, in units of the stream; `last` is the index of the last release.
     """
 
     epsilon: Fraction
@@ -83,6 +89,8 @@ class StreamState:
     @classmethod
     def from_text(cls, text: str) -> StreamState:
         """What `to_text` wrote."""
+        if not isinstance(text, str):
+            raise ParameterError("the state of a stream is a text")
         try:
             epsilon, step, low, high, last = text.split(" ")
             again = None if last == "-" else int(last)
@@ -100,7 +108,7 @@ class StreamStates(Sequence[StreamState]):
 
     epsilon: Fraction
     step: int
-    bounds: list[tuple[int, int]]
+    bounds: IntegerArray  # a row of two each
     last: list[int | None]
 
     @classmethod
@@ -112,7 +120,10 @@ class StreamStates(Sequence[StreamState]):
         if len(kinds) != 1 or not all(isinstance(state, StreamState) for state in states):
             raise ParameterError("a stream needs a state for every row, all after as many releases")
         ((epsilon, step),) = kinds
-        return cls(epsilon, step, [(s.low, s.high) for s in states], [s.last for s in states])
+        pairs = [(state.low, state.high) for state in states]
+        if any(not 0 < one < 1 << STATE_DIGITS for pair in pairs for one in pair):
+            raise ParameterError("the states are not those of a stream")
+        return cls(epsilon, step, np.array(pairs, dtype=np.int64), [state.last for state in states])
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -120,7 +131,7 @@ class StreamStates(Sequence[StreamState]):
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return StreamStates(self.epsilon, self.step, self.bounds[i], self.last[i])
-        low, high = self.bounds[i]
+        low, high = self.bounds[i].tolist()
         return StreamState(self.epsilon, self.step, low, high, self.last[i])
 
     def __repr__(self) -> str:
@@ -179,7 +190,9 @@ class StreamEngine:
         if ratio != self.ratio or bits != self.bits:
             raise CertificateError("the stream is not the one of its ratio")
         check_prior_weights(self.prior, size, 1 << (self.bits - self.ratio_bits))
-        if not 1 << START_BITS <= self.start <= ratio * (1 << START_BITS):
+        if int(ratio).bit_length() > MOST_DIGITS:
+            raise CertificateError("a stream takes a smaller epsilon: A must be below 2^40")
+        if not self.one <= self.start <= self.most:
             raise CertificateError("the start of a stream must lie between 1 and A")
         if not 1 <= len(self.pace) <= MOST_STEPS or not all(0 <= one <= PACE for one in self.pace):
             raise CertificateError(f"the pace of a stream must be 1 to {MOST_STEPS} numbers from 0 to {PACE}")
@@ -189,29 +202,34 @@ class StreamEngine:
             raise CertificateError("several samples have no persistence")
 
     def keeps_prior(self) -> bool:
-        """Always: 2^22·Q is in every box, and nearest to a user equal to the prior."""
-        return True
+        """2^22·Q is in every box, and nearest to a user equal to Q; with persistence Q is not the prior."""
+        return self.persistence == 0
 
     # --- the state -----------------------------------------------------------------------------------
 
     @cached_property
+    def one(self) -> int:
+        """1 in the units of R."""
+        return 1 << (STATE_DIGITS - int(self.ratio).bit_length())
+
+    @cached_property
     def most(self) -> int:
-        """A in units of 2^-128."""
-        return (self.ratio.numerator << STATE_BITS) // self.ratio.denominator
+        """A in the units of R, rounded down."""
+        return int(self.ratio * self.one)
 
     def first(self) -> tuple[int, int]:
         """The bounds of R before the first release."""
-        begin = self.start << (STATE_BITS - START_BITS)
-        return begin, begin
+        return self.start, self.start
 
     def lost(self) -> tuple[int, int]:
         """The bounds of R of a device that does not know it."""
-        return 1 << STATE_BITS, self.most
+        return self.one, self.most
 
     def moved(self, low: int, high: int, prior: int, units: int) -> tuple[int, int]:
         """The bounds after the release of a category with this weight of the prior and these units."""
-        scale = prior << self.ratio_bits
-        return max(low * units // scale, 1 << STATE_BITS), min(-(-high * units // scale), self.most)
+        digits = self.ratio_bits
+        least, most = units // prior, -(-units // prior)  # the ratio, rounded outwards
+        return max(low * least >> digits, self.one), min(-(-high * most >> digits), self.most)
 
     @cached_property
     def _levels(self) -> list[int]:
@@ -227,7 +245,7 @@ class StreamEngine:
 
     def box(self, low: int, high: int) -> tuple[int, int]:
         """V and U: the least and the largest ratio that R allows."""
-        least = -(-(1 << (STATE_BITS + self.ratio_bits)) // low)
+        least = -(-(self.one << self.ratio_bits) // low)
         return least, min((self.most << self.ratio_bits) // high, self.total)
 
     def ratios(self, low: int, high: int, step: int) -> tuple[int, int]:
@@ -353,7 +371,7 @@ class StreamEngine:
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same for every row."""
         out = np.empty((rows.shape[0], len(words)), dtype=np.int64)
-        bounds = [self.first()] * rows.shape[0]
+        bounds = self.first_many(rows.shape[0])
         for step, drawn in enumerate(words):
             out[:, step], bounds = self.step_many(rows, drawn, bounds, step)
         return out
@@ -361,7 +379,7 @@ class StreamEngine:
     def law(self, weights: Weights) -> list[Fraction]:
         """The law of the tuples of several samples, in lexicographic order of the positions."""
         n = len(self.prior)
-        if n**self.samples > LISTED:
+        if self.samples > DEEP or n**self.samples > LISTED:
             raise ParameterError(
                 f"the law of {self.samples} samples of {n} categories has {n}^{self.samples} entries; at "
                 f"most {LISTED:,} are written out"
@@ -399,9 +417,10 @@ class StreamEngine:
         plain, prior = fields.plain, fields.wholes("prior")
         pace, start = plain["pace"], plain["start"]
         numbers = [plain["samples"], plain["persistence"], *(pace if isinstance(pace, list) else [None])]
-        if ratio < 1 or not isinstance(start, str) or not start.isascii() or not start.isdigit():
+        whole = isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII)
+        if ratio < 1 or not whole:
             raise CertificateError("the ratio A must be at least 1, and the start an integer")
-        if len(start) > 80 or str(int(start)) != start or not all(type(one) is int for one in numbers):
+        if not all(type(one) is int for one in numbers):
             raise CertificateError("the settings of a stream must be whole numbers")
         return cls(prior, int(start), tuple(pace), numbers[0], numbers[1], ratio, fields.bits)
 
@@ -417,10 +436,10 @@ class StreamEngine:
         self,
         rows: sparse.csr_array[Any],
         words: IntegerArray,
-        bounds: list[tuple[int, int]],
+        bounds: IntegerArray,
         step: int,
         observe: Callable[[IntegerArray, IntegerArray, IntegerArray], object] | None = None,
-    ) -> tuple[IntegerArray, list[tuple[int, int]]]:
+    ) -> tuple[IntegerArray, IntegerArray]:
         """One step of a stream for every row: what is released, and the bounds of R that follow.
 
         `observe` is called with some users, their weights and the units of their categories, a column each.
@@ -436,24 +455,25 @@ class StreamEngine:
             out[users], units[users] = self._many_drawn(law, indices, words[users])
             if observe is not None:
                 observe(users, counts, law.units)
-        one, cap, digits = 1 << STATE_BITS, self.most, self.ratio_bits
-        scales, held = (prior[out] << digits).tolist(), units.tolist()
-        after = [  # `moved`, written out
-            (max(low * unit // scale, one), min(-(-high * unit // scale), cap))
-            for (low, high), scale, unit in zip(bounds, scales, held, strict=True)
-        ]
-        return out, after
+        return out, self._many_moved(bounds, prior[out], units)
 
-    def _many_ratios(self, bounds: list[tuple[int, int]], step: int) -> tuple[IntegerArray, IntegerArray]:
+    def first_many(self, users: int) -> IntegerArray:
+        """The bounds of R of so many users before their first release."""
+        return np.tile(np.array(self.first(), dtype=np.int64), (users, 1))
+
+    def _many_moved(self, bounds: IntegerArray, prior: IntegerArray, units: IntegerArray) -> IntegerArray:
+        """`moved` for every user."""
+        least, digits = units // prior, self.ratio_bits
+        low, _ = _times(bounds[:, 0], least, digits)
+        high, more = _times(bounds[:, 1], least + (units > least * prior), digits)
+        high += more
+        return np.stack([np.maximum(low, self.one), np.minimum(high, self.most)], axis=1)
+
+    def _many_ratios(self, bounds: IntegerArray, step: int) -> tuple[IntegerArray, IntegerArray]:
         """V and U of every user."""
-        if bounds and bounds.count(bounds[0]) == len(bounds):  # all of them are at their start
-            pairs = [self.box(*bounds[0])]
-            shared = np.array(pairs * len(bounds), dtype=np.int64)
-            least, most = shared[:, 0], shared[:, 1]
-        else:  # `box`, written out
-            one, cap, total = 1 << (STATE_BITS + self.ratio_bits), self.most << self.ratio_bits, self.total
-            least = np.array([-(-one // low) for low, _ in bounds], dtype=np.int64)
-            most = np.array([min(cap // high, total) for _, high in bounds], dtype=np.int64)
+        least, more = _divided(np.full(len(bounds), self.one), bounds[:, 0], self.ratio_bits)
+        most, _ = _divided(np.full(len(bounds), self.most), bounds[:, 1], self.ratio_bits)
+        least, most = least + more, np.minimum(most, self.total)
         levels = self._tables[2]
         pace = self.pace[min(step, len(self.pace) - 1)]
         if pace < PACE:
@@ -526,6 +546,26 @@ class StreamEngine:
         extra = np.clip(more - (before[found] - skipped), 0, weight)
         out[other], units[other] = found, level * weight + extra
         return out, units
+
+
+def _times(ratio: IntegerArray, factor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
+    """⌊ratio·factor/2^digits⌋ and whether it was rounded, for results and ratios below 2^62."""
+    above, below = factor >> digits, factor & ((1 << digits) - 1)
+    upper, lower = ratio >> HALF, (ratio & ((1 << HALF) - 1)) * below
+    product = ratio * above + ((upper * below) << (HALF - digits)) + (lower >> digits)
+    return product, (lower & ((1 << digits) - 1)) > 0
+
+
+def _divided(number: IntegerArray, divisor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
+    """⌊number·2^digits/divisor⌋ and whether it was rounded: long division, a binary digit at a time."""
+    quotient = number // divisor
+    left = number - quotient * divisor
+    for _ in range(digits):
+        left = left << 1
+        bit = left >= divisor
+        left = left - divisor * bit
+        quotient = (quotient << 1) + bit
+    return quotient, left > 0
 
 
 class _ManyLaws(NamedTuple):

@@ -29,6 +29,8 @@ PACE = 256
 """θ is a multiple of 1/256."""
 PERSISTENCE = 1024
 """The share of persistence is a multiple of 1/1024."""
+LARGEST = 27.0
+"""The largest ε of a stream: e^ε must be below 2^40."""
 ENDLESS = 52
 """A stream without a horizon always goes on as if it had so many releases left."""
 _SPENT, _POWER = 1.5, 0.75
@@ -52,7 +54,11 @@ class Stream:
     samples: int = 1
     persistence: int = 0
     name: str = "stream"
-    keeps_prior: bool = True
+
+    @property
+    def keeps_prior(self) -> bool:
+        """Whether a user equal to the prior is released as the prior; with persistence it is not so."""
+        return self.persistence == 0
 
     @property
     def options(self) -> Mapping[str, float]:
@@ -68,7 +74,7 @@ class Stream:
             ("releases", f"{self.samples} at once" if self.samples > 1 else "any number"),
             ("epsilon", f"{self.epsilon:g} for all of them together"),
             ("categories", f"{len(self.prior):,}"),
-            ("keeps the prior", "yes"),
+            ("keeps the prior", "yes" if self.keeps_prior else "no"),
         ]
         return _html.facts("Stream", [*rows, *prior_warning(self.prior)])
 
@@ -86,13 +92,14 @@ def stream(
 
     Guarantees
         The whole transcript of a user is ε-private, without δ and without a limit on its length. A user whose
-        data equal the prior is released exactly as the prior, for ever. A device that lost its state releases
-        from the prior from then on and stays private.
+        data equal the public law of a step (without persistence: the prior) is released exactly as that law.
+        A device that lost its state releases the public law from then on and stays private.
 
     Parameters
         horizon: for how many releases the budget is planned. Later ones get what is left. None plans as if
             there were always 52 left.
-        start: the logarithm of R before the first release, between 0 and ε; by default chosen by horizon.
+        start: the logarithm of R before the first release, above 0 and below ε (at the ends nothing but the
+            prior could be released); by default chosen by horizon.
         paced: False spends as much as is nearest to the user now, and leaves what is left to later releases.
         persistence: the share of the public law of a release that lies on the user's last release, for data
             that rarely change: repeating oneself then costs little. 0 to 0.999.
@@ -142,11 +149,13 @@ def _steps(**given: int) -> int:
 def _start(prior: Prior, epsilon: float, horizon: int | None, start: float | None) -> tuple[float, float]:
     """ε and the start: by default from half of ε for one release down to a quarter for many."""
     total = _validate.privacy(epsilon)
+    if total > LARGEST:
+        raise ParameterError(f"the epsilon of a stream must be at most {LARGEST:g}, got {epsilon}")
     if start is None:
         return total, total * (0.25 + 0.25 / (horizon or ENDLESS) ** 0.5)
-    chosen = _validate.at_least(0, start=start)
-    if chosen > total:
-        raise ParameterError(f"start must be at most epsilon, {total:g}, got {start}")
+    chosen = _validate.positive(start=start)
+    if chosen >= total:
+        raise ParameterError(f"start must be below epsilon, {total:g}, got {start}")
     return total, chosen
 
 

@@ -24,7 +24,7 @@ from ..groups import Groups
 from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
-from ..release.mechanism import Mechanism, one_sample_each
+from ..release.mechanism import Mechanism, no_stream, one_sample_each
 from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
@@ -92,6 +92,7 @@ def release(
     """
     known = Groups.of(mechanism, by)
     one_sample_each(known.values(), "Spark's release")
+    no_stream(known.values(), "Spark's release")
     if provenance != "users" and any(one.provenance == "users" for one in known.values()):
         raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
     answer = item if isinstance(item, str) else "item"
