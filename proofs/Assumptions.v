@@ -1,6 +1,6 @@
 (** What each theorem rests on: `make proofs` prints it, and a test compares it with the list that is allowed. *)
 
-From Sottovoce Require Import Draw Privacy Exp Box Clip BoxRelease Kernel Response Compose Checker.
+From Sottovoce Require Import Draw Privacy Exp Box Clip BoxRelease Kernel Response Compose Stream Checker.
 
 Print Assumptions draw_law.
 Print Assumptions draw_count.
@@ -26,6 +26,10 @@ Print Assumptions response_private.
 Print Assumptions charge_covers.
 Print Assumptions budget_is_below.
 Print Assumptions composition.
+Print Assumptions transcript_private.
+Print Assumptions stream_private.
+Print Assumptions stream_private_exp.
+Print Assumptions public_always_fits.
 Print Assumptions tapes_into_counts.
 Print Assumptions check_sound.
 Print Assumptions check_releases.

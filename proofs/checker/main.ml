@@ -6,6 +6,7 @@
      clip n (k low high)*n target           the clipped weights, or none
      ratio a b                              floor(2^64 e^(a/b)), or none
      charge a b                             ceil(10^6 a/b)
+     step one most unit low high q w        V, U and the bounds of R that follow
    MECHANISM is: bits size a b up down keeps kind, and by kind, each list with its length before it
      box prior low | kernel order prior low own | response kept own other prior
    A line that is none of these is answered by "unreadable"; the next line is read all the same. *)
@@ -136,6 +137,17 @@ let answered line =
       let b = number words in
       ended words;
       or_none text_of (scaled_exp tRIES tERMS a b (z_of "100"))
+  | "step" ->
+      let one = number words in
+      let most = number words in
+      let unit = number words in
+      let low = number words in
+      let high = number words in
+      let q = number words in
+      let w = number words in
+      ended words;
+      let low', high' = moved one most unit low high q w in
+      String.concat " " (List.map text_of [least_ratio one unit low; most_ratio most unit high; low'; high'])
   | "charge" ->
       let a = number words in
       let b = number words in

@@ -40,7 +40,10 @@ def test_what_is_about_whole_numbers_alone_assumes_nothing(built: Path) -> None:
     )
     closed = {name for name, block in zip(asked, blocks, strict=True) if block.startswith("Closed")}
     wanted = {"draw_law", "draw_count", "exact_clip_right", "clipped_in_box", "box_private_units", "row_law"}
-    assert wanted | {"column_bounds", "kernel_private_tapes", "response_law", "walk_is_pick"} <= closed
+    assert (
+        wanted | {"column_bounds", "kernel_private_tapes", "response_law", "walk_is_pick", "stream_private"}
+        <= closed
+    )
 
 
 def test_an_axiom_of_ones_own_would_be_seen() -> None:

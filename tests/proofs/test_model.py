@@ -18,10 +18,12 @@ from planted_checks import DRAWING_FAULTS, plant
 from proved_cases import Plain, accepts, some_document
 from vector_checks import vectors
 
+import sottovoce as sv
 from sottovoce.release import exact, ledger
 from sottovoce.release.file import Fields, read_fraction
 from sottovoce.release.mechanism import ENGINES, joined_wholes
 from sottovoce.release.proved import ask, documents, hexadecimal, question
+from sottovoce.release.stream import StreamEngine
 from sottovoce.release.weights import Weights
 
 pytestmark = pytest.mark.proofs
@@ -161,6 +163,48 @@ def test_the_clip_is_the_model_s(checker: Path) -> None:
 
 def test_charges_are_the_model_s(checker: Path) -> None:
     assert same_charges(checker)
+
+
+def same_steps(checker: Path) -> bool:
+    """The box of a step and the bounds that follow, at random states of random streams and at their ends."""
+    rng, asked, expected = random.Random("steps"), [], []
+    for _ in range(300):
+        prior = sv.Prior.from_counts([rng.randint(1, 1000) for _ in range(rng.randint(1, 6))])
+        engine = sv.certify(sv.stream(prior, rng.choice([0.01, 0.7, 3.0, 9.0, 26.0]))).engine
+        assert isinstance(engine, StreamEngine)
+        for _ in range(10):
+            ends = [engine.one, engine.most, rng.randint(engine.one, engine.most)]
+            low, high = sorted((rng.choice(ends), rng.choice(ends)))
+            least, most = engine.box(low, high)
+            q = rng.choice([1, 2**40, rng.choice(engine.prior)])
+            w = rng.choice([least * q, most * q, rng.randint(least * q, most * q)])
+            numbers = [engine.one, engine.most, 1 << engine.ratio_bits, low, high, q, w]
+            asked.append(line("step", numbers))
+            unpaced = (engine.most << engine.ratio_bits) // high
+            expected.append([least, unpaced, *engine.moved(low, high, q, w)])
+    return [[int(word, 16) for word in answer.split()] for answer in ask(checker, asked)] == expected
+
+
+def test_the_steps_of_a_stream_are_the_model_s(checker: Path) -> None:
+    assert same_steps(checker)
+
+
+@pytest.mark.parametrize("fault", ["box", "moved"])
+def test_a_planted_fault_in_the_steps_of_a_stream_is_found(
+    fault: str, checker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = getattr(StreamEngine, fault)
+
+    def wrong(self: StreamEngine, *numbers: int) -> tuple[int, int]:
+        low, high = right(self, *numbers)
+        return low, high + 1
+
+    monkeypatch.setattr(StreamEngine, fault, wrong)
+    if fault == "box":
+        monkeypatch.setattr(
+            StreamEngine, fault, lambda self, *n: (right(self, *n)[0] - 1, right(self, *n)[1])
+        )
+    assert not same_steps(checker)
 
 
 @pytest.mark.parametrize("fault", DRAWING_FAULTS)
