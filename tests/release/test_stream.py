@@ -273,8 +273,10 @@ def test_the_vectors_are_those_of_another_program() -> None:
         tiny, names = Tiny.of(document), document["categories"]
         for row in file.get("steps", []):
             before, after = row["state"], row["after"]
-            counts = {names.index(name): row["records"].count(name) for name in row["records"]}
+            held = row.get("counts") or [[name, row["records"].count(name)] for name in row["records"]]
+            counts = {names.index(name): count for name, count in held}
             low, high, last = int(before["low"]), int(before["high"]), before["last"]
+            last = None if last is not None and last >= len(names) else last
             units = tiny.law(counts, low, high, before["step"], last)
             assert list(map(str, units)) == row["weights"]
             z = names.index(row["released"])

@@ -59,6 +59,28 @@ def test_a_stream_is_charged_once_and_asked_again_gives_the_same(path: Path) -> 
         ledger.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "anna", ["a"], epoch="w9")
 
 
+def test_the_epsilon_of_a_stream_counts_in_every_epoch_and_once_in_a_lifetime(tmp_path: Path) -> None:
+    """In an epoch in which the stream goes on, other releases have what is left of that epoch's budget."""
+    ledger = sv.Ledger.create(tmp_path / "m.db", budget=8)
+    other = sv.certify(sv.kernel_clip(PRIOR, 2.0))
+    for epoch in ("w1", "w2"):
+        ledger.release(STREAM, "anna", ["a"], epoch=epoch)
+        assert ledger.left("anna", epoch) == 2
+        ledger.release(STREAM, "anna", ["a"], epoch=epoch)  # the same answer, once more
+        ledger.release(other, "anna", ["a"], epoch=epoch)
+        assert ledger.left("anna", epoch) == 0
+        with pytest.raises(sv.errors.BudgetError):
+            ledger.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "anna", ["a"], epoch=epoch)
+    assert ledger.total("anna") == 6 + 2 + 2
+    assert ledger.left("anna", "w3") == 8
+    ledger.release(sv.certify(sv.kernel_clip(PRIOR, 3.0)), "anna", ["a"], epoch="w3")
+    with pytest.raises(sv.errors.BudgetError, match="needs ε = 6, ε = 5 is left"):
+        ledger.release(STREAM, "anna", ["a"], epoch="w3")  # 5 of 8 are left, and the stream counts 6
+    again = sv.certify(sv.stream(PRIOR, 6.0, horizon=2))
+    ledger.release(again, "anna", ["a"], epoch="w2")  # another file of the same life: counted in w2 already
+    assert ledger.total("anna") == 13
+
+
 def test_a_new_file_with_the_same_epsilon_carries_the_state_on(path: Path) -> None:
     ledger = sv.Ledger.open(path)
     ledger.release(STREAM, "anna", ["a"], epoch="w1")

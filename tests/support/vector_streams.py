@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import sottovoce as sv
 from sottovoce.release import weights
 from sottovoce.release.stream import StreamEngine, StreamState
+from sottovoce.samplers.stream import Stream
 
 CATEGORIES = ["rare", "some", "many", "most", "Ærøskøbing ✓"]
 PRIOR = [0.01, 0.09, 0.2, 0.3, 0.4]
@@ -17,16 +19,19 @@ STEPS = 24
 MORE = [[0, 1], [3], [], [2, 2, 2, 4], [0], [1, 1, 0], [0, 1, 2, 3, 4]]
 
 
-def designs() -> Iterator[tuple[str, sv.samplers.stream.Stream]]:
+def designs() -> Iterator[tuple[str, Stream]]:
     prior = sv.Prior(CATEGORIES, PRIOR)
     for epsilon in (0.1, 2.0, 8.0):
         yield f"stream, epsilon {epsilon:g}", sv.stream(prior, epsilon, horizon=12)
     yield "stream, without an end", sv.stream(prior, 4.0, horizon=None)
     yield "stream, greedy", sv.stream(prior, 4.0, paced=False)
-    yield "stream, from a low start", sv.stream(prior, 3.0, start=0.001)
-    yield "stream, from a high start", sv.stream(prior, 3.0, start=2.999)
     yield "stream, persistent", sv.stream(prior, 8.0, persistence=0.98)
+    rare = sv.Prior(CATEGORIES, [1e-11, 0.1, 0.2, 0.3, 0.4 - 1e-11])
+    yield "stream, persistent, with a category of a few units", sv.stream(rare, 8.0, persistence=0.98)
     yield "stream, one category", sv.stream(sv.Prior(["only"], [1.0]), 1.0)
+    yield "stream, at a pace of nothing at first", Stream(prior, 4.0, 1.5, (0, 0, 64, 256))
+    yield "stream, from the lowest start", Stream(prior, 3.0, 0.0, (256,))
+    yield "stream, from the highest start", Stream(prior, 3.0, 3.0, (128,))
     yield "four samples", sv.several(prior, 8.0, samples=4)
 
 
@@ -54,11 +59,18 @@ def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:
     for i in range(STEPS):
         if i == STEPS - 3:
             state = mechanism.lost(state.step)
+        if i == 9 and engine.persistence:
+            state = replace(state, last=99)  # of a file with more categories: counts as none
         known = [k for k in MORE[i % len(MORE)] if k < len(mechanism.categories)]
         records, data = [mechanism.categories[k] for k in known], rng.randbytes(8)
         held = weights.from_records(records, mechanism.index)
-        law = engine.step_law(held, *engine.ratios(state.low, state.high, state.step), state.last)
         row: dict[str, Any] = {"state": _plain(state), "records": records, "bytes": data.hex()}
+        if i % 8 == 5:  # more than 41 binary digits in all, and one that scaling makes zero
+            held = [(k, (1 << 50) + 12345 * k if k else 1) for k in range(len(mechanism.categories))]
+            del row["records"]
+            row["counts"] = [[mechanism.categories[k], count] for k, count in held]
+        state = mechanism.check_state(state)
+        law = engine.step_law(held, *engine.ratios(state.low, state.high, state.step), state.last)
         row["weights"] = list(map(str, engine.units(law)))
         released, state = mechanism._stepped(state, *engine.drawn(law, *_words(data)))
         steps.append({**row, "released": released, "after": _plain(state)})

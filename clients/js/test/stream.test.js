@@ -7,7 +7,7 @@ import { openBudget } from "../src/budget_node.js";
 import { openWith } from "../src/budget.js";
 import { loadStream } from "../src/stream.js";
 import { certify } from "../src/certificate.js";
-import { fromRecords } from "../src/counts.js";
+import { fromCounts, fromRecords } from "../src/counts.js";
 import { wordsOf } from "../src/draw.js";
 import { folder } from "./support/files.js";
 import { prepareStream, stepFrom, stepLaw, unitsOf, unitsOfR } from "../src/steps.js";
@@ -33,16 +33,17 @@ test("every step of the vectors: the law, what is released, and the next state",
   let steps = 0;
   for (const file of files) {
     const stream = await loadStream(encode(file.text), POLICY);
-    for (const { state, records, bytes, weights, released, after } of file.steps ?? []) {
+    for (const { state, records, counts, bytes, weights, released, after } of file.steps ?? []) {
       const given = stateOf(stream.epsilon, state);
-      const found = onTape(bytes, () => stream.release(records, given));
+      const found = onTape(bytes, () => (counts ? stream.releaseCounts(new Map(counts), given) : stream.release(records, given)));
       assert.equal(found.category, released, file.name);
       assert.deepEqual(plainState(found.state), after, file.name);
       assert.deepEqual(plainState(stream.fromText(stream.toText(found.state))), after);
       const { categories } = stream;
       const position = new Map(categories.map((name, i) => [name, i]));
       const inner = await ready(file.text);
-      const law = stepLaw(inner, fromRecords({ position }, records), given);
+      const user = counts ? fromCounts({ position }, new Map(counts)) : fromRecords({ position }, records);
+      const law = stepLaw(inner, user, given);
       assert.deepEqual(unitsOf(law, categories.length).map(String), weights, file.name);
       steps++;
     }

@@ -121,7 +121,8 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, gr
 class Receipt:
     """What charging came to: how many releases were paid for now, and how many had been paid before.
 
-    A new release of a stream that goes on costs nothing: it is `continued`.
+    A new release of a stream that goes on is `continued`: its ε was charged before, and only has to fit into
+    the budget of the epoch.
     """
 
     epoch: str
@@ -200,8 +201,9 @@ class Ledger:
         Released ⊆ charged, through crashes, power loss and any number of processes; what is refused has
         charged nobody. Users are stored as keyed hashes, with the key in the same file: no list of names, but
         whoever has the file can test a guess. What it cannot notice: database *and* witness rolled back
-        together. A stream is charged once, at its first release; its state is kept here, is private, and
-        changes in the same commit as the answer.
+        together. A stream is charged once, at its first release, and its ε counts in every epoch in which it
+        goes on, so that what an epoch reveals stays within its budget; in all epochs together it counts once.
+        Its state is kept here, is private, and changes in the same commit as the answer.
 
     Make one, once, with `Ledger.create(path, budget=4)`; use it with `Ledger.open(path)`.
     """
@@ -377,7 +379,7 @@ class Ledger:
             for users, kind, cost, asked in zip(keys, kinds, costs, requests, strict=True):
                 _ask(database, users, kind, cost)
                 if asked.life is not None:
-                    _ask_nothing_of(database, kind, asked.life, lives.setdefault(asked.life, []))
+                    _carry_on(database, kind, asked.life, number, lives.setdefault(asked.life, []))
                     lives[asked.life].append(kind)
             lacking = _find_lacking(database, self._money(number))
             if lacking and exhausted == "error":
@@ -389,7 +391,8 @@ class Ledger:
                     entered = _new_kind(database, *asked.kind)
                     database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
                     if asked.life is not None:
-                        _begin_streams(database, entered, asked.life, asked.mechanism.start().to_text())
+                        begin = asked.mechanism.start().to_text()
+                        _begin_streams(database, entered, asked.life, begin, _new_epoch(database, name))
                 _pay(database, _new_epoch(database, name))
                 self._store.count_commit()
         repeated = sum(map(len, keys)) - charged - continued - left_out
@@ -505,14 +508,15 @@ NOBODY = -1
 
 _BOUNDLESS = 1 << 62
 
-_NEW = """SELECT asked.user, asked.kind, asked.cost FROM asked
+_NEW = """SELECT asked.user, asked.kind, asked.cost, asked.carried FROM asked
 LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = :epoch AND answers.kind = asked.kind
 AND COALESCE(answers.position, 0) >= 0 WHERE answers.user IS NULL"""
 
-_LEFT = """MIN(
-  :budget + COALESCE((SELECT micro FROM granted WHERE user = {user} AND epoch = :epoch), 0)
-          - COALESCE((SELECT micro FROM spent WHERE user = {user} AND epoch = :epoch), 0),
-  :lifetime - COALESCE((SELECT SUM(micro) FROM spent WHERE user = {user}), 0))"""
+_EPOCH_LEFT = """(:budget + COALESCE((SELECT micro FROM granted WHERE user = {user} AND epoch = :epoch), 0)
+  - COALESCE((SELECT micro FROM spent WHERE user = {user} AND epoch = :epoch), 0)
+  - COALESCE((SELECT SUM(micro) FROM carried WHERE user = {user} AND epoch = :epoch), 0))"""
+
+_LIFE_LEFT = "(:lifetime - COALESCE((SELECT SUM(micro) FROM spent WHERE user = {user}), 0))"
 
 
 def _bounds(budget: int, lifetime: int | None, epoch: int) -> dict[str, int]:
@@ -549,7 +553,7 @@ def _ask(database: sqlite3.Connection, users: Sequence[bytes], kind: int, cost: 
     """Put users beside what is there to be asked about already."""
     order = sorted(range(len(users)), key=users.__getitem__)  # a table is filled fastest in its own order
     rows = ((users[i], kind, cost, i) for i in order)
-    database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?)", rows)
+    database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, 0)", rows)
 
 
 def _ask_about(database: sqlite3.Connection, users: Sequence[bytes], mechanism: str, group: str) -> None:
@@ -566,16 +570,18 @@ def _clear(database: sqlite3.Connection) -> None:
 
 def _left_of(database: sqlite3.Connection, user: bytes, money: dict[str, int]) -> int:
     """How many micro-ε a user may still spend."""
-    row = database.execute(f"SELECT {_LEFT.format(user=':user')}", {**money, "user": user}).fetchone()
+    sql = f"SELECT MIN({_EPOCH_LEFT}, {_LIFE_LEFT})".format(user=":user")
+    row = database.execute(sql, {**money, "user": user}).fetchone()
     return max(int(row[0]), 0)
 
 
 def _find_lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
     """Enter the users who cannot pay for all that is new for them; return how many there are."""
-    left_of_user = _LEFT.format(user="wants.user")
+    lacks = f"now > {_EPOCH_LEFT} OR ever > {_LIFE_LEFT}".format(user="wants.user")
     database.execute(
-        f"INSERT INTO lacking SELECT user FROM (SELECT user, SUM(cost) AS need FROM ({_NEW}) GROUP BY user) "
-        f"AS wants WHERE need > {left_of_user}",
+        f"INSERT INTO lacking SELECT user FROM (SELECT user, SUM(cost) AS now, "
+        f"SUM(CASE WHEN carried THEN 0 ELSE cost END) AS ever FROM ({_NEW}) GROUP BY user) AS wants "
+        f"WHERE {lacks}",
         money,
     )
     return int(database.execute("SELECT COUNT(*) FROM lacking").fetchone()[0])
@@ -588,31 +594,41 @@ def _cost_of_new(database: sqlite3.Connection, epoch: int) -> int:
 
 
 def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int, int]:
-    """How many releases are new and paid for, new and cost nothing, and new and lack budget."""
-    sql = f"""SELECT COUNT(*) FILTER (WHERE lacking.user IS NULL AND cost > 0),
-        COUNT(*) FILTER (WHERE lacking.user IS NULL AND cost = 0), COUNT(lacking.user)
+    """How many releases are new and paid for, new and of a stream that goes on, and new and lack budget."""
+    sql = f"""SELECT COUNT(*) FILTER (WHERE lacking.user IS NULL AND NOT carried),
+        COUNT(*) FILTER (WHERE lacking.user IS NULL AND carried), COUNT(lacking.user)
         FROM ({_NEW}) AS new LEFT JOIN lacking USING (user)"""
     paid, free, lacking = database.execute(sql, {"epoch": epoch}).fetchone()
     return paid, free, lacking
 
 
-def _ask_nothing_of(database: sqlite3.Connection, kind: int, life: str, others: Sequence[int]) -> None:
-    """Nothing is to be paid for a stream that has begun, or that is asked for under another kind already."""
+def _carry_on(database: sqlite3.Connection, kind: int, life: str, epoch: int, others: Sequence[int]) -> None:
+    """Mark what goes on with a stream: nothing is charged, and its ε counts once in each epoch.
+
+    `others` are kinds of the same life that are asked for together with this one.
+    """
+    begun = "EXISTS (SELECT 1 FROM streams WHERE streams.user = asked.user AND life = :life)"
+    counted = (
+        "EXISTS (SELECT 1 FROM carried WHERE carried.user = asked.user AND epoch = :epoch AND life = :life)"
+    )
+    told = {"kind": kind, "life": life, "epoch": epoch}
+    database.execute(f"UPDATE asked SET carried = 1 WHERE kind = :kind AND {begun}", told)
+    database.execute(f"UPDATE asked SET cost = 0 WHERE kind = :kind AND carried AND {counted}", told)
     for other in others:
         database.execute(
-            "UPDATE asked SET cost = 0 WHERE kind = ? AND user IN (SELECT user FROM asked WHERE kind = ?)",
+            "UPDATE asked SET cost = 0, carried = 1 "
+            "WHERE kind = ? AND user IN (SELECT user FROM asked WHERE kind = ?)",
             (kind, other),
         )
-    sql = """UPDATE asked SET cost = 0 WHERE kind = ?
-        AND EXISTS (SELECT 1 FROM streams WHERE streams.user = asked.user AND life = ?)"""
-    database.execute(sql, (kind, life))
 
 
-def _begin_streams(database: sqlite3.Connection, kind: int, life: str, state: str) -> None:
-    """Enter the state of everybody who has none and does not lack budget."""
-    sql = """INSERT OR IGNORE INTO streams SELECT user, ?, ? FROM asked
-        WHERE kind = ? AND user NOT IN (SELECT user FROM lacking)"""
-    database.execute(sql, (life, state, kind))
+def _begin_streams(database: sqlite3.Connection, kind: int, life: str, state: str, epoch: int) -> None:
+    """Enter the state of everybody who has none and does not lack budget; the epoch counts the stream."""
+    told = {"kind": kind, "life": life, "state": state, "epoch": epoch}
+    these = "FROM asked WHERE kind = :kind AND user NOT IN (SELECT user FROM lacking)"
+    database.execute(f"INSERT OR IGNORE INTO streams SELECT user, :life, :state {these}", told)
+    counted = f"SELECT user, :epoch, :life, CASE WHEN carried THEN cost ELSE 0 END {these}"
+    database.execute(f"INSERT OR IGNORE INTO carried {counted}", told)
 
 
 def _states(database: sqlite3.Connection, users: int, life: str) -> list[str]:
@@ -639,7 +655,7 @@ def _pay(database: sqlite3.Connection, epoch: int) -> None:
     """Charge what is new for everybody who does not lack budget, and open an answer for each."""
     paying = f"SELECT * FROM ({_NEW}) WHERE user NOT IN (SELECT user FROM lacking)"
     database.execute(
-        f"INSERT INTO spent SELECT user, :epoch, SUM(cost) FROM ({paying}) WHERE true GROUP BY user "
+        f"INSERT INTO spent SELECT user, :epoch, SUM(cost) FROM ({paying}) WHERE NOT carried GROUP BY user "
         f"ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
         {"epoch": epoch},
     )

@@ -34,12 +34,14 @@ CREATE TABLE granted (user BLOB, epoch INTEGER, micro INTEGER NOT NULL,
                       PRIMARY KEY (user, epoch)) STRICT, WITHOUT ROWID;
 CREATE TABLE answers (user BLOB, epoch INTEGER, kind INTEGER, position INTEGER,
                       PRIMARY KEY (user, epoch, kind)) STRICT, WITHOUT ROWID;
+CREATE TABLE carried (user BLOB, epoch INTEGER, life TEXT, micro INTEGER NOT NULL,
+                      PRIMARY KEY (user, epoch, life)) STRICT, WITHOUT ROWID;
 CREATE TABLE streams (user BLOB, life TEXT, state TEXT NOT NULL,
                       PRIMARY KEY (user, life)) STRICT, WITHOUT ROWID;
 """
 _WORKING = """
 PRAGMA temp_store = MEMORY;
-CREATE TEMP TABLE asked (user BLOB, kind INTEGER, cost INTEGER, place INTEGER,
+CREATE TEMP TABLE asked (user BLOB, kind INTEGER, cost INTEGER, place INTEGER, carried INTEGER,
                          PRIMARY KEY (user, kind)) WITHOUT ROWID;
 CREATE TEMP TABLE lacking (user BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TEMP TABLE drawn (user BLOB PRIMARY KEY, position INTEGER) WITHOUT ROWID;
