@@ -375,6 +375,19 @@ def test_the_black_box_finds_most_of_epsilon_in_transcripts_and_no_more() -> Non
     assert len(many.event[0]) == 3
 
 
+@pytest.mark.parametrize("options", [{}, {"persistence": 0.9}, {"paced": False}])
+def test_an_audit_compares_all_transcripts_of_few_categories(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = made([0.2, 0.3, 0.5], 2.0, **options)
+    assert sv.audit(mechanism, draws=2000).certificate == "holds"
+    law = engine_of(mechanism).transcripts([(0, 1)], 3)
+    assert (len(law), sum(law)) == (27, 1)
+    monkeypatch.setattr(StreamEngine, "moved", lambda self, *_: self.first())  # as if nothing had been spent
+    if not options.get("persistence"):  # with it, three releases are too few to show
+        assert "transcript" in sv.audit(mechanism, draws=2000).certificate
+
+
 # --- what is refused -------------------------------------------------------------------------------
 
 

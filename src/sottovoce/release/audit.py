@@ -35,6 +35,7 @@ from .. import _html
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
 from .mechanism import Mechanism, recheck
+from .stream import StreamEngine
 
 IntegerArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -47,6 +48,8 @@ ALL_ROWS = 64
 
 STEPS = 3
 """Releases of a stream that are looked at together."""
+ENUMERATED = 1000
+"""Transcripts up to which their probabilities are compared exactly."""
 SINGLE = 10
 """One draw in so many goes through `release`."""
 
@@ -124,6 +127,8 @@ def audit(
 ) -> AuditReport:
     """Check a mechanism's certificate again and test its releases as a black box.
 
+    Of a stream with at most ten categories the certificate includes all transcripts of three releases.
+
     Guarantees
         A sound mechanism, whose draws are independent, exceeds its ε with probability at most
         1 − confidence. The two paths share 1 − confidence alike; within a path it is divided over up to four
@@ -148,6 +153,7 @@ def audit(
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
     try:
         recheck(mechanism)
+        _check_transcripts(mechanism)
         certificate = "holds"
     except CertificateError as problem:
         certificate = str(problem)
@@ -169,6 +175,16 @@ def audit(
     later = None if progress is None else lambda done: progress(many.draws + done)
     single = _search("release", one_by_one, users, answers, epsilon, draws // SINGLE, error, later)
     return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, single))
+
+
+def _check_transcripts(mechanism: Mechanism) -> None:
+    """Of a stream of few categories: the first releases of users with one category each, exactly."""
+    engine, n = mechanism.engine, len(mechanism.categories)
+    if not isinstance(engine, StreamEngine) or n**STEPS > ENUMERATED:
+        return
+    laws = [engine.transcripts([(i, 1)], STEPS) for i in range(n)]
+    if any(max(chances) > mechanism.ratio * min(chances) for chances in zip(*laws, strict=True)):
+        raise CertificateError("a transcript breaks the ratio: the stream is not ε-private")
 
 
 def _transcript(mechanism: Mechanism, records: list[Any]) -> Any:

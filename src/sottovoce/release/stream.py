@@ -385,17 +385,25 @@ class StreamEngine:
                 f"most {LISTED:,} are written out"
             )
 
-        def continued(low: int, high: int, step: int) -> list[Fraction]:
-            if step == self.samples:
+        return self.transcripts(weights, self.samples)
+
+    def transcripts(self, weights: Weights, steps: int) -> list[Fraction]:
+        """The law of the first releases of a user, all from the same data, in lexicographic order."""
+
+        def continued(low: int, high: int, step: int, last: int | None) -> list[Fraction]:
+            if step == steps:
                 return [Fraction(1)]
-            law = self.units(self.step_law(weights, *self.ratios(low, high, step)))
-            out = []
-            for prior, units in zip(self.prior, law, strict=True):
-                rest = continued(*self.moved(low, high, prior, units), step + 1)
+            law = self.step_law(weights, *self.ratios(low, high, step), last)
+            own, out = {i: q for i, q, _ in law.own}, []
+            for i, units in enumerate(self.units(law)):
+                prior = own.get(i, law.before[i + 1] - law.before[i])
+                rest = continued(
+                    *self.moved(low, high, prior, units), step + 1, i if self.persistence else None
+                )
                 out += [Fraction(units, self.total) * one for one in rest]
             return out
 
-        return continued(*self.first(), 0)
+        return continued(*self.first(), 0, None)
 
     def prior_weights(self) -> Sequence[int]:
         """As they are stored."""
