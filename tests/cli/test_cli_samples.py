@@ -165,6 +165,15 @@ def test_compare_over_time_tells_a_stream_from_epsilon_split(folder: Path) -> No
     absent = sum(i % 7 == 1 for i in range(40))
     assert found[0]["users"] == str(40 - absent)
     assert float(found[1]["left"]) == pytest.approx(2 / 3)
+    counted = [
+        f"u{i},{week},{'abcd'[(i * week) % 4]},3" for i in range(40) for week in (1, 2, 10) if i % 7 != week
+    ]
+    extra = [f"u{i},1,d,0.001" for i in range(40) if i % 7 != 1]  # an amount, not a row
+    (folder / "counted.csv").write_text("user,week,item,count\n" + "\n".join([*counted, *extra]) + "\n")
+    told = run("compare", "survey.csv", "counted.csv", *asked[3:], "--json", cwd=folder)
+    assert "column 'count'" in told.stderr
+    first = json.loads(told.stdout)["rows"][1]
+    assert first["mean"] == pytest.approx(float(found[1]["mean"]), abs=1e-3)
     told = run(*asked, "-o", "weeks.png", cwd=folder)
     assert (folder / "weeks.png").read_bytes().startswith(b"\x89PNG"), told.stderr
     weeks = (

@@ -196,7 +196,7 @@ def test_a_full_disk_at_any_commit_uses_no_state_twice(
     assert ledger.total("anna") == 6
 
 
-def test_racing_processes_never_use_a_state_twice(path: Path) -> None:
+def test_racing_connections_never_use_a_state_twice(path: Path) -> None:
     """Eight threads with a connection each ask for the same and for different epochs."""
 
     def ask(i: int) -> tuple[str, str]:

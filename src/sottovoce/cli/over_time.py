@@ -17,9 +17,10 @@ from ..planning.streams import SamplesRow, StepRow, compare_over_time, compare_s
 from ..prior import Prior
 from ..samplers.base import Sampler
 from ..samplers.stream import MOST_STEPS, stream
+from ..tables.files import at_hand, prefix_errors
 from ..tables.priors import PublicData
-from ..tables.query import count_table
-from ..tables.users import ReadingOptions, read_users
+from ..tables.query import count_table, opened
+from ..tables.users import ReadingOptions, private_columns, read_users
 from ..users import Users
 from .options import Reading, written_rows
 from .terminal import (
@@ -48,8 +49,9 @@ def compare_weeks(
 ) -> None:
     """Compare a stream with epsilon split over the releases that a column tells apart."""
     prior, epsilon, make, measure = asked
-    with reading_of(path):
-        steps = _steps(path, column, prior, reading, options, columns)
+    with reading_of(path), at_hand(path) as table, prefix_errors(table):
+        steps, how = _steps(table, column, prior, reading, options, columns)
+    print_note(f"{path.name}: {how}.")
     with step("simulating", f"{len(steps)} releases"):
         rows = compare_over_time(
             list(steps.values()),
@@ -64,11 +66,12 @@ def compare_weeks(
 
 def _steps(
     path: Path, column: str, prior: Prior, reading: Reading, options: ReadingOptions, columns: dict[str, Any]
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], str]:
     """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
-    if reading.wide:
-        raise ParameterError("--over-time needs a row per user and record, not a wide table")
-    counted = count_table(path, by=column, dialect=reading.dialect, **columns)
+    with opened(path, reading.dialect) as source:
+        items, weight, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
+    user, dialect = columns["user"], reading.dialect
+    counted = count_table(path, user=user, item=items, weight=weight, by=column, dialect=dialect)
     names = sorted(counted.filled, key=_naturally)
     groups = read_users(
         counted,
@@ -88,7 +91,7 @@ def _steps(
         steps[name] = sparse.csr_array(
             (held.data, (who[held.row], held.col)), shape=(len(people), len(prior))
         )
-    return steps
+    return steps, how
 
 
 def _naturally(name: str) -> list[tuple[int, int, str]]:

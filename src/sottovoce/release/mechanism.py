@@ -155,7 +155,7 @@ class Mechanism:
             raise ParameterError("release takes either records or p=, one of them")
         if self.streaming:
             engine, checked = self._stream(state)
-            law = engine.step_law(held, *engine.ratios(checked.low, checked.high, checked.step), checked.last)
+            law = engine.next_law(held, checked)
             (word,) = randomness.words(1, self.bits)
             return self._stepped(checked, *engine.drawn(law, word))
         if state is not None:
@@ -181,13 +181,11 @@ class Mechanism:
         """The state that follows the release of a category: for tests and planning."""
         engine, checked = self._stream(state)
         held = weights.from_law(p, len(self.categories))
-        law = engine.step_law(held, *engine.ratios(checked.low, checked.high, checked.step), checked.last)
+        law = engine.next_law(held, checked)
         place = self.index[category]
-        own = {i: (i, q, units) for i, q, units in law.own}
-        units = engine.units(law)[place]
-        found = own.get(place, (place, law.before[place + 1] - law.before[place], units))
-        following: StreamState = self._stepped(checked, *found)[1]
-        return following
+        own = {i: q for i, q, _ in law.own}
+        prior = own.get(place, law.before[place + 1] - law.before[place])
+        return self._stepped(checked, place, prior, engine.units(law)[place])[1]
 
     def _engine(self) -> StreamEngine:
         if not isinstance(self.engine, StreamEngine) or self.samples > 1:
@@ -348,7 +346,7 @@ class Mechanism:
         if not self.streaming:
             return self.engine.law(held)
         engine, checked = self._stream(state)
-        law = engine.step_law(held, *engine.ratios(checked.low, checked.high, checked.step), checked.last)
+        law = engine.next_law(held, checked)
         return [Fraction(units, engine.total) for units in engine.units(law)]
 
     @property

@@ -293,6 +293,10 @@ class StreamEngine:
         self._inside(law, least, most)
         return law
 
+    def next_law(self, weights: Weights, state: StreamState) -> StepLaw:
+        """The law of the next release of a user with this state."""
+        return self.step_law(weights, *self.ratios(state.low, state.high, state.step), state.last)
+
     def _shares(self, weights: Weights) -> Iterator[tuple[int, int]]:
         """The user's shares in N units, from their weights cut to 41 binary digits in all."""
         shift = max(sum([k for _, k in weights]).bit_length() - SHARE_DIGITS, 0)
