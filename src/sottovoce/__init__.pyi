@@ -17,7 +17,6 @@ from .divergences import FDivergence as FDivergence
 from .divergences import alpha as alpha
 from .divergences import hockey_stick as hockey_stick
 from .pictures.plots import plot_box as plot_box
-from .pictures.plots import plot_tradeoff as plot_tradeoff
 from .planning.choose import choose as choose
 from .planning.compare import Comparison as Comparison
 from .planning.compare import compare as compare
@@ -25,9 +24,9 @@ from .planning.fitted import PublicUsers as PublicUsers
 from .planning.fitted import fitted as fitted
 from .planning.frontier import frontier as frontier
 from .planning.limit import limit as limit
+from .planning.plan import plan as plan
 from .planning.shuffling import amplified as amplified
 from .planning.shuffling import amplified_delta as amplified_delta
-from .planning.shuffling import local_epsilon_for as local_epsilon_for
 from .planning.shuffling import reports_for as reports_for
 from .planning.streams import compare_over_time as compare_over_time
 from .prior import Prior as Prior
@@ -56,6 +55,7 @@ from .samplers.catalogue import rr_with_prior as rr_with_prior
 from .samplers.catalogue import trimmed as trimmed
 from .samplers.stream import several as several
 from .samplers.stream import stream as stream
+from .samplers.survey import survey as survey
 from .tables.files import Dialect as Dialect
 from .tables.priors import build_prior as build_prior
 from .tables.query import count_table as count_table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -27,11 +28,34 @@ SMALLEST_PROBABILITY = 1e-100
 
 PROVENANCES = ("public", "learned", "users")
 """Where a prior comes from: public data, private reports, or the very users that it serves."""
+ORIGINS = {
+    "public": "stated to be public",
+    "learned": "learned from private reports",
+    "users": "made from the users it serves",
+}
+"""The same in words."""
 FROM_USERS = (
     "The prior was made from the very users it serves, as far as can be told: good for a comparison, not for "
     "a private release, because the prior itself tells about them."
 )
 """What every card, comparison and mechanism made from such a prior says."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a prior was learned from: so many ε-private reports of the mechanism with this digest."""
+
+    reports: int
+    epsilon: float
+    mechanism: str
+
+    def __str__(self) -> str:
+        return learned_from(self.reports, f"{self.epsilon:g}", self.mechanism)
+
+
+def learned_from(reports: int, epsilon: str, mechanism: str) -> str:
+    """What a prior was learned from, in words."""
+    return f"learned from {reports:,} private reports at ε = {epsilon} (mechanism {mechanism[:16]}…)"
 
 
 class Prior:
@@ -52,6 +76,7 @@ class Prior:
         probabilities: one number per category; must sum to one within 1e-9 (then normalised).
         provenance: "public" data, "learned" from private reports, or counted from the very "users" it will
             serve. The last is not public, and everything made from it says so; `build_prior` sets it.
+        learned: the reports that a learned prior comes from; `Estimate.as_prior` sets it.
 
     Raises
         PriorError: zero, negative or non-finite probability, duplicate category, wrong length.
@@ -64,6 +89,7 @@ class Prior:
     _categories: Sequence[Category]
     _probabilities: FloatArray
     _provenance: str
+    _learned: Learned | None
 
     def __init__(
         self,
@@ -71,6 +97,7 @@ class Prior:
         probabilities: npt.ArrayLike | Iterable[float],
         *,
         provenance: str = "public",
+        learned: Learned | None = None,
     ) -> None:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
@@ -90,7 +117,9 @@ class Prior:
         q.setflags(write=False)
         object.__setattr__(self, "_categories", names)
         object.__setattr__(self, "_probabilities", q)
-        object.__setattr__(self, "_provenance", _validate.one_of(PROVENANCES, provenance=provenance))
+        chosen = "learned" if learned is not None else _validate.one_of(PROVENANCES, provenance=provenance)
+        object.__setattr__(self, "_provenance", chosen)
+        object.__setattr__(self, "_learned", learned)
 
     @classmethod
     def from_counts(
@@ -156,6 +185,16 @@ class Prior:
         return self._provenance
 
     @property
+    def learned(self) -> Learned | None:
+        """The private reports that it was learned from, if that is known."""
+        return self._learned
+
+    @property
+    def origin(self) -> str:
+        """The provenance in words."""
+        return str(self._learned) if self._learned is not None else ORIGINS[self._provenance]
+
+    @property
     def smallest(self) -> float:
         """q_min, the only feature of the prior that the paper's optimal utility depends on."""
         return float(self._probabilities.min())
@@ -216,7 +255,7 @@ class Prior:
             return NotImplemented
         return self is other or (
             len(self) == len(other)
-            and self._provenance == other._provenance
+            and (self._provenance, self._learned) == (other._provenance, other._learned)
             and bool(np.array_equal(self._probabilities, other._probabilities))
             and tuple(self._categories) == tuple(other._categories)
         )
@@ -228,7 +267,7 @@ class Prior:
         raise AttributeError(f"a Prior is frozen, {name} cannot be set")
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("_categories", "_probabilities", "_provenance")
+        kept = ("_categories", "_probabilities", "_provenance", "_learned")
         return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -236,7 +275,7 @@ class Prior:
         self._probabilities.setflags(write=False)
 
     def __repr__(self) -> str:
-        mark = ", made from the users it serves" if self._provenance == "users" else ""
+        mark = "" if self._provenance == "public" else f", {self.origin}"
         return f"Prior({len(self)} categories, smallest {self.smallest:.3g}{mark})"
 
     def _repr_html_(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from kinds import of_kind
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -17,18 +16,12 @@ from sottovoce.pictures.plots import STYLES, save_figure
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.4, 0.3, 0.2, 0.1])
 
 
-def test_tradeoff_draws_the_worst_case_or_the_user() -> None:
-    p = np.array([0.1, 0.1, 0.1, 0.7])
-    for user in (None, p):
-        axes = sv.plot_tradeoff(PRIOR, samplers=["kernel_clip", "blend"], epsilons=[1, 2, 5], p=user)
-        for line, name in zip(axes.lines, ("kernel_clip", "blend"), strict=True):
-            made = [sv.SAMPLERS[name](PRIOR, epsilon) for epsilon in (1.0, 2.0, 5.0)]
-            expected = [s.worst_case(sv.TV) if user is None else float(s.divergence(p, sv.TV)) for s in made]
-            np.testing.assert_allclose(np.asarray(line.get_ydata()), expected)
-            assert line.get_label() == name
-            assert line.get_color() == STYLES[name]["color"]
-    with pytest.raises(sv.errors.ParameterError, match="got 'magic'"):
-        sv.plot_tradeoff(PRIOR, samplers=["magic"])
+def test_the_picture_of_a_plan_shows_its_rows() -> None:
+    made = sv.plan(["a", "b", "c"], 500, 2.0)
+    others, everybody = made.plot().lines[:2]
+    assert np.asarray(others.get_xdata()).tolist() == [row.reports for row in made.rows]
+    assert np.asarray(others.get_ydata()).tolist() == [row.others for row in made.rows]
+    assert np.asarray(everybody.get_ydata()).tolist() == [row.everybody for row in made.rows]
 
 
 def test_every_sampler_can_be_told_apart_without_colour() -> None:

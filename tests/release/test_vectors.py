@@ -19,7 +19,8 @@ import sottovoce as sv
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tests" / "vectors"
 OTHERS = {
-    "draws_box", "draws_kernel", "draws_response", "draws_groups", "files_accepted", "files_refused",
+    "draws_box", "draws_kernel", "draws_response", "draws_survey", "draws_groups", "files_accepted",
+    "files_refused",
     "exponentials", "shares", "canonical", "reports", "stream_draws",
 }  # fmt: skip
 SCHEMA = json.loads((ROOT / "docs" / "format.schema.json").read_text(encoding="utf-8"))
@@ -28,7 +29,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 def test_there_is_a_file_for_every_sampler_and_what_the_page_names() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == set(sv.SAMPLERS) | OTHERS
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_400_000
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_500_000
     assert max(path.stat().st_size for path in FOLDER.iterdir()) < 400_000
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert [name for name in OTHERS if f"`{name}.json`" not in page] == []
@@ -51,7 +52,14 @@ def test_every_refused_file_is_refused_for_the_reason_it_states() -> None:
 
 
 def test_every_name_of_a_vector_is_said_once() -> None:
-    for name in ("files_accepted", "files_refused", "draws_box", "draws_kernel", "draws_response"):
+    for name in (
+        "files_accepted",
+        "files_refused",
+        "draws_box",
+        "draws_kernel",
+        "draws_response",
+        "draws_survey",
+    ):
         rows = [row["name"] for row in vectors(name)["files"]]
         assert len(set(rows)) == len(rows), name
 
@@ -61,8 +69,13 @@ def test_the_vectors_cover_what_they_are_for() -> None:
     rows = [row for name in OTHERS if name.startswith("draws") for row in vectors(name)["files"]]
     documents = [json.loads(row["text"]) for row in rows]
     plain = [one for one in documents if one["format"] == "sottovoce-mechanism"]
-    assert {one["kind"] for one in plain if len(one["categories"]) == 1} == {"box", "kernel", "response"}
-    for kind in ("box", "kernel", "response"):
+    assert {one["kind"] for one in plain if len(one["categories"]) == 1} == {
+        "box",
+        "kernel",
+        "response",
+        "survey",
+    }
+    for kind in ("box", "kernel", "response", "survey"):
         found = [Fraction(one["epsilon"]) for one in plain if one["kind"] == kind]
         assert min(found) <= Fraction(0.001)
         assert max(found) == 30
@@ -99,7 +112,14 @@ def _documents(name: str) -> list[tuple[dict[str, Any], Any]]:
 
 def test_the_schema_accepts_every_file_that_is_right() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    for name in ("files_accepted", "draws_box", "draws_kernel", "draws_response", "draws_groups"):
+    for name in (
+        "files_accepted",
+        "draws_box",
+        "draws_kernel",
+        "draws_response",
+        "draws_survey",
+        "draws_groups",
+    ):
         for row, document in _documents(name):
             assert not list(VALIDATOR.iter_errors(document)), row["name"]
     for name in sv.SAMPLERS:

@@ -27,6 +27,7 @@ from vector_draws import (
     shared,
     signed,
     silent,
+    surveys,
 )
 from vector_files import BOX, GROUPS, WHOLE, grouped
 from vector_texts import accepted, refused, reports
@@ -168,6 +169,7 @@ def others() -> dict[str, dict[str, Any]]:
         "draws_box": {"files": drawn(boxes())},
         "draws_kernel": {"files": drawn(one for one in linear() if one[1].engine.words == 3)},
         "draws_response": {"files": drawn(one for one in linear() if one[1].engine.words == 2)},
+        "draws_survey": {"files": drawn(surveys())},
         "draws_groups": {"files": drawn_by_group()},
         "stream_draws": {"files": vector_streams.files()},
         "files_accepted": {"files": list(accepted())},

@@ -797,3 +797,19 @@ def largest_diagonal_lp(q: Array, a: float, category: int, at_least: float) -> A
     )  # fmt: skip
     assert solved.status == 0
     return np.asarray(solved.x).reshape(n, n)
+
+
+def survey_matrix(n: int, base: int, own: Fraction, other: Fraction) -> list[list[Fraction]]:
+    """The law of every category's report by brute force: all vectors, normalised, as tuples of digits."""
+    digits = next(d for d in itertools.count(1) if base**d >= n)
+    vectors = [v for v in itertools.product(range(base), repeat=digits) if next(filter(None, v), 0) == 1]
+    names = list(itertools.product(range(base), repeat=digits))[:n]
+    share = Fraction(1, len(vectors))
+    return [
+        [
+            share * (own if sum(a * b for a, b in zip(v, w, strict=True)) % base == value else other)
+            for v in vectors
+            for value in range(base)
+        ]
+        for w in names
+    ]

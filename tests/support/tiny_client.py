@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 N = 2**62
-WORDS = {"box": 1, "kernel": 3, "response": 2}
+WORDS = {"box": 1, "kernel": 3, "response": 2, "survey": 3}
 COMMON = {"format", "version", "bits", "kind", "sampler", "options", "categories", "epsilon", "ratio"} | {
     "keeps_prior", "prior_digest", "digest",
 }  # fmt: skip
@@ -25,6 +25,7 @@ OWN = {
     "box": {"prior", "low"},
     "kernel": {"order", "prior", "low", "own"},
     "response": {"kept", "own", "other", "prior"},
+    "survey": {"base", "own", "other"},
 }
 Document = dict[str, Any]
 Counts = dict[int, int]
@@ -223,10 +224,12 @@ def check(document: Any) -> None:
     a, b = fraction(document["epsilon"])
     need(0 < a <= 100 * b, "value")
     stated = fraction(document["ratio"])
-    for name in {"prior", "low", "own"} & set(document) - ({"own"} if kind == "response" else set()):
+    single = {"own", "other"} if kind in ("response", "survey") else set()
+    for name in {"prior", "low", "own"} & set(document) - single:
         need(isinstance(document[name], list) and len(document[name]) == n, "value")
-    need(kind != "response" or not isinstance(document["own"], list), "value")
-    need(kind != "response" or not isinstance(document["other"], list), "value")
+    for name in single:
+        need(not isinstance(document[name], list), "value")
+    need(kind != "survey" or (type(document["base"]) is int and document["base"] >= 0), "value")
     numbers = integers(document)
     for name in {"order", "kept"} & set(document):
         places = document[name]
@@ -236,9 +239,11 @@ def check(document: Any) -> None:
     need(kind != "kernel" or len(document["order"]) == n, "value")
     need(document["digest"] == digest_of(document), "digest")
     need(stated == ratio_of(a, b), "ratio")
-    need(min(numbers["prior"]) >= 1 and sum(numbers["prior"]) == N, "certificate")
-    certify = {"box": certify_box, "kernel": certify_kernel, "response": certify_response}[str(kind)]
-    need(document["keeps_prior"] is certify(document, numbers, *stated), "keeps_prior")
+    if kind != "survey":
+        need(min(numbers["prior"]) >= 1 and sum(numbers["prior"]) == N, "certificate")
+    certify = {"box": certify_box, "kernel": certify_kernel, "response": certify_response}
+    certify["survey"] = certify_survey
+    need(document["keeps_prior"] is certify[str(kind)](document, numbers, *stated), "keeps_prior")
 
 
 def check_categories(names: object) -> int:
@@ -308,3 +313,29 @@ def certify_response(document: Document, numbers: dict[str, Any], up: int, down:
         need(other * down <= up * own, "certificate")
     prior = numbers["prior"]
     return k == len(prior) and max(prior) - min(prior) <= 1
+
+
+def certify_survey(document: Document, numbers: dict[str, Any], up: int, down: int) -> bool:
+    """Refuse a survey without its certificate; it never keeps the prior."""
+    own, other, base = numbers["own"], numbers["other"], document["base"]
+    need(2 <= base < 65536, "certificate")
+    need(not any(base % f == 0 for f in range(2, base)), "certificate")
+    need(own + (base - 1) * other == N, "certificate")
+    need(own >= 1 and other >= 1, "certificate")
+    need(own * down <= up * other, "certificate")
+    need(other * down <= up * own, "certificate")
+    need(len(questions_of(document)) * base < 2**53, "certificate")
+    return False
+
+
+def questions_of(document: Document) -> range | list[int]:
+    """The questions of a survey, ascending: the numbers whose first digit in the base is 1."""
+    base, power, found = document["base"], 1, []
+    while True:
+        found.append(range(power, 2 * power))
+        power *= base
+        if power >= len(document["categories"]):
+            break
+    if sum(map(len, found)) > 1 << 20:
+        return range(sum(map(len, found)))  # their number is all that is asked for
+    return [vector for level in found for vector in level]

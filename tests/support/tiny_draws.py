@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from tiny_client import WORDS, Counts, Document, File, N, highs, integers, need, parse
+from tiny_client import WORDS, Counts, Document, File, N, highs, integers, need, parse, questions_of
 
 # --- users ---------------------------------------------------------------------------------------
 
@@ -37,6 +37,8 @@ def from_counts(document: Document, pairs: list[tuple[Any, Any]], unknown: str =
 
 def public(document: Document) -> Counts:
     """The counts of a user without records: the weights of the prior, by position."""
+    if document["kind"] == "survey":
+        return dict(enumerate(shares_of([1] * len(document["categories"]))))
     weights = integers(document)["prior"]
     return dict(zip(document.get("order", range(len(weights))), weights, strict=True))
 
@@ -71,6 +73,8 @@ def release(document: Document, counts: Counts, data: bytes) -> Any:
     need(len(data) == bytes_needed(document), "randomness")
     words = [int.from_bytes(data[i : i + 8], "little") // 4 for i in range(0, len(data), 8)]
     counts = counts or public(document)
+    if document["kind"] == "survey":
+        return survey(document, counts, words)
     draw = {"box": box, "kernel": kernel, "response": response}[document["kind"]]
     return document["categories"][draw(document, counts, words)]
 
@@ -166,6 +170,22 @@ def response(document: Document, counts: Counts, words: list[int]) -> int:
     return int(rest[(words[1] - numbers["own"]) // numbers["other"]])
 
 
+def survey(document: Document, counts: Counts, words: list[int]) -> int:
+    questions, base, numbers = questions_of(document), document["base"], integers(document)
+    s = words[1] * len(questions) // N
+    right = right_answer(questions[s], record(counts, words[0]), base)
+    others = [value for value in range(base) if value != right]
+    if words[2] < numbers["own"]:
+        return int(s * base + right)
+    return int(s * base + others[(words[2] - numbers["own"]) // numbers["other"]])
+
+
+def right_answer(vector: int, place: int, base: int) -> int:
+    """The sum of the products of the digits, modulo the base."""
+    powers = [base**j for j in range(64) if base**j <= max(vector, place)]
+    return int(sum(vector // power % base * (place // power % base) for power in powers) % base)
+
+
 # --- exact laws ----------------------------------------------------------------------------------
 
 
@@ -181,9 +201,9 @@ def law(document: Document, counts: Counts) -> list[int]:
     counts = counts or public(document)
     if document["kind"] == "box":
         return box_law(document, counts)
-    row = kernel_row if document["kind"] == "kernel" else response_row
+    row = {"kernel": kernel_row, "response": response_row, "survey": survey_row}[document["kind"]]
     places = sorted(counts)
-    weights = [0] * len(document["categories"])
+    weights = [0] * len(row(document, places[0]))
     for place, chosen in zip(places, shares_of([counts[place] for place in places]), strict=True):
         weights = [w + chosen * one for w, one in zip(weights, row(document, place), strict=True)]
     return weights
@@ -214,6 +234,16 @@ def response_row(document: Document, place: int) -> list[int]:
     return weights
 
 
+def survey_row(document: Document, place: int) -> list[int]:
+    """The law of one record, out of N²."""
+    base, numbers, questions = document["base"], integers(document), questions_of(document)
+    weights = []
+    for vector, chance in zip(questions, shares_of([1] * len(questions)), strict=True):
+        right = right_answer(vector, place, base)
+        weights += [chance * numbers["own" if value == right else "other"] for value in range(base)]
+    return weights
+
+
 # --- reports -------------------------------------------------------------------------------------
 
 
@@ -234,5 +264,10 @@ def read_reports(data: bytes, served: File) -> list[dict[str, Any]]:
         need(len(found) > 0, "mechanism")
         need(group is not None or len(found) == 1, "group")
         need(group is None or (served.by is not None and group in found), "group")
-        need(position(served.documents[found[0]], report["category"]) >= 0, "category")
+        document, answer = served.documents[found[0]], report["category"]
+        if document["kind"] == "survey":
+            most = len(questions_of(document)) * document["base"]
+            need(type(answer) is int and 0 <= answer < most, "category")
+        else:
+            need(position(document, answer) >= 0, "category")
     return list(batch)

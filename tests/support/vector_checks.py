@@ -104,7 +104,7 @@ class LibraryClient:
             words = randomness.words(mechanism.engine.words, mechanism.bits)
         finally:
             randomness._read = before
-        return mechanism.categories[mechanism.engine.position(_pairs(held), words)]
+        return mechanism.answers[mechanism.engine.position(_pairs(held), words)]
 
     def law(self, mechanism: sv.Mechanism, held: Any) -> list[int]:
         return [int(share * N**mechanism.engine.words) for share in mechanism.engine.law(_pairs(held))]
@@ -128,7 +128,7 @@ class _Loaded:
 def complaints(client: Any) -> Iterator[str]:
     """What a client gets wrong, vector by vector."""
     yield from _files(client)
-    for name in ("draws_groups", "draws_box", "draws_kernel", "draws_response"):
+    for name in ("draws_groups", "draws_box", "draws_kernel", "draws_response", "draws_survey"):
         for row in vectors(name)["files"]:
             yield from _draws(client, row)
     for sampler in sv.SAMPLERS:

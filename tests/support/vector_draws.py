@@ -19,6 +19,8 @@ from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.linear import KernelEngine, ResponseEngine
 from sottovoce.release.mechanism import digest_of
+from sottovoce.release.survey import SurveyEngine
+from sottovoce.samplers.survey import Survey
 
 N = 1 << 62
 EPSILONS = [0.001, 0.1, 1.0, 4.5, 12.0, 30.0]
@@ -140,6 +142,19 @@ def linear() -> Iterator[tuple[str, sv.Mechanism]]:
     yield "response, odd options", built({**one, **long})
 
 
+def surveys() -> Iterator[tuple[str, sv.Mechanism]]:
+    """Questions with few and many answers; names that fill their digits, exceed them by one, or are few."""
+    cases = [(2, 8, 0.001), (2, 9, 1.0), (3, 27, 1.0), (3, 10, 30.0), (7, 40, 2.0), (53, 60, 4.0)]
+    for base, n, epsilon in cases:
+        names = [f"{i} ✓" for i in range(n)]
+        made = sv.certify(Survey(sv.Prior.uniform(names), epsilon, base))
+        yield f"survey, base {base}, {n} categories", made
+    yield "survey, integer names", sv.certify(Survey(sv.Prior.uniform(WHOLE), 0.5, 3))
+    yield "survey, one category", sv.certify(Survey(sv.Prior.uniform(["only"]), 0.5, 5))
+    yield "survey, many categories", sv.certify(sv.survey(range(1000), 3.0))
+    yield "survey, the largest base", sv.certify(Survey(sv.Prior.uniform(["a", "b", "c"]), 9.0, 65521))
+
+
 def users(mechanism: sv.Mechanism, rng: random.Random) -> Iterator[list[Category]]:
     """One record, all of them, and some: records in no particular order."""
     names = list(mechanism.categories)
@@ -162,14 +177,20 @@ def draws(mechanism: sv.Mechanism, seed: str, most: int = 40) -> list[dict[str, 
         cases = boundaries(mechanism, records)
         cases = rng.sample(cases, most) if len(cases) > most else cases
         cases.append([rng.randrange(N) for _ in range(mechanism.engine.words)])
+        stated = {"weights": [str(share * N**mechanism.engine.words) for share in law]}
         found.append(
             {
                 "records": records,
-                "weights": [str(share * N**mechanism.engine.words) for share in law],
+                **(stated if few(mechanism) else {}),
                 "draws": [drawn(mechanism, records, words, rng) for words in cases],
             }
         )
     return found
+
+
+def few(mechanism: sv.Mechanism) -> bool:
+    """Whether a law is short enough to be written down."""
+    return not isinstance(mechanism.engine, SurveyEngine) or len(mechanism.answers) <= 30
 
 
 def counted(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
@@ -185,7 +206,7 @@ def counted(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
         found.append(
             {
                 "counts": [[name, int(k)] for name, k in zip(mechanism.categories, p, strict=True)],
-                "weights": [str(share * N**mechanism.engine.words) for share in law],
+                **({"weights": [str(x * N**mechanism.engine.words) for x in law]} if few(mechanism) else {}),
                 "draws": cases,
             }
         )
@@ -230,6 +251,13 @@ def boundaries(mechanism: sv.Mechanism, records: list[Category]) -> list[list[in
                 cases += [[chosen, *rest] for rest in kernel_words(engine, place)]
             elif isinstance(engine, ResponseEngine):
                 cases += [[chosen, word] for word in response_words(engine, place)]
+            elif isinstance(engine, SurveyEngine):
+                sigma = engine.questions
+                some = {0, 1, sigma // 2, sigma - 1} & set(range(sigma))
+                asked = [w for s in some for w in ends([-(-s * N // sigma), -(-(s + 1) * N // sigma)])]
+                answers = {1, 2, engine.base // 2, engine.base}
+                words = ends(engine.own + (j - 1) * engine.other for j in answers)
+                cases += [[chosen, one, word] for one in asked for word in words]
     return cases
 
 
@@ -284,7 +312,7 @@ def silent(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
         if not records:
             cases += [[min(word, N - 1), *cases[0][1:]] for word in (middle - 1, middle)]
         held = {**user, "draws": [drawn(mechanism, records, words, rng) for words in cases]}
-        if number < 2 and len(mechanism.categories) <= 100:
+        if number < 2 and len(mechanism.categories) <= 100 and few(mechanism):
             law = mechanism.law(records=records)
             held["weights"] = [str(share * N**mechanism.engine.words) for share in law]
         found.append(held)
@@ -305,7 +333,7 @@ def shared(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
         cases = [rng.randbytes(8 * mechanism.engine.words) for _ in range(2)]
         law = [str(share * N**mechanism.engine.words) for share in mechanism.law(np.array(p))]
         draws = [{"bytes": data.hex(), "released": from_bytes(mechanism, data, p=p)} for data in cases]
-        found.append({"shares": p, "weights": law, "draws": draws})
+        found.append({"shares": p, **({"weights": law} if few(mechanism) else {}), "draws": draws})
     return found
 
 

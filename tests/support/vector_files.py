@@ -17,11 +17,13 @@ import sottovoce as sv
 from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of, fraction_text
+from sottovoce.samplers.survey import Survey
 
 Plain = dict[str, Any]
 BOX = certified("kernel_clip", FOUR, 1.0).document()
 KERNEL = certified("minimax_kernel", FOUR, 1.0).document()
 RESPONSE = certified("randomized_response", FOUR, 1.0).document()
+SURVEY = sv.certify(Survey(sv.Prior.uniform(["a", "b", "c", "d"]), 1.0, 3)).document()
 WHOLE = certified("kernel_clip", sv.Prior([0, 5, -7], [0.5, 0.3, 0.2]), 1.0).document()
 SMALL = {name: certified(name, sv.Prior(["a", "b"], [0.4, 0.6]), 1.0).document() for name in sv.SAMPLERS}
 UNIT = Fraction(1, 1 << 64)
@@ -152,7 +154,7 @@ def clamp(plain: Plain) -> Plain:
 
 def wrong() -> Iterator[tuple[str, str, Plain]]:
     """Name, reason and document, to be signed."""
-    fields = {"box": BOX, "kernel": KERNEL, "response": RESPONSE}
+    fields = {"box": BOX, "kernel": KERNEL, "response": RESPONSE, "survey": SURVEY}
     for kind, plain in fields.items():
         for key in plain:
             if key not in ("format", "version", "bits", "kind"):
@@ -170,6 +172,8 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
         yield f"{kind}, ratio not in lowest terms", "value", changed(plain, ratio=twice)
         yield f"{kind}, epsilon smaller", "ratio", changed(plain, epsilon="999999999/1000000000")
         yield f"{kind}, keeps_prior", "keeps_prior", changed(plain, keeps_prior=not plain["keeps_prior"])
+        if kind == "survey":
+            continue
         prior = plain["prior"]
         yield f"{kind}, prior adds up to N + 1", "certificate", moved(plain, "prior", (3, 1))
         yield f"{kind}, prior adds up to N - 1", "certificate", moved(plain, "prior", (3, -1))
@@ -236,6 +240,23 @@ def wrong() -> Iterator[tuple[str, str, Plain]]:
         yield f"response, nothing kept, {json.dumps(kept)}", "value", changed(RESPONSE, **none)
     zero = {"kept": [0, 1], "own": str(N), "other": "0"}
     yield "response, other zero", "certificate", changed(RESPONSE, **zero)
+    for base in (1, 4, 9, 251 * 257, 65537):
+        whole = {"own": str(N - (base - 1) * (N // base)), "other": str(N // base)}
+        yield f"survey, base {base}", "certificate", changed(SURVEY, base=base, **whole)
+    for odd in ("3", True, [3], -3):
+        yield f"survey, base {json.dumps(odd)}", "value", changed(SURVEY, base=odd)
+    yield "survey, own a unit more", "certificate", changed(SURVEY, own=str(int(SURVEY["own"]) + 1))
+    yield "survey, own a list", "value", changed(SURVEY, own=[SURVEY["own"]])
+    yield "survey, other a number", "value", changed(SURVEY, other=int(SURVEY["other"]))
+    yield "survey, other zero", "certificate", changed(SURVEY, own=str(N), other="0")
+    yield "survey, own zero", "certificate", changed(SURVEY, own="0", other=str(N // 2))
+    less = int(SURVEY["other"]) - (1 << 20)
+    yield (
+        "survey, own beyond the ratio",
+        "certificate",
+        changed(SURVEY, other=str(less), own=str(N - 2 * less)),
+    )
+    yield "survey, other beyond the ratio", "certificate", changed(SURVEY, other=str(N // 2 - 5), own="10")
     yield from wrong_values()
 
 

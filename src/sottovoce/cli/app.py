@@ -21,6 +21,8 @@ from .terminal import INTERRUPTED, be_loud, be_quiet, errors, plain, print_error
 
 COMMANDS = {
     "prior": "Count public data into a prior, or into one per group.",
+    "plan": "Without public data: what share of the users should answer a survey.",
+    "survey": "Without public data: design private reports to learn a prior from.",
     "choose": "Recommend one sampler and, for a target, the smallest epsilon that meets it.",
     "compare": "Measure how far each sampler's release is from each user's own data.",
     "design": "Describe one sampler; with -o also certify it as a mechanism.",
@@ -37,7 +39,7 @@ COMMANDS = {
 """Every command in the order in which a user needs it, with the first line of its help."""
 MATTERS = ("numpy", "scipy", "duckdb")
 """Libraries on which a result may depend."""
-PANELS = ("Options", "Columns", "Samplers", "Targets", "Users", "Budget", "Output")
+PANELS = ("Options", "Columns", "Samplers", "Targets", "Users", "Budget", "Prior", "Output")
 """The panels of options in the order in which they are shown."""
 
 

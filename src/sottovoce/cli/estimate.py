@@ -19,6 +19,7 @@ from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
 from ..tables import files
 from ..tables.files import at_hand
+from ..tables.priors import PublicData, read_priors, write_priors
 from .app import Command
 from .options import (
     PATH,
@@ -64,6 +65,16 @@ MALICIOUS = 0.01
 @option("--simultaneous", is_flag=True, help="Intervals that hold for all categories at once.")
 @option("--likeliest", is_flag=True, help="Add the maximum-likelihood distribution (biased).")
 @option("--error", default=0.01, help="The precision you want: ± this in every category.")
+@option(
+    "--as-prior",
+    type=PATH,
+    metavar="FILE",
+    panel="Prior",
+    help="Write the prior that was learned (.json).",
+)
+@option("--older", type=PATH, metavar="PRIOR", panel="Prior", help="An earlier prior file to start from.")
+@option("--mixture", type=float, panel="Prior", help="Share of the older prior that stays [default: 0.05].")
+@option("--few", is_flag=True, panel="Prior", help="Also from fewer reports than a prior needs.")
 @output_option
 @option("--picture", type=PATH, panel="Output", help="Draw prior, estimate and intervals (.png, .pdf, .svg).")
 @force_option
@@ -79,6 +90,10 @@ def command(
     simultaneous: bool,
     likeliest: bool,
     error: float,
+    as_prior: Path | None,
+    older: Path | None,
+    mixture: float | None,
+    few: bool,
     output: Path | None,
     picture: Path | None,
     force: bool,
@@ -95,12 +110,16 @@ def command(
       sottovoce estimate mechanism.json reports.csv --error 0.005
       sottovoce estimate mechanism.json reports.csv --level 0.99 --json
       sottovoce estimate mechanism.json reports.db
+      sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
     _validate.positive(error=error)
     check_one_result(output, as_json)
     if output is not None:
         files.check_writable(output, mechanism_file, reports, force=force)
     check_picture(picture, force)
+    _check_prior_options(as_prior, older, mixture, few)
+    if as_prior is not None:
+        files.check_writable(as_prior, mechanism_file, reports, force=force)
     (reading,) = readings(read, reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
@@ -131,6 +150,8 @@ def command(
         files.write_rows(rows, output, replace=force)
         if not files.is_standard(output):
             print_note(f"written to {output}")
+    if as_prior is not None:
+        _write_prior(found, by, as_prior, older, mixture, few, force)
     if picture is not None:
         _draw(found, picture, grouped=by is not None)
         print_note(f"drawn into {picture}")
@@ -150,6 +171,40 @@ def command(
     for group, one, judged in told:
         _print(f"{plain(group)}: " if by else "", one, judged, simultaneous, likeliest)
     _print_legend(any(one.bounded for _, one, _ in told))
+
+
+def _check_prior_options(as_prior: Path | None, older: Path | None, mixture: float | None, few: bool) -> None:
+    """Refuse options of a learned prior where none is asked for, and a name that is not a prior file."""
+    if as_prior is None and (older is not None or mixture is not None or few):
+        raise ParameterError("--older, --mixture and --few are for --as-prior: name the file of the prior")
+    if as_prior is not None and as_prior.suffix.lower() != ".json":
+        raise ParameterError(f"{as_prior} cannot be written: a prior file ends in .json")
+
+
+def _write_prior(
+    found: dict[str, Estimate],
+    by: str | None,
+    path: Path,
+    older: Path | None,
+    mixture: float | None,
+    few: bool,
+    force: bool,
+) -> None:
+    """Learn a prior from the estimate of every group, and write them."""
+    earlier = {} if older is None else read_priors(older, by=by).priors
+    missing = set(found) - set(earlier) if older is not None else set()
+    if missing:
+        raise ParameterError(f"{older} has no prior for {len(missing)} of the groups of the reports")
+    priors = {
+        group: one.as_prior(older=earlier.get(group), mixture=mixture, force=few)
+        for group, one in found.items()
+    }
+    how = "; ".join(dict.fromkeys(prior.origin for prior in priors.values()))
+    write_priors(PublicData(Groups(priors, by), how), path, replace=force)
+    print_note(
+        f"prior written to {path}: {how}. If {MALICIOUS:.0%} of the reports lie, an estimate moves by up to "
+        f"{max(one.moved_by(share=MALICIOUS) for one in found.values()):.2g}."
+    )
 
 
 def _put_together(found: Estimate) -> bool:

@@ -29,11 +29,11 @@ from .. import _html, _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
 from ..groups import EVERYBODY
-from ..prior import Category
+from ..prior import Category, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
 from .joint_reports import JointCounts, of_tuples
-from .model import Invertible, Model, ReportColumns, model_of
+from .model import Invertible, Model, ReportColumns, SurveyKernel, model_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ class Estimate:
     """Values with their standard errors, one per category, in the mechanism's order."""
 
     model: Model
-    counts: FloatArray
+    counts: FloatArray  # of every answer
     reports: float
     values: FloatArray
     variances: FloatArray  # of one report's contribution to each value
@@ -67,6 +67,12 @@ class Estimate:
     def categories(self) -> Sequence[Category]:
         """The names."""
         return self.model.categories
+
+    @cached_property
+    def support(self) -> FloatArray:
+        """How many reports name each category; of a survey, how many support it."""
+        kernel = self.model.kernel
+        return kernel.support(self.counts).round() if isinstance(kernel, SurveyKernel) else self.counts
 
     @property
     def unbiased(self) -> bool:
@@ -110,6 +116,29 @@ class Estimate:
     def shares(self) -> FloatArray:
         """The values cut to what a share can be, from 0 to 1."""
         return np.clip(self.values, 0, 1)
+
+    def as_prior(
+        self, *, older: Prior | None = None, mixture: float | None = None, force: bool = False
+    ) -> Prior:
+        """A prior learned from these reports: as private as they are, so it can be published and used.
+
+        Guarantees
+            Positive everywhere: every category has at least `mixture` times its probability in the older
+            prior, whatever the reports say, and however many of them lie. Its provenance is "learned", with
+            the number of reports, ε and the digest of the mechanism; every mechanism made from it names them.
+
+        Parameters
+            older: an earlier prior with the same categories, from which the reports may lead away; by default
+                the prior of the mechanism, for a survey the uniform one.
+            mixture: the share of the older prior that stays, by default 0.05 if one is given, else 0.001.
+            force: also from fewer reports than `reports_for_prior` asks for.
+
+        Raises
+            EstimateError: too few reports (how many are needed), or not those of one certified mechanism.
+        """
+        from .learning import learned_prior
+
+        return learned_prior(self, older=older, mixture=mixture, force=force)
 
     def verdict(self, *, error: float = 0.01) -> Verdict:
         """Whether the reports suffice for ± `error` in every category, and whether they tell anything."""
@@ -179,7 +208,7 @@ class Estimate:
         low, high = self.interval()
         columns = {
             "category": list(self.categories),
-            "reports": self.counts.tolist(),
+            "reports": self.support.tolist(),
             "prior": self.model.prior.tolist(),
             "estimate": self.values.tolist(),
             "share": self.shares.tolist(),
@@ -314,7 +343,7 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
     for group in estimates:
         where = np.array([index[name] for name in group.categories], dtype=np.intp)
         share = group.reports / reports
-        counts[where] += group.counts
+        counts[where] += group.support
         prior[where] += share * group.model.prior
         values[where] += share * group.values
         variances[where] += share * group.variances
@@ -401,13 +430,12 @@ def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | 
     if isinstance(reports, np.ma.MaskedArray):
         raise EstimateError("counts must not be a masked array: fill or drop what is masked")
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
-        return _checked(reports, len(model.categories))
-    return _counts_by_name(model.categories, reports)
+        return _checked(reports, len(model.answers))
+    return _counts_by_name(model, reports)
 
 
-def _counts_by_name(categories: Sequence[Category], reports: Any) -> FloatArray:
+def _counts_by_name(model: Model, reports: Any) -> FloatArray:
     """From a mapping of categories to counts, or from a category per report."""
-    index = {name: i for i, name in enumerate(categories)}
     try:
         names = list(reports)
     except TypeError:
@@ -416,7 +444,7 @@ def _counts_by_name(categories: Sequence[Category], reports: Any) -> FloatArray:
     if isinstance(reports, Mapping):
         amounts = _checked(np.array(list(reports.values())), len(names))
     try:
-        indices = np.array([index.get(name, -1) for name in names], dtype=np.intp)
+        indices = model.indices(names)
     except TypeError:
         raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
     known = indices >= 0
@@ -426,7 +454,7 @@ def _counts_by_name(categories: Sequence[Category], reports: Any) -> FloatArray:
             f"reports must be categories of the mechanism: {strange:g} of {amounts.sum():g} are not; is "
             f"it the mechanism they were released with?"
         )
-    return np.bincount(indices[known], amounts[known], minlength=len(index)).astype(np.float64)
+    return np.bincount(indices[known], amounts[known], minlength=len(model.answers)).astype(np.float64)
 
 
 def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
@@ -452,7 +480,7 @@ def shrink(values: FloatArray, prior: FloatArray, errors: FloatArray) -> FloatAr
     free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
     kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
     pulled: FloatArray = prior + kept * off
-    return project(pulled) if pulled.min() < 0 else pulled
+    return project(pulled)  # a distribution stays as it is
 
 
 def project(values: FloatArray) -> FloatArray:

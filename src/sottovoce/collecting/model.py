@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 
-from .._validate import FloatArray
+from .._validate import FloatArray, IntArray
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
@@ -17,11 +19,16 @@ from ..release.exact import Box
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..release.stream import StreamEngine
+from ..release.survey import Numbers, SurveyEngine
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
+from ..samplers.survey import collisions
 
 if TYPE_CHECKING:
     from ..tables.files import Dialect
+
+
+_NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
 
 
 class Invertible(Protocol):
@@ -59,6 +66,24 @@ class Model:
     def linear(self) -> bool:
         """Whether reports can be undone."""
         return self.kernel is not None or self.linear_groups
+
+    @property
+    def answers(self) -> Sequence[Category]:
+        """What can be reported: the categories or, of a survey, the numbers of its reports."""
+        return self.source.answers if isinstance(self.source, Mechanism) else self.categories
+
+    def indices(self, names: Iterable[Any], *, as_text: bool = False) -> IntArray:
+        """The index of each of the names among the answers, or -1; as text, where a file has nothing else."""
+        index: Mapping[Any, int]
+        if isinstance(self.source, Mechanism):
+            index = self.source.answer_index
+        else:
+            index = {name: i for i, name in enumerate(self.categories)}
+        if as_text and isinstance(index, Numbers):
+            names = [int(text) if text == "0" or _NUMBER.fullmatch(text) else -1 for text in map(str, names)]
+        elif as_text:
+            names, index = map(str, names), {str(name): i for name, i in index.items()}
+        return np.array([index.get(name, -1) for name in names], dtype=np.intp)
 
     @property
     def floor(self) -> FloatArray | None:
@@ -152,6 +177,71 @@ class CertifiedKernel:
         return self.closed.inverse_columns(y)
 
 
+class SurveyKernel:
+    """The reports of a survey, undone by one Fourier transform of size f^d.
+
+    With y_sr the share of the reports with question s and answer r, category w has the support
+    C(w) = Σ_s y[s, h_s(w)] = (1/f)·Σ_x Y(x)·ω^⟨x,w⟩ over all vectors x of F_f^d, where ω = e^(2πi/f),
+    Y(k·v_s) = Σ_r y_sr·ω^(−kr) for k = 1 … f − 1, and Y(0) = Σ y.
+    """
+
+    def __init__(self, engine: SurveyEngine) -> None:
+        self._engine, self._shape = engine, (engine.base,) * engine.digits
+        total = 1 << engine.bits
+        self._own, self._other = engine.own / total, engine.other / total
+        same = collisions(engine.base, engine.digits)
+        self.other_support = same * self._own + (1 - same) * self._other
+        self._gap = self._own - self.other_support
+
+    @cached_property
+    def _vectors(self) -> IntArray:
+        """k·v_s as one integer for every question s and every k."""
+        base, questions = self._engine.base, np.arange(self._engine.questions)
+        rest, multiple = self._engine.vectors(questions)[:, None], np.arange(base)
+        out = np.zeros((len(questions), base), dtype=np.int64)
+        for j in range(self._engine.digits):
+            rest, digit = np.divmod(rest, base)
+            out += digit * multiple % base * base**j
+        return out
+
+    def support(self, y: FloatArray) -> FloatArray:
+        """The sum of y over the reports that support each category."""
+        from scipy import fft
+
+        base, values = self._engine.base, y.reshape(-1, self._engine.base)
+        spectrum = np.empty(base**self._engine.digits, dtype=np.complex128)
+        spectrum[self._vectors] = fft.fft(values, axis=1)
+        spectrum[0] = values.sum()
+        whole = fft.ifftn(spectrum.reshape(self._shape), norm="forward", overwrite_x=True)
+        return np.asarray(whole.real.ravel()[: self._engine.categories] / base)
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK, the law of the reports."""
+        from scipy import fft
+
+        padded = np.zeros(self._engine.base**self._engine.digits)
+        padded[: len(p)] = p
+        spectrum = fft.fftn(padded.reshape(self._shape)).ravel()
+        right = fft.ifft(spectrum[self._vectors], axis=1).real.ravel()
+        law = self._other * p.sum() + (self._own - self._other) * np.maximum(right, 0)
+        return np.asarray(law / self._engine.questions)
+
+    def back(self, v: FloatArray) -> FloatArray:
+        """Kv."""
+        rest = self._other * v.sum() + (self._own - self._other) * self.support(v)
+        return np.asarray(rest / self._engine.questions)
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """(C − P₀)/(P₁ − P₀)."""
+        return np.asarray((self.support(y) - self.other_support * y.sum()) / self._gap)
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A report contributes (1 − P₀)/(P₁ − P₀) to the categories that it supports, else −P₀/(P₁ − P₀)."""
+        support, low = np.clip(self.support(y), 0, 1), self.other_support
+        second = (support * (1 - low) ** 2 + (1 - support) * low**2) / self._gap**2
+        return second, np.full(len(second), 1 / self._gap)
+
+
 def model_of(mechanism: Mechanism | Sampler) -> Model:
     """What a collector can do with the reports of this mechanism; refuses what cannot be identified."""
     if isinstance(mechanism, Mechanism):
@@ -192,6 +282,8 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         worst = _worst_distance(engine.box, 1 << mechanism.bits)
     elif isinstance(engine, StreamEngine):
         worst = _worst_of_steps(engine)
+    elif isinstance(engine, SurveyEngine):
+        kernel = SurveyKernel(engine)
     return Model(
         mechanism.sampler,
         mechanism.categories,

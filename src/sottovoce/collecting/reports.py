@@ -172,9 +172,7 @@ def _several(counted: Tally) -> tuple[int, int]:
 def _places(counted: Tally, name: str, model: Model, as_text: bool) -> Any:
     """The place of every cell's item among the categories, or -1."""
     cells = counted.cells(counted.groups.index(name))
-    index = {str(one) if as_text else one: i for i, one in enumerate(model.categories)}
-    names = (str(name) if as_text else name for name in counted.items)
-    return np.array([index.get(name, -1) for name in names], dtype=np.intp)[counted.item[cells]]
+    return model.indices(counted.items, as_text=as_text)[counted.item[cells]]
 
 
 def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
@@ -187,4 +185,4 @@ def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatAr
             f"mechanism they were released with?"
         )
     known = place >= 0  # an unknown category that nobody reported is none of the reports
-    return np.bincount(place[known], rows[known], minlength=len(model.categories)).astype(np.float64)
+    return np.bincount(place[known], rows[known], minlength=len(model.answers)).astype(np.float64)

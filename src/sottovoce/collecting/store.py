@@ -128,7 +128,7 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
     with reading(path) as database:
         numbers = _numbers(database, path, digests)
         counts = {
-            group: counts_in(database, numbers[group], len(model.categories))
+            group: counts_in(database, numbers[group], len(model.answers))
             for group, model in sorted(known.items())  # the order in which a table has them
         }
     filled = {group: reports for group, reports in counts.items() if reports.sum() > 0}

@@ -9,6 +9,7 @@ A gamma law with these two moments gives the chance of a larger T.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from .. import _html, _validate
 from .estimate import Estimate, at_prior, reports_needed
+from .model import SurveyKernel
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Verdict:
     standing_out: int  # categories that differ from the prior, all at once at the level
     level: float
     unbiased: bool
+    reference: str = "the public prior"  # what users are compared with
 
     @property
     def enough(self) -> bool:
@@ -53,13 +56,13 @@ class Verdict:
         chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
         if not self.learnt:
             lesson = (
-                f"Users like the public prior would report like this (chance {chance}): nothing was learnt "
+                f"Users like {self.reference} would report like this (chance {chance}): nothing was learnt "
                 f"beyond the prior"
             )
         else:
             who = {0: "no category stands out alone", 1: "1 category stands out"}
             out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
-            lesson = f"The users differ from the public prior (by chance: {chance}); {out}"
+            lesson = f"The users differ from {self.reference} (by chance: {chance}); {out}"
         return f"{self.reports:,.0f} reports; {number}. {lesson}."
 
     def _repr_html_(self) -> str:
@@ -96,13 +99,18 @@ def verdict(found: Estimate, *, error: float = 0.01) -> Verdict:
         standing_out=marks.count("more") + marks.count("fewer"),
         level=found.level,
         unbiased=found.unbiased,
+        reference="an even spread" if found.model.name == "survey" else "the public prior",
     )
 
 
 def _chance(groups: Sequence[Estimate]) -> float:
     """The chance of a T at least as large as the one seen, if every user is like the prior of its group."""
-    from scipy.special import gammaincc
+    from scipy.special import erfc, gammaincc
 
+    if any(isinstance(group.model.kernel, SurveyKernel) for group in groups):  # by its largest deviation
+        off = [np.abs(group.values - group.model.prior) / group.standard_errors for group in groups]
+        largest = max(float(each.max()) for each in off)
+        return min(1.0, sum(map(len, off)) * float(erfc(largest / math.sqrt(2))))
     distance = mean = spread = 0.0
     for group in groups:
         y, n = group.model.of_prior(), len(group.counts)

@@ -22,12 +22,11 @@ from matplotlib.text import Text
 
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
-from ..divergences import TV, FDivergence
 from ..errors import ParameterError
 from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
 from ..planning.frontier import Frontier
+from ..planning.plan import Plan
 from ..planning.streams import SEPARATELY, SamplesRow, StepRow
-from ..prior import Prior
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
 
@@ -139,29 +138,6 @@ def plot_comparison(
     return _against_epsilon(axes, f"{statistic} {divergence.upper()} distance to the user's p")
 
 
-def plot_tradeoff(
-    prior: Prior,
-    axes: Axes | None = None,
-    *,
-    p: Any = None,
-    samplers: Sequence[str] | None = None,
-    epsilons: Sequence[float] | None = None,
-    divergence: FDivergence = TV,
-) -> Axes:
-    """What privacy costs: each sampler's distance against epsilon, for the worst user, or for the user p."""
-    axes = _own(axes, 6, 4.4)
-    unknown = [name for name in samplers or () if name not in SAMPLERS]
-    if unknown:
-        raise ParameterError(f"samplers must be names of sottovoce.SAMPLERS, got {unknown[0]!r}")
-    grid = np.linspace(0.5, 10, 20) if epsilons is None else np.asarray(epsilons, dtype=np.float64)
-    for name in samplers or SAMPLERS:
-        made = [SAMPLERS[name](prior, float(epsilon)) for epsilon in grid]
-        values = [s.worst_case(divergence) if p is None else float(s.divergence(p, divergence)) for s in made]
-        axes.plot(grid, values, label=name, linewidth=1.6, markersize=5, markevery=3, **style(name))
-    whom = "at worst, over all users" if p is None else "for this user"
-    return _against_epsilon(axes, f"{divergence.name.upper()} distance {whom}")
-
-
 def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -> Axes:
     """The mean of `fitted` against its promise, and below it the limit: one pair of lines for each group."""
     axes = _own(axes, 6, 4.4)
@@ -185,6 +161,25 @@ def frontier_picture(frontiers: Mapping[str, Frontier], path: str | Path) -> Pat
     figure = new_figure(6, 4.4)
     plot_frontier(frontiers, figure.subplots())
     return save_figure(figure, path)
+
+
+def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:
+    """The mean of the users who did not answer a survey, and of all, against the size of the survey."""
+    axes = _own(axes, 6, 4.4)
+    reports = [row.reports for row in plan.rows]
+    axes.plot(reports, [row.others for row in plan.rows], "o-", color="C0", label="users who did not answer")
+    axes.plot(reports, [row.everybody for row in plan.rows], "s--", color="C1", label="all users")
+    levels = {"best without a prior": plan.without, "uniform prior": plan.uniform, "public prior": plan.known}
+    for (name, level), style in zip(levels.items(), (":", "-.", "--"), strict=True):
+        axes.axhline(level, color="#777777", linestyle=style, linewidth=1, label=name)
+    axes.axvline(plan.best.reports, color="C2", linewidth=1, label=f"best: {plan.best.reports:,} reports")
+    axes.set_xscale("log")
+    axes.set_xlabel(f"users who answer the survey, of {plan.users:,}")
+    axes.set_ylabel("mean TV distance to the user's p")
+    axes.set_ylim(bottom=0)
+    axes.grid(color="#EEEEEE")
+    axes.legend(fontsize=8)
+    return axes
 
 
 def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:

@@ -18,8 +18,10 @@ from ..collecting.estimate import how_many
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError, TargetError
 from ..prior import FROM_USERS, Prior
+from ..release.certify import certify
 from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS, prior_minimax
+from ..samplers.survey import survey
 from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, fitted, invented
 from .limit import TAIL, Limit, weighed
@@ -59,6 +61,7 @@ class Choice:
     reason: str
     cheaper: str | None
     tail: float
+    survey: str | None = None  # what a survey needs instead, where shares are asked for
 
     @property
     def epsilon(self) -> float:
@@ -94,8 +97,7 @@ class Choice:
         """The recommendation, its reason, the runner-up, the limit: a sentence a line."""
         lines = [f"Take {label(self.sampler)} at epsilon {self.epsilon:g}.", self.reason]
         lines += [f"It meets: {target}." for target in self.targets]
-        if self.cheaper is not None:
-            lines.append(self.cheaper)
+        lines += [line for line in (self.cheaper, self.survey) if line is not None]
         row = self.row
         lines.append(
             f"Distance to the user's own data (total variation): mean {row.mean:.4f}, 99th percentile "
@@ -227,7 +229,8 @@ def choose(
             break
         before = allowed
     else:
-        raise TargetError(_unmet(targets, before, tried))
+        by_survey = _by_survey(prior, tried, share_within, reports)
+        raise TargetError(_unmet(targets, before, tried) + ("" if by_survey is None else f". {by_survey}"))
     best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody))
     bound = None
     if limit:
@@ -254,7 +257,23 @@ def choose(
         ),
         cheaper=_cheaper(targets, before, tried, settled),
         tail=weight,
+        survey=_by_survey(prior, tried, share_within, reports),
     )
+
+
+def _by_survey(
+    prior: Prior, tried: Sequence[float], share_within: float | None, reports: int | None
+) -> str | None:
+    """The smallest ε at which a survey estimates the shares as well as requested."""
+    if share_within is None or reports is None:
+        return None
+    for epsilon in tried:
+        if how_many(certify(survey(prior.categories, epsilon)), share_within) <= reports:
+            return (
+                f"If the shares are all that is wanted, a survey meets that target at epsilon {epsilon:g} "
+                f"(sottovoce survey); its reports are numbers, not categories."
+            )
+    return None
 
 
 def _targets(

@@ -37,6 +37,7 @@ from ..release.exact import check_kernel
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..release.stream import StreamEngine
+from ..release.survey import SurveyEngine
 from ..samplers.base import Sampler
 
 OUTSIDE = 1e-30
@@ -122,27 +123,6 @@ def reports_for(mechanism: Mechanism | Sampler, epsilon: float, delta: float) ->
     return most
 
 
-def local_epsilon_for(
-    make: Callable[[float], Mechanism | Sampler], epsilon: float, reports: int, delta: float
-) -> float:
-    """The largest local ε with which so many shuffled reports have ε′ ≤ `epsilon`, to a hundredth, up to 20.
-
-    `make` builds the sampler for a local ε, such as ``lambda e: sottovoce.fitted(prior, e)``.
-
-    Raises
-        ParameterError: not even a local ε of 0.01 will do.
-    """
-    central, m, wanted = _validate.positive(epsilon=epsilon), _reports(reports), _delta(delta)
-    low, high = 0, 2000
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = _bound(blanket_of(make(middle / 100)), m, central) <= wanted
-        low, high = (middle, high) if fits else (low, middle)
-    if low == 0:
-        raise ParameterError(f"no local epsilon of 0.01 or more gives epsilon {central:g} there")
-    return low / 100
-
-
 @dataclass(frozen=True)
 class Blanket:
     """ε, the largest ratio of a law to the floor, and γ = Σc, rounded so that no bound gets too small."""
@@ -190,6 +170,8 @@ def _floor_units(mechanism: Mechanism) -> int:
             return total
         lowest = min(engine.own, engine.other, total // k)  # a record that is not kept draws one of k alike
         return k * lowest
+    if isinstance(engine, SurveyEngine):
+        return engine.base * min(engine.own, engine.other)
     raise ParameterError("this kind of mechanism has no floor")
 
 

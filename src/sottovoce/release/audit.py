@@ -170,7 +170,7 @@ def audit(
     many_at_once = _transcripts(mechanism) if mechanism.streaming else mechanism.release_many
     batches = _by_rows(many_at_once, users, len(names))
     several = mechanism.samples > 1 or mechanism.streaming
-    answers = None if several else names
+    answers = None if several else mechanism.answers
     many = _search("release_many", batches, users, answers, epsilon, draws - draws // SINGLE, error, progress)
     later = None if progress is None else lambda done: progress(many.draws + done)
     single = _search("release", one_by_one, users, answers, epsilon, draws // SINGLE, error, later)

@@ -20,14 +20,16 @@ from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..samplers.base import ClipSampler, KernelSampler, Sampler
 from ..samplers.kernels import MinimaxKernel, ResponseKernel
 from ..samplers.stream import Stream
+from ..samplers.survey import Survey
 from .box import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
 from .linear import KernelEngine, ResponseEngine
-from .mechanism import Mechanism
+from .mechanism import LEARNED, Mechanism
 from .stream import RATIO_BITS, StreamEngine
+from .survey import SurveyEngine
 
 
-def certify(sampler: Sampler | Stream, *, provenance: str = "public") -> Mechanism:
+def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -> Mechanism:
     """Turn a sampler into a mechanism that releases in exact integer arithmetic.
 
     Guarantees
@@ -58,17 +60,20 @@ def certify(sampler: Sampler | Stream, *, provenance: str = "public") -> Mechani
     return certify_with(sampler, BITS)
 
 
-def certify_with(sampler: Sampler | Stream, bits: int) -> Mechanism:
+def certify_with(sampler: Sampler | Stream | Survey, bits: int) -> Mechanism:
     """`certify` with N = 2^bits; fewer bits are for tests that enumerate every draw."""
     ratio, total = exp_below(Fraction(sampler.epsilon)), 1 << bits
     if isinstance(sampler, Stream):
         return _mechanism(sampler, _stream(sampler, ratio, bits), ratio, bits)
+    if isinstance(sampler, Survey):
+        return _mechanism(sampler, _survey(sampler, ratio, bits), ratio, bits)
     prior = prior_weights(sampler.prior, total)
     if isinstance(sampler, ClipSampler):
         return _mechanism(sampler, BoxEngine(_box(sampler, prior, ratio, total), tuple(prior)), ratio, bits)
     kernel = sampler.kernel if isinstance(sampler, KernelSampler) else None
     if isinstance(kernel, ResponseKernel):
-        return _mechanism(sampler, _response(kernel, prior, ratio, bits), ratio, bits)
+        kept = tuple(np.flatnonzero(kernel.kept).tolist())
+        return _mechanism(sampler, _response(kept, prior, ratio, bits), ratio, bits)
     if not isinstance(kernel, MinimaxKernel):
         raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
     for engine in _kernels(prior, ratio, bits):
@@ -83,11 +88,11 @@ def certify_with(sampler: Sampler | Stream, bits: int) -> Mechanism:
     )
 
 
-def _mechanism(sampler: Sampler | Stream, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
+def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
     """The mechanism of an engine, if its certificate holds: it is checked here, and only here."""
     return Mechanism(
         sampler=sampler.name,
-        options={key: repr(float(value)) for key, value in sampler.options.items()},
+        options={key: repr(float(value)) for key, value in sampler.options.items()} | _learned(sampler.prior),
         categories=_categories(sampler.prior),
         epsilon=Fraction(sampler.epsilon),
         ratio=ratio,
@@ -97,6 +102,14 @@ def _mechanism(sampler: Sampler | Stream, engine: Engine, ratio: Fraction, bits:
         provenance=sampler.prior.provenance,
         bits=bits,
     )
+
+
+def _learned(prior: Prior) -> dict[str, str]:
+    """What a learned prior was learned from, as options of the mechanism."""
+    source = prior.learned
+    if source is None:
+        return {}
+    return dict(zip(LEARNED, (str(source.reports), f"{source.epsilon:g}", source.mechanism), strict=True))
 
 
 def prior_weights(prior: Prior, total: int) -> list[int]:
@@ -153,14 +166,25 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
     return replace(made, start=min(int(begin * made.one), made.most))
 
 
-def _response(kernel: ResponseKernel, prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:
+def _response(kept: tuple[int, ...], prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:
+    """Randomized response on the kept categories."""
+    own, other = _response_weights(len(kept), ratio, bits)
+    return ResponseEngine(kept, own, other, len(prior), tuple(prior), bits)
+
+
+def _survey(sampler: Survey, ratio: Fraction, bits: int) -> ResponseEngine | SurveyEngine:
+    """Randomized response on the categories, or on the answers to questions."""
+    n = len(sampler.prior)
+    if sampler.base is None:
+        return _response(tuple(range(n)), prior_weights(sampler.prior, 1 << bits), ratio, bits)
+    return SurveyEngine(sampler.base, *_response_weights(sampler.base, ratio, bits), n, bits)
+
+
+def _response_weights(values: int, ratio: Fraction, bits: int) -> tuple[int, int]:
     """other = ⌈N/(A+k−1)⌉ and own what is left, at most A·other."""
-    total = 1 << bits
-    kept = tuple(np.flatnonzero(kernel.kept).tolist())
-    whole = ratio + len(kept) - 1
-    other = -(-total * whole.denominator // whole.numerator) if len(kept) > 1 else 0
-    own = total - (len(kept) - 1) * other
-    return ResponseEngine(kept, own, other, len(kernel), tuple(prior), bits)
+    whole = ratio + values - 1
+    other = -(-(whole.denominator << bits) // whole.numerator) if values > 1 else 0
+    return (1 << bits) - (values - 1) * other, other
 
 
 def _kernels(prior: list[int], ratio: Fraction, bits: int) -> Iterator[KernelEngine]:

@@ -413,6 +413,13 @@ class Fields:
         """A single integer."""
         return self._wholes(joined([self.plain[name]]), 1)[0]
 
+    def number(self, name: str) -> int:
+        """A single integer that is written as a number."""
+        value = self.plain[name]
+        if type(value) is not int or not 0 <= value < LARGEST_INTEGER:
+            raise MechanismFileError(f"{self.source} has a number that is not an integer")
+        return value
+
     def _wholes(self, text: str | None, size: int) -> tuple[int, ...]:
         if text is None:
             raise MechanismFileError(

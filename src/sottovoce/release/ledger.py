@@ -105,7 +105,7 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, gr
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
     if not _naming.is_text(group):
         raise ParameterError("group must be text")
-    if len(mechanism.categories) ** mechanism.samples >= 1 << 63:
+    if len(mechanism.answers) ** mechanism.samples >= 1 << 63:
         raise ParameterError(
             f"a ledger remembers a release as one number below 2^63: {mechanism.samples} samples of "
             f"{len(mechanism.categories)} categories do not fit; take fewer samples or merge categories"

@@ -86,7 +86,7 @@ def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray
     return product
 
 
-class _LinearEngine:
+class LinearEngine:
     """What the two linear engines have in common."""
 
     version: ClassVar[int] = 1
@@ -121,7 +121,7 @@ class _LinearEngine:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelEngine(_LinearEngine):
+class KernelEngine(LinearEngine):
     """The paper's kernel: choose a record, then draw its row with two more words, in O(log n)."""
 
     kind: ClassVar[str] = "kernel"
@@ -233,7 +233,7 @@ class KernelEngine(_LinearEngine):
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseEngine(_LinearEngine):
+class ResponseEngine(LinearEngine):
     """Randomized response on the kept positions: choose a record, then one word, in O(1)."""
 
     kind: ClassVar[str] = "response"

@@ -24,16 +24,17 @@ import numpy as np
 from .. import _html
 from .._atomic import write_whole
 from ..errors import CertificateError, ParameterError
-from ..prior import PROVENANCES, Category
+from ..prior import ORIGINS, PROVENANCES, Category, learned_from
 from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
 from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .stream import StreamEngine, StreamState, StreamStates
+from .survey import Numbers, SurveyEngine
 from .threads import processors, side_by_side
 
-ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine)
+ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine)
 """Everything that may draw; each checks its own certificate."""
 
 BATCH = 1 << 17
@@ -45,12 +46,8 @@ FEW = 4
 FORMAT = "sottovoce-mechanism"
 PROVENANCE = "provenance"
 """The field that names where the prior comes from; a document of a public prior does not have it."""
-SHOWN = {
-    "public": "stated to be public",
-    "learned": "learned from private reports",
-    "users": "made from the users it serves",
-}
-"""How a mechanism describes the provenance of its prior."""
+LEARNED = ("learned_reports", "learned_epsilon", "learned_mechanism")
+"""Options of a mechanism whose prior was learned: from how many reports, at which ε, of which mechanism."""
 
 SEAM = '","'
 """Between two texts of a list in the canonical form."""
@@ -98,6 +95,14 @@ class Mechanism:
         self.__post_init__()
 
     @property
+    def origin(self) -> str:
+        """Where the prior comes from, in words, as the file states it."""
+        reports, epsilon, mechanism = (self.options.get(name, "") for name in LEARNED)
+        if self.provenance != "learned" or not re.fullmatch("[0-9]{1,16}", reports, re.ASCII):
+            return ORIGINS[self.provenance]
+        return learned_from(int(reports), epsilon, mechanism)
+
+    @property
     def linear(self) -> bool:
         """Whether one random record of the user is all that is looked at."""
         return self.engine.linear
@@ -117,11 +122,25 @@ class Mechanism:
         """Where each category stands."""
         return MappingProxyType({name: i for i, name in enumerate(self.categories)})
 
+    @property
+    def answers(self) -> Sequence[Category]:
+        """What one sample can be: the categories or, of a survey, the numbers of its reports."""
+        return range(self.engine.reports) if isinstance(self.engine, SurveyEngine) else self.categories
+
+    @cached_property
+    def answer_index(self) -> Mapping[Category, int]:
+        """The index of each of the answers."""
+        return Numbers(self.engine.reports) if isinstance(self.engine, SurveyEngine) else self.index
+
     @cached_property
     def _names(self) -> Any:
         names = np.empty(len(self.categories), dtype=object)
         names[:] = list(self.categories)
         return names
+
+    def _named(self, positions: Any) -> Any:
+        """The answers at these positions."""
+        return positions.astype(object) if isinstance(self.engine, SurveyEngine) else self._names[positions]
 
     def release(
         self,
@@ -162,7 +181,7 @@ class Mechanism:
             raise ParameterError("only a stream takes a state")
         position = self._position(held)
         if isinstance(position, int):
-            return self.categories[position]
+            return self.answers[position]
         return tuple(self.categories[i] for i in position)
 
     def start(self) -> StreamState:
@@ -292,7 +311,7 @@ class Mechanism:
             raise ParameterError("only a stream takes states")
         users = rows.shape[0]
         if users == 1:
-            return self._names[np.array([self._position(row_weights(rows, 0))])]
+            return self._named(np.array([self._position(row_weights(rows, 0))]))
         positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
         self.engine.prepare_many()
 
@@ -301,7 +320,7 @@ class Mechanism:
             positions[begin : begin + size] = self.engine.positions(batch, words)
 
         self._in_batches(users, self.engine.words, take)
-        return self._names[positions]
+        return self._named(positions)
 
     def _in_batches(self, users: int, words: int, take: Callable[[int, int, Any], None]) -> None:
         """Call `take` with the begin, the size and the words of every batch, on as many threads as help.
@@ -331,7 +350,7 @@ class Mechanism:
         *,
         records: Iterable[Category] | None = None,
     ) -> list[Fraction]:
-        """The exact law of what a user releases, as fractions in the order of the categories.
+        """The exact law of what a user releases, as fractions in the order of the answers.
 
         With several samples it is that of the tuples, in the order of itertools.product; of a stream it is
         that of the next release of a user with this state.
@@ -352,19 +371,19 @@ class Mechanism:
     @property
     def numbers(self) -> range:
         """The numbers of everything that can be released."""
-        return range(len(self.categories) ** self.samples)
+        return range(len(self.answers) ** self.samples)
 
     def number_of(self, answer: Any) -> int:
-        """A release as one integer below categories^samples: what a ledger remembers."""
+        """A release as one integer below answers^samples: what a ledger remembers."""
         number = 0
         for category in answer if self.samples > 1 else (answer,):
-            number = number * len(self.categories) + self.index[category]
+            number = number * len(self.answers) + self.answer_index[category]
         return number
 
     def answer_of(self, number: int) -> Any:
         """The release that has this number."""
         if self.samples == 1:
-            return self.categories[number]
+            return self.answers[number]
         n = len(self.categories)
         return tuple(self.categories[number // n**power % n] for power in range(self.samples - 1, -1, -1))
 
@@ -406,7 +425,7 @@ class Mechanism:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        mark = ", prior made from the users it serves" if self.provenance == "users" else ""
+        mark = "" if self.provenance == "public" else f", prior {self.origin}"
         many = f"{self.samples} samples of a " if self.samples > 1 else ""
         return (
             f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
@@ -420,7 +439,7 @@ class Mechanism:
             ("categories", f"{len(self.categories):,}"),
             ("samples per release", self.samples),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
-            ("prior", SHOWN[self.provenance]),
+            ("prior", self.origin),
             ("certificate", f"holds, in whole units of 2^-{self.bits}"),
             ("digest", self.digest),
         ]

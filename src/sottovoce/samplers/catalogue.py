@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import _validate
+from .._exact_sum import exact_sum
 from .._validate import FloatArray
 from ..errors import ParameterError
 from ..prior import Prior
@@ -189,7 +190,7 @@ def power_caps(
     q, b = checked_prior(prior).probabilities, _validate.fraction(exponent=exponent)
     least, most = floors.power_range(q, epsilon, b)
     if scale is None:
-        s = math.exp(epsilon / 2 + (1 - b) * float(q @ np.log(q)))
+        s = math.exp(epsilon / 2 - (1 - b) * exact_sum(-q * np.log(q)))  # a dot product differs by machine
     else:
         s = _validate.positive(scale=scale)
     s = min(max(s, least), most) if scale is None else s

@@ -51,7 +51,7 @@ class Live:
     def _now(self) -> dict[str, Any]:
         with reading(self._path) as database:
             counts = {
-                group: counts_in(database, self._numbers[group], len(mechanism.categories))
+                group: counts_in(database, self._numbers[group], len(mechanism.answers))
                 for group, mechanism in self._served.mechanisms.items()
             }
         total = int(sum(reports.sum() for reports in counts.values()))
@@ -92,7 +92,7 @@ def _shown(group: str, shares: Estimate, judged: Verdict) -> dict[str, Any]:
         "rows": [
             {
                 "category": shares.categories[i],
-                "reports": int(shares.counts[i]),
+                "reports": int(shares.support[i]),
                 "prior": float(shares.model.prior[i]),
                 "share": float(shares.shares[i]),
                 "low": float(low[i]),

@@ -109,12 +109,9 @@ class Served:
         return groups
 
     @cached_property
-    def indices(self) -> dict[str, dict[Category, int]]:
-        """The index of every category in its mechanism, by digest."""
-        return {
-            digest: {name: i for i, name in enumerate(self.mechanisms[groups[0]].categories)}
-            for digest, groups in self.groups_of.items()
-        }
+    def indices(self) -> dict[str, Mapping[Category, int]]:
+        """The index of every answer in its mechanism, by digest."""
+        return {digest: self.mechanisms[groups[0]].answer_index for digest, groups in self.groups_of.items()}
 
 
 def read_served(path: Path) -> Served:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from .._atomic import write_whole
 from .._validate import FloatArray
 from ..errors import ParameterError, PriorError, TableError
 from ..groups import EVERYBODY, Groups
-from ..prior import PROVENANCES, Category, Prior
+from ..prior import PROVENANCES, Category, Learned, Prior
 from . import tally
 from .files import DETECTED, Dialect, at_hand, kind_of, prefix_errors, read_json
 from .query import Columns, Source, count_missing, count_table, opened, recurring, tally_of
@@ -505,6 +506,7 @@ def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
     """Write priors as one JSON file that `read_priors` reads again, whole or not at all."""
     groups = {
         name: {"categories": list(prior.categories), "probabilities": prior.probabilities.tolist()}
+        | ({} if prior.learned is None else {"learned": asdict(prior.learned)})
         for name, prior in data.priors.items()
     }
     plain = {
@@ -553,9 +555,10 @@ def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> Pu
         raise TableError(f"--by {by} does not fit this prior: {have}")
     priors = {}
     for name, one in groups.items():
-        if not isinstance(one, dict) or set(one) != {"categories", "probabilities"}:
+        if not isinstance(one, dict) or set(one) - {"learned"} != {"categories", "probabilities"}:
             raise TableError("this is not a prior file of version 1")
-        priors[name] = Prior(one["categories"], one["probabilities"], provenance=provenance)
+        learned = _learned(one["learned"], provenance) if "learned" in one else None
+        priors[name] = Prior(one["categories"], one["probabilities"], provenance=provenance, learned=learned)
     if options.merge_rare is not None and any(
         options.merge_rare not in prior.index for prior in priors.values()
     ):
@@ -564,6 +567,15 @@ def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> Pu
             f"that it has, or make it anew from its table (sottovoce prior --rare as=NAME --rare-below N)"
         )
     return PublicData(Groups(priors, grouped_by), f"a prior file ({loaded.get('how')})")
+
+
+def _learned(plain: Any, provenance: Any) -> Learned:
+    """What a prior file says that a prior was learned from."""
+    types = {"reports": int, "epsilon": float, "mechanism": str}
+    fits = isinstance(plain, dict) and {key: type(value) for key, value in plain.items()} == types
+    if not fits or provenance != "learned" or not re.fullmatch("[0-9a-f]{64}", plain["mechanism"], re.ASCII):
+        raise TableError("this is not a prior file of version 1")
+    return Learned(**plain)
 
 
 def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:

@@ -1,0 +1,96 @@
+"""The command survey: private reports to learn a population from, where only the names are known."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..collecting.estimate import how_many
+from ..collecting.learning import reports_for_prior
+from ..collecting.model import model_of
+from ..errors import EstimateError, ParameterError, TableError
+from ..release.certify import certify
+from ..release.file import save_mechanisms
+from ..release.mechanism import Mechanism
+from ..samplers.survey import survey
+from ..tables import files
+from .app import Command
+from .options import PATH, force_option, json_option, option, path_argument
+from .terminal import console, print_json, print_note
+
+categories_argument = path_argument("categories_file", metavar="CATEGORIES")
+epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Privacy parameter of a report.")
+
+
+def read_categories(path: Path) -> list[str]:
+    """The names in a text file, one a line."""
+    try:
+        text = sys.stdin.read() if files.is_standard(path) else path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise TableError(f"{path}: it is not UTF-8 text; write one category a line") from None
+    names = [line.strip() for line in text.splitlines() if line.strip()]
+    if not names:
+        raise TableError(f"{path}: it names no category; write one a line")
+    return names
+
+
+@click.command("survey", cls=Command)
+@categories_argument
+@epsilon_option
+@option("--output", "-o", type=PATH, panel="Output", help="Write the certified survey to this JSON file.")
+@force_option
+@json_option
+def command(categories_file: Path, epsilon: float, output: Path | None, force: bool, as_json: bool) -> None:
+    """Design a survey: private reports from which `estimate` learns what users are like.
+
+    CATEGORIES is a text file with one category a line. No public data are needed. A report is one integer;
+    the average of many tells the population, and `estimate --as-prior` turns it into a prior.
+
+    \b
+    Examples:
+      sottovoce survey genres.txt --epsilon 2 -o survey.json
+      sottovoce release survey.json users.csv --max-epsilon 2 -o reports.csv
+      sottovoce estimate survey.json reports.csv --as-prior prior.json
+    """
+    if output is not None:
+        files.check_writable(output, categories_file, force=force)
+        if output.suffix.lower() != ".json":
+            raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
+    made = survey(read_categories(categories_file), epsilon)
+    mechanism = certify(made)
+    if output is not None:
+        save_mechanisms({"": mechanism}, None, output, replace=force)
+    facts: dict[str, Any] = {
+        "epsilon": made.epsilon,
+        "categories": len(made.prior),
+        "answers": len(mechanism.answers) if made.base is None else made.base,
+        "reports": len(mechanism.answers),
+        "variance": made.variance,
+        "reports_for_prior": reports_for_prior(model_of(mechanism)),
+        "reports_for_one_per_cent": _needed(mechanism),
+        "digest": mechanism.digest,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    needed = facts["reports_for_one_per_cent"]
+    console.print(
+        f"{made!r}\n"
+        f"Reports needed: {facts['reports_for_prior']:,} to learn a prior; "
+        + (f"{needed:,} for ± 0.01 in every category." if needed else "± 0.01 is out of reach."),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if output is not None:
+        print_note(f"certified and written to {output}; digest {mechanism.digest}")
+
+
+def _needed(mechanism: Mechanism) -> int | None:
+    try:
+        return how_many(mechanism, 0.01)
+    except EstimateError:
+        return None

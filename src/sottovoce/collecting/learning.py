@@ -1,0 +1,144 @@
+"""From an estimate to a prior: positive everywhere, and no surer than the reports are.
+
+A function of ε-private reports is as private as the reports, so that a prior learned from them can be
+published and used like public data. The shares of the categories are taken as independent draws of a gamma
+law with the mean of an older prior (at first the uniform one) and an unknown shape a, and an estimate p̂_i as
+the share with a normal error of standard deviation s_i. The learned prior is the mean of the posterior,
+
+    q_i ∝ E[x | p̂_i] = ∫ x·g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx / ∫ g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx,
+
+averaged over the shapes by how likely each makes all estimates together. Categories far above their errors
+keep their values; those below share what is left. Without any information it is the older prior.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import _validate
+from .._validate import FloatArray
+from ..errors import EstimateError, PriorError
+from ..prior import Learned, Prior
+from .model import Model
+
+if TYPE_CHECKING:
+    from .estimate import Estimate
+
+SHAPES = np.geomspace(0.25, 16, 13)
+"""Shapes of the gamma law: below 1 a few categories have most of the mass, far above 1 all are alike."""
+NODES = 128
+"""Points of the integral over a share, within `REACH` standard errors of the estimate."""
+REACH = 8.0
+SAMPLED = 4096
+"""Categories that the shapes are weighed on; more cost time and change nothing."""
+ROWS = 1 << 13
+"""Categories whose integrals are computed at once."""
+SPREAD = 0.001
+"""The share of the older prior, at least: nothing that was not seen is impossible."""
+RANKED = 0.9
+"""A population is taken to fall off like rank^-0.9 where nothing is known of it."""
+NOISE = 2.0
+"""Reports suffice for a prior where the expected squared noise is at most so many times the signal."""
+
+
+def reports_for_prior(model: Model) -> int:
+    """How many reports a prior needs: until the noise, Σ_j v_j/m, is twice the signal ‖r − q⁰‖² or less.
+
+    v_j is the variance of one report's contribution if users are like q⁰, the prior of the mechanism (for a
+    survey the uniform one), and r falls off like rank^-0.9. From then on more than a third of the squared
+    differences between the estimates and q⁰ is not noise. It depends on public numbers alone.
+    """
+    from .estimate import at_prior
+
+    n = len(model.prior)
+    ranked = np.arange(1, n + 1) ** -RANKED
+    signal = float(((ranked / ranked.sum() - 1 / n) ** 2).sum())
+    if signal == 0:
+        return 2
+    return max(2, math.ceil(float(at_prior(model)[0].sum()) / (NOISE * signal)))
+
+
+def learned_prior(
+    shares: Estimate, *, older: Prior | None = None, mixture: float | None = None, force: bool = False
+) -> Prior:
+    """The prior that `Estimate.as_prior` describes."""
+    model = shares.model
+    if model.digest is None:
+        raise EstimateError(
+            "a prior is learned from the reports of one certified mechanism: estimate with that mechanism, "
+            "not with a sampler, and each group alone"
+        )
+    needed = reports_for_prior(model)
+    if shares.reports < needed and not force:
+        raise EstimateError(
+            f"{shares.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} categories "
+            f"at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a larger epsilon or "
+            f"fewer categories; or learn from few all the same (force=True, --few)"
+        )
+    centre = model.prior if older is None else _older(older, model)
+    least = SPREAD if older is None else 0.05
+    kept = least if mixture is None else _validate.fraction(mixture=mixture)
+    q = posterior_mean(shares.values, shares.standard_errors, centre)
+    q = (1 - kept) * q / q.sum() + kept * centre
+    source = Learned(int(shares.reports), model.epsilon, model.digest)
+    return Prior(model.categories, q / q.sum(), learned=source)
+
+
+def _older(older: Prior, model: Model) -> FloatArray:
+    """The older prior in the order of the mechanism's categories."""
+    if older.provenance == "users":
+        raise PriorError(
+            "the older prior was made from the users it serves: a mixture with it is not private"
+        )
+    if set(older.categories) != set(model.categories):
+        raise PriorError("the older prior must have the categories of the mechanism")
+    where = older.index
+    return older.probabilities[[where[name] for name in model.categories]]
+
+
+def posterior_mean(values: FloatArray, errors: FloatArray, centre: FloatArray) -> FloatArray:
+    """E[x | p̂] of every category, averaged over the shapes."""
+    if len(values) == 1:
+        return np.ones(1)
+    step = max(1, len(values) // SAMPLED)
+    evidence = np.array([_integrals(values[::step], errors[::step], centre[::step], a)[0] for a in SHAPES])
+    weights = np.exp(evidence - evidence.max())
+    weights[weights < 1e-3] = 0
+    out = np.zeros(len(values))
+    for a, weight in zip(SHAPES[weights > 0], weights[weights > 0] / weights.sum(), strict=True):
+        out += weight * _integrals(values, errors, centre, a)[1]
+    return out
+
+
+def _integrals(
+    values: FloatArray, errors: FloatArray, centre: FloatArray, shape: float
+) -> tuple[float, FloatArray]:
+    """The logarithm of the evidence for a shape, and E[x | p̂] for every category."""
+    mean, evidence = np.empty(len(values)), 0.0
+    for begin in range(0, len(values), ROWS):
+        part = slice(begin, begin + ROWS)
+        mean[part], more = _integrals_of(values[part], errors[part], centre[part], shape)
+        evidence += more
+    return evidence, mean
+
+
+def _integrals_of(
+    values: FloatArray, errors: FloatArray, centre: FloatArray, shape: float
+) -> tuple[FloatArray, float]:
+    """The integrals by the midpoint rule; from 0 in x = span·y⁴, which takes the pole at 0 away."""
+    low = np.maximum(values - REACH * errors, 0)
+    span = np.maximum(values, 0) + REACH * errors - low
+    power = np.where(low > 0, 1, 4)[:, None]
+    y = (np.arange(NODES) + 0.5) / NODES
+    x = low[:, None] + span[:, None] * y**power
+    density = (shape - 1) * np.log(x) - shape * x / centre[:, None]
+    density -= ((values[:, None] - x) / errors[:, None]) ** 2 / 2
+    density += np.log(span[:, None] * power * y ** (power - 1))
+    top = density.max(axis=1)
+    weights = np.exp(density - top[:, None])
+    total = weights.sum(axis=1)
+    scale = shape * np.log(shape / centre) - math.lgamma(shape)
+    return (weights * x).sum(axis=1) / total, float((np.log(total) + top + scale).sum())

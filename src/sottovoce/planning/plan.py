@@ -1,0 +1,223 @@
+"""Planning without public data: how many users should answer a survey so that the others are served well.
+
+A survey of m users gives a learned prior; the other users release with a sampler on it. Few reports make a
+bad prior for everybody else, many leave few to serve. A user who answered has spent ε and is served by draws
+of the learned prior, which cost nothing. So a share s of the users costs
+
+    s·E TV(p, q̂) + (1 − s)·E TV(p, Q(p)),   Q = `fitted` on the learned prior q̂,
+
+which is simulated on invented users before anything is collected: nothing of it depends on private data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _html, _validate
+from .._validate import FloatArray
+from ..collecting.estimate import estimate
+from ..collecting.learning import RANKED, reports_for_prior
+from ..collecting.model import model_of
+from ..divergences import TV
+from ..prior import Category, Prior
+from ..release.certify import certify
+from ..release.mechanism import Mechanism
+from ..samplers.catalogue import global_minimax
+from ..samplers.survey import survey
+from .fitted import UNITS, fitted, invented
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+"""The shares of the users that are tried."""
+CROWD = 7
+"""The invented users that are measured: others than those on which `fitted` and `choose` look."""
+REPEATS = 12
+"""Surveys that are simulated for each share, fewer for many categories."""
+WORTH = 0.05
+"""A second survey is advised where it lowers the mean of the others by this part at least."""
+HEAD = ("share", "reports", "mean of the others", "mean of all", "")
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One size of the survey: the mean total variation of the users who did not answer, and of all."""
+
+    share: float
+    reports: int
+    others: float
+    everybody: float
+    enough: bool  # whether the reports suffice to call the result a prior
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Sizes of a survey and what each brings; total variation on invented users."""
+
+    categories: int
+    users: int
+    epsilon: float
+    needed: int  # reports without which `Estimate.as_prior` refuses
+    rows: tuple[PlanRow, ...]
+    again: PlanRow  # the best row, after a second survey of the same size
+    known: float  # the mean if the population were public
+    uniform: float  # `fitted` on the uniform prior
+    without: float  # `global_minimax`, the best without any prior
+
+    @property
+    def best(self) -> PlanRow:
+        """The row with the smallest mean of all users, among those with enough reports if there are any."""
+        return min([row for row in self.rows if row.enough] or self.rows, key=lambda row: row.everybody)
+
+    @property
+    def second_round(self) -> bool:
+        """Whether a second survey is worth it."""
+        return self.again.others < (1 - WORTH) * self.best.others
+
+    def summary(self) -> str:
+        """The plan in words."""
+        best, again = self.best, self.again
+        if not best.enough:
+            return (
+                f"{self.users:,} users are too few to learn a prior of {self.categories:,} categories at "
+                f"epsilon {self.epsilon:g}: {self.needed:,} reports are needed. Merge categories, take a "
+                f"larger epsilon, or look for public data."
+            )
+        repeat = f"A second survey of the same size brings that to {again.others:.3f}" + (
+            ": worth it." if self.second_round else ": not worth the ε of more users."
+        )
+        return (
+            f"Let {best.share:.1%} of the users, {best.reports:,}, answer a survey at epsilon "
+            f"{self.epsilon:g}. The others are then {best.others:.3f} away from their own data on average "
+            f"(total variation): {self.uniform:.3f} with a uniform prior, {self.without:.3f} with the best "
+            f"sampler without a prior, {self.known:.3f} if the population were public. {repeat}"
+        )
+
+    def cells(self) -> list[list[str]]:
+        """The table as text, in the order of `HEAD`."""
+        mark = {id(self.best): "best"}
+        return [
+            [
+                f"{row.share:.1%}",
+                f"{row.reports:,}",
+                f"{row.others:.4f}",
+                f"{row.everybody:.4f}",
+                mark.get(id(row), "" if row.enough else "too few reports"),
+            ]
+            for row in self.rows
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self) | {"best": asdict(self.best), "second_round": self.second_round}
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the means against the size of the survey, between no prior and a public one."""
+        from ..pictures.plots import plot_plan
+
+        return plot_plan(self, axes)
+
+    def __str__(self) -> str:
+        rows = ["  ".join(c.rjust(len(h)) for c, h in zip(r, HEAD, strict=True)) for r in self.cells()]
+        return "\n".join([self.summary(), "  ".join(HEAD), *rows])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return _html.listed(self.summary(), HEAD, self.cells(), [row.everybody for row in self.rows])
+
+
+def plan(
+    categories: Iterable[Category] | Prior,
+    users: int,
+    epsilon: float,
+    *,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Plan:
+    """Plan a survey for users of whom nothing is public: how many should answer, and what the others gain.
+
+    Parameters
+        categories: their names; the population is then taken to fall off like rank^-0.9. Or a guess at the
+            population, as a prior.
+        users: how many there are in all.
+        epsilon: what each of them spends, on the survey or on a release.
+        rng: the simulation's randomness, by default a fixed one.
+
+    >>> made = plan(range(18), 20_000, 2.0)
+    >>> made.best.others < made.uniform < made.without
+    True
+    """
+    total = _validate.whole_at_least(4, users=users)
+    truth = categories if isinstance(categories, Prior) else _ranked(Prior.uniform(categories))
+    rng = np.random.default_rng(0) if rng is None else rng
+    mechanism, simulation = certify(survey(truth.categories, epsilon)), _Simulation(truth, rng)
+    needed = reports_for_prior(model_of(mechanism))
+    sizes = dict.fromkeys(max(2, round(share * total)) for share in SHARES)
+    rows = []
+    for k, reports in enumerate(sizes):
+        others, public = simulation.means(mechanism, reports)
+        share = reports / total
+        rows.append(PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed))
+        if progress is not None:
+            progress((k + 1) / (len(sizes) + 1))
+    uniform = Prior.uniform(truth.categories)
+    flat = fitted(uniform, epsilon), global_minimax(uniform, epsilon), fitted(truth, epsilon)
+    first = Plan(
+        len(truth), total, float(epsilon), needed, tuple(rows), rows[0],
+        known=simulation.mean(flat[2]), uniform=simulation.mean(flat[0]), without=simulation.mean(flat[1]),
+    )  # fmt: skip
+    reports = 2 * first.best.reports
+    others, public = simulation.means(mechanism, reports)
+    share = min(1.0, reports / total)
+    again = PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
+    return Plan(**{**vars(first), "again": again})
+
+
+def _ranked(prior: Prior) -> Prior:
+    """The same categories, falling off like rank^-0.9."""
+    weights = np.arange(1, len(prior) + 1) ** -RANKED
+    return Prior(prior.categories, weights / weights.sum())
+
+
+class _Simulation:
+    """Surveys of an invented population, and invented users who are served with what was learned."""
+
+    def __init__(self, truth: Prior, rng: np.random.Generator) -> None:
+        self._truth, self._rng = truth, rng
+        self._people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
+        self._repeats = max(2, min(REPEATS, 2000 // len(truth)))
+
+    def mean(self, sampler: Any) -> float:
+        """The mean distance of the invented users."""
+        return float(np.mean(sampler.divergence(self._people, TV)))
+
+    def means(self, mechanism: Mechanism, reports: int) -> tuple[float, float]:
+        """After a survey of so many: the mean of those who are served, and of draws of the prior itself."""
+        law = self._law(mechanism)
+        served, public = [], []
+        for _ in range(self._repeats):
+            counts = self._rng.multinomial(reports, law)
+            learned = estimate(mechanism, counts).as_prior(force=True)
+            served.append(self.mean(fitted(learned, float(mechanism.epsilon))))
+            public.append(self._to_prior(learned.probabilities))
+        return float(np.mean(served)), float(np.mean(public))
+
+    def _law(self, mechanism: Mechanism) -> FloatArray:
+        """The law of a report of this population."""
+        kernel = model_of(mechanism).kernel
+        if kernel is None:
+            raise AssertionError("unreachable: a survey can be undone")
+        law = np.maximum(kernel.apply(self._truth.probabilities), 0)
+        return np.asarray(law / law.sum())
+
+    def _to_prior(self, q: FloatArray) -> float:
+        """The mean of TV(p, q): 1 − Σ min(p, q), over the non-zeros of p."""
+        least = np.minimum(self._people.data, q[self._people.indices]).sum()
+        return float(1 - least / self._people.shape[0])

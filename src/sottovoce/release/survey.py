@@ -1,0 +1,189 @@
+"""How a survey draws: one of the user's records, a random question, and randomized response on its answer.
+
+The question does not depend on the user, and the answer goes through randomized response on f values: the
+certificate is that of the response. Nothing is stored for a category. There is no float in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from ..errors import CertificateError
+from ..prior import LARGEST_INTEGER
+from ..samplers.survey import digits_of
+from .box_fast import IntegerArray
+from .exact import check_response, whole_numbers
+from .linear import LinearEngine, choose_record, choose_records, shifted_product
+from .weights import Weights
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from .file import Fields
+
+LARGEST_BASE = 1 << 16
+"""Whether the base is a prime is found by division: it stays small."""
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+class Numbers(Mapping[Any, int]):
+    """The reports of a survey as an index of themselves: 0 to size − 1."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __getitem__(self, answer: Any) -> int:
+        if isinstance(answer, bool) or not isinstance(answer, int | np.integer):
+            raise KeyError
+        if not 0 <= answer < self._size:
+            raise KeyError
+        return int(answer)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._size))
+
+    def __len__(self) -> int:
+        return self._size
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyEngine(LinearEngine):
+    """Randomized response on the answer to a random question; `samplers.survey` has the definitions."""
+
+    kind: ClassVar[str] = "survey"
+    own_fields: ClassVar[frozenset[str]] = frozenset({"base", "own", "other"})
+    base: int
+    own: int
+    other: int
+    categories: int
+    bits: int
+    words: int = 3
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """The two weights of the response, and a base for which estimates can be made."""
+        whole_numbers([self.base, self.own, self.other])
+        if self.bits != bits or self.categories != size:
+            raise CertificateError("the survey does not fit the categories")
+        if not 2 <= self.base < LARGEST_BASE or any(
+            self.base % f == 0 for f in range(2, 256) if f < self.base
+        ):
+            raise CertificateError(f"the base of a survey must be a prime below {LARGEST_BASE}")
+        if self.reports >= LARGEST_INTEGER:
+            raise CertificateError("a report of the survey would not stay below 2^53")
+        check_response(self.own, self.other, self.base, ratio, 1 << bits)
+
+    def keeps_prior(self) -> bool:
+        """A report is not a category."""
+        return False
+
+    def prepare(self) -> None:
+        """The levels of the questions."""
+        _ = self._levels
+
+    def prepare_many(self) -> None:
+        """What users without records have, as running sums."""
+        _ = self._public
+
+    @cached_property
+    def digits(self) -> int:
+        """d, the digits of a category and of a question."""
+        return digits_of(self.categories, self.base)
+
+    @property
+    def questions(self) -> int:
+        """σ = (f^d − 1)/(f − 1)."""
+        return int((self.base**self.digits - 1) // (self.base - 1))
+
+    @property
+    def reports(self) -> int:
+        """How many different reports there are."""
+        return self.questions * self.base
+
+    @cached_property
+    def _levels(self) -> tuple[tuple[int, int], ...]:
+        """(first question, f^k) of those with k digits behind their leading 1, for k = 0 … d − 1."""
+        return tuple(((self.base**k - 1) // (self.base - 1), self.base**k) for k in range(self.digits))
+
+    def vector(self, question: int) -> int:
+        """The vector of a question as one integer: its digits in base f, the first of which is 1."""
+        first, power = next(level for level in reversed(self._levels) if level[0] <= question)
+        return power + question - first
+
+    def vectors(self, questions: IntegerArray) -> IntegerArray:
+        """The same for many."""
+        first, power = np.array(self._levels, dtype=np.int64).T
+        level = np.searchsorted(first, questions, side="right") - 1
+        return np.asarray(power[level] + questions - first[level])
+
+    def answer(self, vector: int, category: int) -> int:
+        """h_s(i): the sum of the products of their digits, modulo f."""
+        total = 0
+        while vector and category:
+            vector, v = divmod(vector, self.base)
+            category, w = divmod(category, self.base)
+            total += v * w
+        return total % self.base
+
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """Choose a record and a question, and answer it: the right answer with `own` units."""
+        chosen, asked, u = words
+        if weights:
+            index = choose_record(weights, chosen, self.bits, NOTHING)
+        else:
+            index = chosen * self.categories >> self.bits
+        question = asked * self.questions >> self.bits
+        right = self.answer(self.vector(question), index)
+        if u < self.own:
+            return question * self.base + right
+        step = (u - self.own) // self.other
+        return question * self.base + step + (step >= right)
+
+    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
+        """The same, for all rows at once."""
+        chosen, asked, u = words
+        category = choose_records(rows, chosen, self.bits, self._public).copy()
+        question = shifted_product(asked, np.full(len(asked), self.questions, dtype=np.int64), self.bits)
+        vector, right = self.vectors(question), np.zeros(len(asked), dtype=np.int64)
+        for _ in range(self.digits):
+            vector, v = np.divmod(vector, self.base)
+            category, w = np.divmod(category, self.base)
+            right += v * w
+        right %= self.base
+        step = (u - self.own) // self.other
+        return np.asarray(question * self.base + np.where(u < self.own, right, step + (step >= right)))
+
+    def row(self, index: int) -> list[Fraction]:
+        """The exact law of one record."""
+        total = 1 << self.bits
+        bounds = [-(-(s << self.bits) // self.questions) for s in range(self.questions + 1)]
+        out = []
+        for s, (begin, end) in enumerate(pairwise(bounds)):
+            right = self.answer(self.vector(s), index)
+            out += [
+                Fraction((end - begin) * (self.own if value == right else self.other), total * total)
+                for value in range(self.base)
+            ]
+        return out
+
+    def prior_weights(self) -> Sequence[int]:
+        """The uniform prior: category i has the words with ⌊word·n/N⌋ = i."""
+        ends = [-(-(i << self.bits) // self.categories) for i in range(self.categories + 1)]
+        return [end - begin for begin, end in pairwise(ends)]
+
+    def fields(self) -> dict[str, Any]:
+        """The base and the two weights."""
+        return {"base": self.base, "own": str(self.own), "other": str(self.other)}
+
+    @classmethod
+    def read(cls, fields: Fields, ratio: Fraction) -> Self:
+        """The base and the two weights."""
+        return cls(
+            fields.number("base"), fields.whole("own"), fields.whole("other"), fields.size, fields.bits
+        )
