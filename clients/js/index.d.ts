@@ -32,13 +32,15 @@ export interface MechanismFacts {
   readonly digest: string;
   /** ε as a fraction, "1/2". */
   readonly epsilon: string;
-  readonly kind: "box" | "kernel" | "response";
+  readonly kind: "box" | "kernel" | "response" | "survey";
   readonly sampler: string;
   readonly categories: readonly Category[];
   readonly keepsPrior: boolean;
   readonly provenance: "public" | "learned" | "users";
   /** How many random bytes one release reads, whatever the data are. */
   readonly bytes: number;
+  /** Only of a survey: how many different reports there are. A release is a number below that, not a category. */
+  readonly reports?: number;
   /** The name of the group, and only for a mechanism of a file of groups. */
   readonly group?: string;
 }

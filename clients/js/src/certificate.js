@@ -7,6 +7,7 @@ const KINDS = new Map([
   ["box", ["prior", "low"]],
   ["kernel", ["order", "prior", "low", "own"]],
   ["response", ["kept", "own", "other", "prior"]],
+  ["survey", ["base", "own", "other"]],
 ]);
 
 /** Printable is the space, and whatever Unicode calls neither control, format, private, unassigned nor separator. */
@@ -38,6 +39,12 @@ const wholes = (list, n) => {
   return list.map(whole);
 };
 const certain = (condition) => need(condition, "certificate", "epsilon does not hold");
+/** Two weights of a response on k values. */
+const response = ({ own, other }, k, up, down) => {
+  certain(own + BigInt(k - 1) * other === N && own >= 1n);
+  if (k > 1) certain(other >= 1n && own * down <= up * other && other * down <= up * own);
+  else certain(up >= down);
+};
 
 /** Each function checks the certificate of its kind and returns whether the prior is kept. */
 const CERTIFY = {
@@ -74,12 +81,18 @@ const CERTIFY = {
     return true;
   },
 
-  response({ kept, own, other, prior }, up, down) {
-    const k = kept.length;
-    certain(own + BigInt(k - 1) * other === N && own >= 1n);
-    if (k > 1) certain(other >= 1n && own * down <= up * other && other * down <= up * own);
-    else certain(up >= down);
-    return k === prior.length && most(prior) - least(prior) <= 1n;
+  response(parts, up, down) {
+    const { kept, prior } = parts;
+    response(parts, kept.length, up, down);
+    return kept.length === prior.length && most(prior) - least(prior) <= 1n;
+  },
+
+  survey(parts, up, down) {
+    const { base, reports } = parts;
+    certain(base > 1 && base < 65536 && reports < 2 ** 53);
+    for (let f = 2; f < 256 && f < base; f++) certain(base % f);
+    response(parts, base, up, down);
+    return false;
   },
 };
 
@@ -110,10 +123,18 @@ export async function certify(plain, stream) {
   need(get("ratio") === ratio(a, b), "ratio", "epsilon");
   const [up, down] = get("ratio").split("/").map(BigInt);
 
-  let parts = { prior: wholes(get("prior"), n) };
+  const asked = kind === "survey";
+  let parts = asked ? { base: get("base") } : { prior: wholes(get("prior"), n) };
   if (stream) parts = stream.read(get, parts.prior, up, down);
-  else if (kind === "response") {
-    parts.kept = places(get("kept"), n);
+  else if (asked || kind === "response") {
+    if (asked) {
+      const { base } = parts;
+      need(Number.isSafeInteger(base) && base >= 0, "value", "base");
+      let [power, questions] = [1, 0];
+      do questions += power;
+      while ((power *= base) > 1 && power < n);
+      parts.reports = questions * base;
+    } else parts.kept = places(get("kept"), n);
     parts.own = whole(get("own"));
     parts.other = whole(get("other"));
   } else {
@@ -125,7 +146,7 @@ export async function certify(plain, stream) {
       need(parts.order.length === n, "value", "places");
     }
   }
-  certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === (stream ? 1n << 40n : N));
+  if (!asked) certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === (stream ? 1n << 40n : N));
   const keeps = stream ? !parts.persistence : CERTIFY[kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
   await signed(plain);

@@ -15,7 +15,8 @@ export async function load(bytes, policy) {
 
 /** What is sent to a collector: the id is new, random, and made from nothing else. Send the same report again until it is answered. */
 export function report(mechanism, category) {
-  need(mechanism.categories.includes(category), "user", "not a category of this mechanism");
-  const { digest, group } = mechanism;
+  const { digest, group, categories, reports } = mechanism;
+  const known = reports ? Number.isSafeInteger(category) && category >= 0 && category < reports : categories.includes(category);
+  need(known, "user", "not a category of this mechanism");
   return Object.freeze({ mechanism: digest, id: hex(random(16)), category, ...(group && { group }) });
 }

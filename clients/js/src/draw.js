@@ -2,7 +2,7 @@ import { drawBox, first, prepareBox, publicLaw, running, within } from "./box.js
 import { N, sum } from "./numbers.js";
 
 /** How many words of 8 bytes a release reads. */
-export const WORDS = { box: 1, kernel: 3, response: 2 };
+export const WORDS = { box: 1, kernel: 3, response: 2, survey: 3 };
 
 /** The words of the bytes: little-endian, without their two lowest bits. */
 export const wordsOf = (bytes) => {
@@ -40,6 +40,23 @@ const DRAW = {
     const j = Number((u - own) / other);
     return kept[j < number.get(i) ? j : j + 1];
   },
+
+  survey({ n, base, reports, own, other }, user, [word, asked, u]) {
+    let place = user.mine.length ? choose(user, word) : Number((word * BigInt(n)) >> 62n);
+    const question = Number((asked * BigInt(reports / base)) >> 62n);
+    let [first, power] = [0, 1];
+    while (question >= first + power) {
+      first += power;
+      power *= base;
+    }
+    let right = 0;
+    for (let vector = power + question - first; vector; vector = Math.floor(vector / base)) {
+      right = (right + (vector % base) * place) % base;
+      place = Math.floor(place / base);
+    }
+    const j = Number((u - own) / other);
+    return question * base + (u < own ? right : j < right ? j : j + 1);
+  },
 };
 
 /** `ends` are the sums of what the public has: for a box its law, otherwise its records by position. */
@@ -50,6 +67,7 @@ const PREPARE = {
     order.forEach((i, j) => (rank[i] = j));
     return { rank, lows: running(low), priors: running(prior), ends: running(rank.map((j) => prior[j])) };
   },
+  survey: () => ({}),
   response: ({ kept, prior }) => ({ number: new Map(kept.map((i, j) => [i, j])), ends: running(prior) }),
 };
 

@@ -37,7 +37,10 @@ export function judge(policy) {
 export function mechanism(parts) {
   let ready;
   const bytes = 8 * WORDS[parts.kind];
-  const released = (counts) => parts.names[draw((ready ??= prepare(parts)), counts, random(bytes))];
+  const released = (counts) => {
+    const found = draw((ready ??= prepare(parts)), counts, random(bytes));
+    return parts.reports ? found : parts.names[found];
+  };
   return Object.freeze({
     digest: parts.digest,
     epsilon: parts.epsilon.join("/"),
@@ -47,6 +50,7 @@ export function mechanism(parts) {
     keepsPrior: parts.keeps,
     provenance: parts.provenance,
     bytes,
+    ...(parts.reports && { reports: parts.reports }),
     release: (records, options) => released(fromRecords(parts, records, options)),
     releaseCounts: (map, options) => released(fromCounts(parts, map, options)),
     releaseShares: (p) => released(fromShares(parts, p)),

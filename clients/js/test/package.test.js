@@ -81,7 +81,7 @@ for (const [name, get] of [["the core", () => import("../src/core.js")], ["the p
   test(`${name}: public releases read the bytes of the vectors, so many and all at once`, async () => {
     const sv = await get();
     let count = 0;
-    for (const kind of ["draws_box", "draws_kernel", "draws_response"])
+    for (const kind of ["draws_box", "draws_kernel", "draws_response", "draws_survey"])
       for (const file of readVectors()[kind].files) {
         const mechanism = await sv.load(encode(file.text), POLICY);
         assert.equal(mechanism.bytes, file.bytes);

@@ -15,7 +15,7 @@ const RESERVED = `async await break case catch class const constructor continue 
 /** Names that others see, or that stand in texts. */
 const PUBLIC = `subtle load report Refused reason digest epsilon kind sampler categories keepsPrior bytes
   release releaseCounts releaseShares by names mechanism id category maxEpsilon maxCategories digests provenance
-  group unknown fatal ignoreBOM crypto getRandomValues box kernel response`.split(/\s+/);
+  group unknown fatal ignoreBOM crypto getRandomValues box kernel response survey reports`.split(/\s+/);
 
 /** Every name that the language itself gives a meaning. */
 function known() {

@@ -1,7 +1,7 @@
 /** Runs the vectors against a client, given as the address of its folder `src`; works in Node and in a browser. */
 import { law } from "./laws.js";
 
-export const FILES = ["canonical", "exponentials", "shares", "draws_box", "draws_kernel", "draws_response", "draws_groups",
+export const FILES = ["canonical", "exponentials", "shares", "draws_box", "draws_kernel", "draws_response", "draws_survey", "draws_groups",
   "files_accepted", "files_refused", "blend", "global_minimax", "kernel_clip", "local_minimax", "minimax_kernel",
   "power_caps", "prior_minimax", "randomized_response", "relative_mollifier", "rr_with_prior"];
 const PARTS = ["text", "numbers", "certificate", "counts", "box", "draw", "core", "certificate_groups", "groups"];
@@ -81,7 +81,8 @@ async function* draws(sv, file) {
     for (const { bytes, released } of user.draws) {
       const given = hex(bytes);
       if (given.length !== size) yield `${file.name}: ${size} bytes, the vector has ${given.length}`;
-      if (one.names[sv.draw(one, counts, given)] !== released) yield `${file.name}: user ${place}, ${bytes}`;
+      const found = sv.draw(one, counts, given);
+      if ((one.reports ? found : one.names[found]) !== released) yield `${file.name}: user ${place}, ${bytes}`;
     }
   }
   for (const [place, user] of (file.refused_users || []).entries())

@@ -25,15 +25,33 @@ function boxWeights({ solve, rounded }, box, user) {
 
 /** A user without records is released as the public: as one who has the weights of the prior. */
 export const everyone = ({ n, order, prior }) => {
-  const counts = [...prior];
+  const even = (i) => ceil(BigInt(i + 1) * N, BigInt(n)) - ceil(BigInt(i) * N, BigInt(n));
+  const counts = prior ? [...prior] : Array.from({ length: n }, (_, i) => even(i));
   if (order) order.forEach((i, j) => (counts[i] = prior[j]));
   return { mine: Array.from({ length: n }, (_, i) => i), counts };
 };
+
+/** Of a survey: every report by its question, written in digits. */
+function surveyWeights({ base, reports, own, other }, user) {
+  const weights = Array(reports).fill(0n);
+  const sigma = BigInt(reports / base);
+  const leading = [];
+  for (let v = 1; leading.length < reports / base; v++) if (v.toString(base)[0] === "1") leading.push(v);
+  for (const [i, words] of chosen(user))
+    leading.forEach((v, s) => {
+      const [a, b] = [v, i].map((x) => [...x.toString(base)].reverse().map((digit) => parseInt(digit, base)));
+      const right = a.reduce((sum, digit, j) => sum + digit * (b[j] ?? 0), 0) % base;
+      const chance = ceil(BigInt(s + 1) * N, sigma) - ceil(BigInt(s) * N, sigma);
+      for (let r = 0; r < base; r++) weights[s * base + r] += words * chance * (r === right ? own : other);
+    });
+  return weights;
+}
 
 /** Over N^d, d being the number of words; in the order of the categories. */
 export function law(client, ready, user) {
   if (!user.mine.length) user = everyone(ready);
   if (ready.kind === "box") return boxWeights(client, ready, user);
+  if (ready.kind === "survey") return surveyWeights(ready, user);
   const weights = Array(ready.n).fill(0n);
   for (const [i, words] of chosen(user)) {
     if (ready.kind === "response") {
