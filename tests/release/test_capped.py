@@ -126,9 +126,10 @@ def test_a_planted_fault_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
     assert source.count(old) == 1
     planted: dict[str, object] = {}
     exec(compile(source.replace(old, new), "planted", "exec"), function.__globals__, planted)  # noqa: S102
+    ((name, faulty),) = planted.items()
     for owner in (exact, box, box_fast, arrays, BoxEngine, box_fast.Capped):
-        if owner.__dict__.get(function.__name__) is function:
-            monkeypatch.setattr(owner, function.__name__, planted[function.__name__])
+        if owner.__dict__.get(name) is function:
+            monkeypatch.setattr(owner, name, faulty)
     with pytest.raises((AssertionError, sv.errors.CertificateError, LookupError, ZeroDivisionError)):
         everything()
 

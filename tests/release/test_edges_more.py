@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.release import audit, certify
+from sottovoce.release import audit, certify, mechanism
 from sottovoce.release.audit import Seen
+from sottovoce.release.box import BoxEngine
 from sottovoce.release.file import Fields
 from sottovoce.release.ledger import user_name
-from sottovoce.release.threads import processors, side_by_side
+from sottovoce.release.mechanism import processors
 
 
 def test_the_users_of_an_audit_have_as_many_categories_as_their_names_say() -> None:
@@ -117,11 +118,19 @@ def test_as_many_processors_as_this_process_may_use(monkeypatch: pytest.MonkeyPa
     assert processors() == 1
 
 
-@pytest.mark.parametrize(("pieces", "here", "apart"), [(1, 4, False), (3, 1, False), (3, 4, True)])
-def test_one_piece_needs_no_other_thread(
-    monkeypatch: pytest.MonkeyPatch, pieces: int, here: int, apart: bool
+@pytest.mark.parametrize(("users", "here", "apart"), [(2, 4, False), (9, 1, False), (9, 4, True)])
+def test_one_batch_needs_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch, users: int, here: int, apart: bool
 ) -> None:
-    monkeypatch.setattr("sottovoce.release.threads.processors", lambda: here)
-    seen: list[bool] = []
-    side_by_side(lambda _: seen.append(threading.current_thread() is threading.main_thread()), range(pieces))
-    assert seen == [not apart] * pieces
+    monkeypatch.setattr(mechanism, "processors", lambda: here)
+    monkeypatch.setattr(mechanism, "BATCH", 3)
+    made, seen = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)), []
+    take = BoxEngine.positions
+
+    def noted(self: BoxEngine, *given: Any) -> Any:
+        seen.append(threading.current_thread() is threading.main_thread())
+        return take(self, *given)
+
+    monkeypatch.setattr(BoxEngine, "positions", noted)
+    made.release_many(np.ones((users, 2), dtype=np.int64))
+    assert seen == [not apart] * -(-users // 3)

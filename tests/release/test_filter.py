@@ -26,7 +26,7 @@ from strategies import situations
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import box_fast, mechanism, randomness, threads
+from sottovoce.release import arrays, mechanism, randomness
 from sottovoce.release.box import BoxEngine
 from sottovoce.release.box_fast import decided
 from sottovoce.release.certify import certify_with
@@ -178,7 +178,6 @@ def test_words_are_used_in_the_order_of_the_rows(
     words = [rng.integers(0, 1 << 62, (k, min(size, 1000 - at))) for at in range(0, 1000, size)]
     monkeypatch.setattr(mechanism, "BATCH", size)
     monkeypatch.setattr(mechanism, "processors", lambda: processors)
-    monkeypatch.setattr(threads, "processors", lambda: processors)
     with tape(np.concatenate([part.ravel() for part in words]).tolist(), 62) as reads:
         read = randomness._read
 
@@ -197,15 +196,15 @@ def test_words_are_used_in_the_order_of_the_rows(
 
 def test_packs_hold_every_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of all lengths, empty ones too, in several windows and several packs."""
-    monkeypatch.setattr(box_fast, "WINDOW", 50)
-    monkeypatch.setattr(box_fast, "ENTRIES", 64)
+    monkeypatch.setattr(arrays, "WINDOW", 50)
+    monkeypatch.setattr(arrays, "ENTRIES", 64)
     rng = random.Random(2)
     users = [
         dict.fromkeys(sorted(rng.sample(range(40), rng.choice([0, 1, 3, 9, 20, 40]))), 1) for _ in range(170)
     ]
     users = [{place: rng.randrange(1, 9) for place in user} for user in users]
     seen: dict[int, dict[int, int]] = {i: {} for i, user in enumerate(users) if not user}
-    for who, places, counts in box_fast.packs(rows_of(users, 40)):
+    for who, places, counts in arrays.packs(rows_of(users, 40)):
         for column, i in enumerate(who.tolist()):
             assert i not in seen
             pairs = list(zip(places[:, column].tolist(), counts[:, column].tolist(), strict=True))

@@ -196,8 +196,8 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     "response: > for >= beside the own category": (RESPONSE_DRAW, "step >= slot", "step > slot"),
     "records: the choice by a remainder": (
         linear.choose_record,
-        "word * sum([weight for _, weight in weights]) >> bits",
-        "word % sum([weight for _, weight in weights])",
+        "word * ends[-1] >> bits",
+        "word % ends[-1]",
     ),
     "charges: rounded down": (
         ledger.charge_of,

@@ -1,12 +1,18 @@
-"""Arrays of 64-bit integers: running sums, and products of 124 digits. There is no float in this file."""
+"""Arrays of 64-bit integers: running sums, products of 124 digits, and many users as columns.
+
+There is no float in this file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 IntegerArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -49,3 +55,56 @@ def scaled_product(x: IntegerArray, y: IntegerArray, z: IntegerArray) -> Integer
             guess -= over
         quotient = (quotient << _HALF) + guess
     return quotient
+
+
+ENTRIES = 1 << 17
+"""Entries of one pack: a megabyte an array; with fewer, threads wait for each other between operations."""
+
+WINDOW = 1 << 15
+"""Users that are sorted by the number of their categories: few enough that their rows stay in the cache."""
+
+
+class Pack(NamedTuple):
+    """Some users of about equally many categories: one column each, padded with index n and count 0."""
+
+    users: IntegerArray
+    indices: IntegerArray
+    counts: IntegerArray
+
+
+def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
+    """Cut sparse rows into packs, at most an eighth of which is padding; empty rows are in none."""
+    for begin in range(0, rows.shape[0], WINDOW):
+        starts = rows.indptr[begin : begin + WINDOW + 1].astype(np.int64)
+        lengths = np.diff(starts)
+        short = lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths  # sorted by their digits
+        order = np.argsort(short, kind="stable")
+        ordered = lengths[order]
+        first, last = int(starts[0]), int(starts[-1])
+        indices, counts = rows.indices[first:last].astype(np.int64), rows.data[first:last]
+        starts -= first
+        at = int(np.searchsorted(ordered, 0, side="right"))
+        while at < len(order):
+            width = int(ordered[at] + (ordered[at] >> 3))
+            end = min(int(np.searchsorted(ordered, width, side="right")), at + max(ENTRIES // width, 1))
+            users = order[at:end]
+            there, many = _columns(starts[users], ordered[at:end], indices, counts, rows.shape[1])
+            yield Pack(begin + users, there, many)
+            at = end
+
+
+def _columns(
+    starts: IntegerArray, lengths: IntegerArray, indices: IntegerArray, counts: IntegerArray, padding: int
+) -> tuple[IntegerArray, IntegerArray]:
+    """Rows as columns, the first entries of all of them above the second ones, and so on; lengths ascend."""
+    shape = int(lengths[-1]), len(starts)
+    there, many = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+    entry = starts.copy()
+    for depth in range(shape[0]):
+        ended = int(np.searchsorted(lengths, depth, side="right"))
+        if ended:
+            there[depth, :ended], many[depth, :ended] = padding, 0
+        np.take(indices, entry[ended:], out=there[depth, ended:], mode="clip")  # no copy; none is outside
+        np.take(counts, entry[ended:], out=many[depth, ended:], mode="clip")
+        entry += 1
+    return there, many

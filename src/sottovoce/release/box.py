@@ -112,10 +112,9 @@ class BoxEngine:
     @cached_property
     def _public(self) -> tuple[int, ...]:
         """What a user without records releases, in units: the clip of the prior's own weights."""
-        low, high, total = self.box.low, self.box.high, self.box.total
         if self.keeps_prior():  # then the clip is the prior
             return self.prior
-        return tuple(exact_clip(self.prior, low, high, total))
+        return tuple(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
     @cached_property
     def _sums(self) -> Sums:
@@ -186,7 +185,7 @@ class BoxEngine:
             return bisect_right(public, u) - 1
         units = self.clipped(weights)
         left, room = self._left(units)
-        number = u - (self.box.total - left)
+        number = u - (self.box.total - left)  # of the units that are left
         if number < 0:
             return walk(floors, units, u)
         return walk(above, [(i, 0) for i, _ in units], number * room // left)
@@ -203,15 +202,13 @@ class BoxEngine:
 
     def law(self, weights: Weights) -> list[Fraction]:
         """Floors, the units of the user's own categories, and what is left in proportion to the rooms."""
-        total = self.box.total
+        low, total = self.box.low, self.box.total
         if not weights:
             return [Fraction(unit, total) for unit in self._public]
         own = dict(self.clipped(weights))
         left, _ = self._left(list(own.items()))
-        low = self.box.low
-        rooms = [0 if i in own else t - low[i] for i, t in enumerate(self._public)]
-        more = shares(rooms, left)
-        return [Fraction(own.get(i, low[i]) + more[i], total) for i in range(len(low))]
+        more = shares([0 if i in own else t - low[i] for i, t in enumerate(self._public)], left)
+        return [Fraction(own.get(i, a) + b, total) for i, (a, b) in enumerate(zip(low, more, strict=True))]
 
     def prior_weights(self) -> Sequence[int]:
         """As they are stored."""
@@ -240,8 +237,10 @@ class Sums(NamedTuple):
 
 
 def walk(before: Sequence[int], units: Weights, number: int) -> int:
-    """The category of a number below the sum of weights: those that are behind the running sums `before`,
-    except that `units` replace some of them. O(units + log n)."""
+    """The category of a number below the sum of the weights: `units`, and for the others those of `before`.
+
+    `before` are running sums over all categories. O(units + log n).
+    """
     shift = 0
     for i, unit in units:
         start = before[i] + shift

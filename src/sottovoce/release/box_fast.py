@@ -26,14 +26,13 @@ every c, n included. Then word u falls into category c of the drawn law if, with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
-from .arrays import IntegerArray, running_sums, scaled_product
+from .arrays import IntegerArray, packs, running_sums, scaled_product
 from .exact import Box
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Filter:
     def __init__(self, box: Box) -> None:
         n, low, high = len(box.low), box.low, box.high
         self.shift = max(sum(high).bit_length() - ROOMY, 0)
-        self.categories, self.total = n, box.total >> self.shift
+        self.categories = n
         floors = np.array([*low, 0], dtype=np.int64)
         self.floor = floors >> self.shift
         self.span = (np.array([*high, 0], dtype=np.int64) >> self.shift) - self.floor
@@ -95,7 +94,7 @@ class Filter:
         beyond = np.array([1 << (ROOMY + 1)], dtype=np.int64)  # no word reaches the padding
         self.starts = np.concatenate([self.before[:-1], beyond])
         self.ends = np.concatenate([self.before[1:], beyond])
-        self.near = self.total >> NEAR
+        self.near = box.total >> self.shift >> NEAR
         self.rounding = (n >> (self.shift + 1)) + 3
 
     def locate(
@@ -110,7 +109,7 @@ class Filter:
         floor, ends = self.floor.take(indices), self.ends.take(indices)
         counts, cut = _shortened(counts)
         multiplier = self._solve(counts, floor, span)
-        added = _clip_at(multiplier, counts, floor, span)
+        added = np.minimum(np.maximum(_above_floor(multiplier, counts, floor), 0), span)
         deviation = np.where(cut, np.maximum(multiplier, 1), 1)
         error = self._error(added.sum(axis=0) - self.room, width, deviation)
 
@@ -150,10 +149,8 @@ class Filter:
         near = np.maximum(near, self.near)  # an integer μ need not come nearer than the counts in all
         least, largest = np.zeros_like(multiplier), np.full_like(multiplier, most)
         for _ in range(FILTER_ROUNDS):
-            reached = _product(multiplier, counts)
-            reached -= floor
-            added = np.maximum(reached, 0)
-            np.minimum(added, span, out=added)
+            reached = _above_floor(multiplier, counts, floor)
+            added = np.minimum(np.maximum(reached, 0), span)
             gap = added.sum(axis=0) - self.room
             over = gap > 0
             least, largest = np.where(over, least, multiplier), np.where(over, multiplier, largest)
@@ -177,21 +174,12 @@ class Filter:
         return answer
 
 
-def _clip_at(
-    multiplier: IntegerArray, counts: IntegerArray, floor: IntegerArray, span: IntegerArray
-) -> IntegerArray:
-    """e_i = clip(μ·k'_i − l_i; 0, h_i − l_i)."""
-    reached = _product(multiplier, counts)
-    reached -= floor
-    np.maximum(reached, 0, out=reached)
-    return np.minimum(reached, span, out=reached)
-
-
-def _product(multiplier: IntegerArray, counts: IntegerArray) -> IntegerArray:
-    """μ·k'_i, or something else above 2^60 where it is above 2^60."""
+def _above_floor(multiplier: IntegerArray, counts: IntegerArray, floor: IntegerArray) -> IntegerArray:
+    """μ·k'_i − l_i; where μ·k'_i is above 2^60, something else above 2^60 may take its place."""
     if int(multiplier.max()) * int(counts.max()) >= 1 << (ROOMY + 1):
         counts = np.minimum(counts, (1 << ROOMY) // np.maximum(multiplier, 1) + 1)
     product: IntegerArray = multiplier * counts
+    product -= floor
     return product
 
 
@@ -238,7 +226,7 @@ class Capped:
     def left(self, indices: IntegerArray) -> IntegerArray:
         """How many units are left with the users' own categories at their caps; each user is a column.
 
-        In coarse units of 2^s, `Filter` knows what each cap adds to its floor, and the room, up to 1. So the w
+        In coarse units of 2^s, what a cap adds to its floor and the room are known up to 1. So the w
         categories of a capped user add at most room + w. Where they do, they add less than N + w·2^(s+1)
         units, which fits 64 bits.
         """
@@ -250,8 +238,7 @@ class Capped:
         room = self.above[-1] - self.room.take(indices).sum(axis=0)
         if (left > room).any():
             raise CertificateError("a law left its box; nothing is released")
-        numbers = words - (self.total - left)
-        categories = np.empty_like(words)
+        numbers, categories = words - (self.total - left), np.empty_like(words)
         first, rest = np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)
         own = indices[:, first]
         categories[first] = walks(self.floors, own, self.low.take(own), self.span.take(own), words[first])
@@ -280,59 +267,6 @@ def walks(
 
 
 # --- a batch ---------------------------------------------------------------------------------------
-
-
-ENTRIES = 1 << 17
-"""Entries of one pack: a megabyte an array; with fewer, threads wait for each other between operations."""
-
-WINDOW = 1 << 15
-"""Users that are sorted by the number of their categories: few enough that their rows stay in the cache."""
-
-
-class Pack(NamedTuple):
-    """Some users of about equally many categories: one column each, padded with index n and count 0."""
-
-    users: IntegerArray
-    indices: IntegerArray
-    counts: IntegerArray
-
-
-def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
-    """Cut sparse rows into packs, at most an eighth of which is padding; empty rows are in none."""
-    for begin in range(0, rows.shape[0], WINDOW):
-        starts = rows.indptr[begin : begin + WINDOW + 1].astype(np.int64)
-        lengths = np.diff(starts)
-        short = lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths  # sorted by their digits
-        order = np.argsort(short, kind="stable")
-        ordered = lengths[order]
-        first, last = int(starts[0]), int(starts[-1])
-        indices, counts = rows.indices[first:last].astype(np.int64), rows.data[first:last]
-        starts -= first
-        at = int(np.searchsorted(ordered, 0, side="right"))
-        while at < len(order):
-            width = int(ordered[at] + (ordered[at] >> 3))
-            end = min(int(np.searchsorted(ordered, width, side="right")), at + max(ENTRIES // width, 1))
-            users = order[at:end]
-            there, many = _columns(starts[users], ordered[at:end], indices, counts, rows.shape[1])
-            yield Pack(begin + users, there, many)
-            at = end
-
-
-def _columns(
-    starts: IntegerArray, lengths: IntegerArray, indices: IntegerArray, counts: IntegerArray, padding: int
-) -> tuple[IntegerArray, IntegerArray]:
-    """Rows as columns, the first entries of all of them above the second ones, and so on; lengths ascend."""
-    shape = int(lengths[-1]), len(starts)
-    there, many = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-    entry = starts.copy()
-    for depth in range(shape[0]):
-        ended = int(np.searchsorted(lengths, depth, side="right"))
-        if ended:
-            there[depth, :ended], many[depth, :ended] = padding, 0
-        np.take(indices, entry[ended:], out=there[depth, ended:], mode="clip")  # no copy; none is outside
-        np.take(counts, entry[ended:], out=many[depth, ended:], mode="clip")
-        entry += 1
-    return there, many
 
 
 def decided(

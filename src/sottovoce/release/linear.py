@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ..errors import CertificateError
-from ..samplers.blocks import blocks
-from .arrays import IntegerArray, running_sums, shifted_product
+from .arrays import IntegerArray, packs, running_sums, shifted_product
 from .box import only_fields
 from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, shares, whole_numbers
 from .weights import Weights
@@ -35,33 +35,22 @@ def choose_record(weights: Weights, word: int, bits: int, public: IntegerArray) 
     """
     if not weights:
         return int(np.searchsorted(public, word, side="right")) - 1
-    number = word * sum([weight for _, weight in weights]) >> bits
-    for index, weight in weights:
-        number -= weight
-        if number < 0:
-            return index
-    raise AssertionError("unreachable: a record number is below the number of records")
+    ends = list(accumulate([weight for _, weight in weights]))
+    return weights[bisect_right(ends, word * ends[-1] >> bits)][0]
 
 
 def choose_records(
     rows: sparse.csr_array[Any], word: IntegerArray, bits: int, public: IntegerArray
 ) -> IntegerArray:
     """The same for every row."""
-    lengths = np.diff(rows.indptr)
-    if lengths.min() == lengths.max() == 1:  # nothing to choose
-        return rows.indices.astype(np.int64)
     out = np.empty(rows.shape[0], dtype=np.int64)
-    if lengths.min() == 0:
-        filled = np.flatnonzero(lengths)
-        out[:] = np.searchsorted(public, word, side="right") - 1
-        if len(filled):
-            out[filled] = choose_records(rows[filled], word[filled], bits, public)
-        return out
-    for block in blocks(rows):
-        reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
-        number = shifted_product(word[block.rows], reached[:, -1], bits)
-        at = np.count_nonzero(reached <= number[:, None], axis=1)
-        out[block.rows] = block.columns[np.arange(len(at)), at]
+    empty = np.diff(rows.indptr) == 0
+    out[empty] = np.searchsorted(public, word[empty], side="right") - 1
+    for users, indices, counts in packs(rows):
+        reached = np.cumsum(counts, axis=0)
+        number = shifted_product(word[users], reached[-1], bits)
+        chosen = np.count_nonzero(reached <= number, axis=0)
+        out[users] = indices[chosen, np.arange(len(users))]
     return out
 
 
