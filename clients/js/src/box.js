@@ -1,4 +1,5 @@
 import { N, sum } from "./numbers.js";
+import { need } from "./refuse.js";
 
 /**
  * Integers clamp(m·c, low, high) with m such that they add up to the target: rounded down, and the missing units go to
@@ -99,5 +100,6 @@ export function drawBox(box, user, [word]) {
   const number = word - (N - left);
   if (number < 0n) return walk(lows, mine, own, word);
   const room = above[box.n] - sum(mine.map((i) => above[i + 1] - above[i]));
+  need(left <= room, "certificate", "a law left its box");
   return walk(above, mine, mine.map(() => 0n), (number * room) / left);
 }
