@@ -11,10 +11,9 @@ Print Assumptions bisect_is_pick.
 Print Assumptions choose_record_law.
 Print Assumptions check_ratio_sound.
 Print Assumptions box_private_units.
-Print Assumptions box_private.
 Print Assumptions exact_clip_right.
 Print Assumptions walk_is_pick.
-Print Assumptions clipped_in_box.
+Print Assumptions box_release_law.
 Print Assumptions box_release_private.
 Print Assumptions row_law.
 Print Assumptions tail_near.

@@ -2,8 +2,8 @@
 
     [check_box] is exact.certified_box with BoxEngine.read's A ≥ 1; [highs] are its caps. *)
 
-From Coq Require Import ZArith Reals List Lia Bool.
-From Sottovoce Require Import Sums Draw Privacy.
+From Coq Require Import ZArith List Lia Bool.
+From Sottovoce Require Import Sums.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -81,37 +81,4 @@ Proof.
   specialize (Hw i ltac:(lia)). specialize (Hw' i ltac:(lia)).
   pose proof (highs_ratio up down N low i Hd ltac:(lia)).
   destruct (S i); simpl; nia.
-Qed.
-
-Lemma in_box_nonneg up down N low w : check_box up down N low = true ->
-  in_box N low (highs up down N low) w -> Forall (fun x => 0 <= x) w.
-Proof.
-  intros Hc (Hl & _ & Hw). apply check_box_true in Hc. destruct Hc as (_ & _ & H1 & _).
-  apply Forall_forall. intros x Hx. destruct (In_nth w x 0 Hx) as (i & Hi & <-).
-  rewrite Hl in Hi. specialize (H1 i Hi). specialize (Hw i Hi). unfold at_ in *. lia.
-Qed.
-
-(** The same for the draws: of the N words, at most A times as many lead one user into S as another. *)
-Theorem box_private_words (up down N : Z) (low w w' : list Z) (S : nat -> bool) :
-  check_box up down N low = true ->
-  in_box N low (highs up down N low) w -> in_box N low (highs up down N low) w' ->
-  down * count (fun u => S (pick w u)) (words N) <= up * count (fun u => S (pick w' u)) (words N).
-Proof.
-  intros Hc Hw Hw'. pose proof (box_private_units _ _ _ _ _ _ S Hc Hw Hw') as H.
-  pose proof (in_box_nonneg _ _ _ _ _ Hc Hw) as Hn. pose proof (in_box_nonneg _ _ _ _ _ Hc Hw') as Hn'.
-  destruct Hw as (_ & Hs & _), Hw' as (_ & Hs' & _). unfold count.
-  rewrite <- Hs at 1. rewrite <- Hs' at 1.
-  rewrite (draw_law w (fun i => one (S i))), (draw_law w' (fun i => one (S i))) by assumption. exact H.
-Qed.
-
-(** THE BOX: Pr[S] ≤ e^ε·Pr'[S] for every event S, as an inequality between real numbers. *)
-Theorem box_private (up down N : Z) (epsilon : R) (low w w' : list Z) (S : nat -> bool) :
-  0 < N -> at_most_exp up down epsilon -> check_box up down N low = true ->
-  in_box N low (highs up down N low) w -> in_box N low (highs up down N low) w' ->
-  (probability (count (fun u => S (pick w u)) (words N)) N
-   <= exp epsilon * probability (count (fun u => S (pick w' u)) (words N)) N)%R.
-Proof.
-  intros HN HA Hc Hw Hw'. apply counts_to_probabilities with up down; auto.
-  - apply total_nonneg_in. intros u _. unfold one. destruct (S _); lia.
-  - now apply box_private_words with low.
 Qed.

@@ -1,7 +1,7 @@
-(** A whole release from a box: the user's counts, the clip, the walk, the draw.
+(** A whole release from a box: the user's counts, the clip, the walk, and what a capped user leaves.
 
-    [clipped] is BoxEngine._clipped, [walk] is the loop of BoxEngine.position. The tables for more than 256
-    categories (spread) and for batches (filter, descent) are not modelled here. *)
+    [clipped], [public] and [box_position] are BoxEngine.clipped, ._public and .position; [walk] is box.walk. The
+    filter for batches is not modelled here. *)
 
 From Coq Require Import ZArith Reals List Lia Bool Permutation.
 From Sottovoce Require Import Sums Draw Privacy Box Clip.
@@ -26,7 +26,7 @@ Fixpoint ordered (start n : nat) (units : list (nat * Z)) : Prop :=
   | (p, _) :: rest => (start <= p < n)%nat /\ ordered (S p) n rest
   end.
 
-(** BoxEngine.position, with the units of [clipped]. *)
+(** box.walk: low are the weights behind the running sums, and units replace some of them. *)
 Fixpoint walk (before low : list Z) (units : list (nat * Z)) (shift u : Z) : nat :=
   match units with
   | [] => Nat.pred (bisect_right before (u - shift))
@@ -37,33 +37,39 @@ Fixpoint walk (before low : list Z) (units : list (nat * Z)) (shift u : Z) : nat
       else walk before low rest (shift + (w - at_ low p)) u
   end.
 
-Definition mem (i : nat) (places : list nat) : bool := existsb (Nat.eqb i) places.
-Definition others (n : nat) (places : list nat) : list nat := filter (fun i => negb (mem i places)) (seq 0 n).
-
-(** BoxEngine._clipped: the user's counts cut to the box; if everything the user has sits at its cap, the rest
-    goes to the other categories in proportion to the prior. *)
-Definition clipped (N : Z) (prior low high : list Z) (weights : list (nat * Z)) : option (list (nat * Z)) :=
-  let n := length low in
+(** BoxEngine.clipped: the user's counts cut to the box, as far as the caps allow. *)
+Definition clipped (N : Z) (low high : list Z) (weights : list (nat * Z)) : option (list (nat * Z)) :=
   let places := map fst weights in
-  let room := total (fun p => at_ high p - at_ low p) places in
-  if N - sum low <=? room then
-    match exact_clip (map (fun '(p, k) => (k, at_ low p, at_ high p)) weights)
-                     (N - sum low + total (at_ low) places) with
-    | Some x => Some (combine places x)
-    | None => None
-    end
-  else
-    let rest := others n places in
-    match exact_clip (map (fun p => (at_ prior p, at_ low p, at_ high p)) rest) (N - total (at_ high) places) with
-    | Some x => Some (map (fun i => (i, match lookup i (combine rest x) with Some w => w | None => at_ high i end))
-                          (seq 0 n))
-    | None => None
-    end.
+  match exact_clip (map (fun '(p, k) => (k, at_ low p, at_ high p)) weights)
+                   (Z.min (N - sum low + total (at_ low) places) (total (at_ high) places)) with
+  | Some x => Some (combine places x)
+  | None => None
+  end.
 
-(** What is released from one word. *)
+(** BoxEngine._public: the clip of the prior. *)
+Definition public (N : Z) (prior low high : list Z) : option (list Z) :=
+  exact_clip (map (fun i => (at_ prior i, at_ low i, at_ high i)) (seq 0 (length low))) N.
+
+(** What a law has above the floors. *)
+Definition minus (t low : list Z) : list Z := map (fun i => at_ t i - at_ low i) (seq 0 (length low)).
+
+(** Nothing at the places of some units. *)
+Definition nothing (units : list (nat * Z)) : list (nat * Z) := map (fun '(p, _) => (p, 0)) units.
+
+(** What is released from one word: the user's units and the floors; then what is left, in proportion to what the
+    public law has above the floors of the other categories. *)
 Definition box_position (N : Z) (prior low high : list Z) (weights : list (nat * Z)) (u : Z) : option nat :=
-  match clipped N prior low high weights with
-  | Some units => Some (walk (before low) low units 0 u)
+  match clipped N low high weights with
+  | Some units =>
+      let filled := sum low + total (fun '(p, w) => w - at_ low p) units in
+      if u <? filled then Some (walk (before low) low units 0 u)
+      else match public N prior low high with
+           | Some t =>
+               let above := minus t low in
+               let room := sum above - total (at_ above) (map fst units) in
+               Some (walk (before above) above (nothing units) 0 ((u - filled) * room / (N - filled)))
+           | None => None
+           end
   | None => None
   end.
 
@@ -212,38 +218,6 @@ Proof.
   intros i Hi. apply scatter_at. lia.
 Qed.
 
-(** The user's places and the others. *)
-
-Lemma total_perm {A} (f : A -> Z) l m : Permutation l m -> total f l = total f m.
-Proof. induction 1; simpl; lia. Qed.
-
-Lemma mem_spec i places : mem i places = true <-> In i places.
-Proof.
-  unfold mem. rewrite existsb_exists. split.
-  - intros (x & Hx & E). apply Nat.eqb_eq in E. now subst.
-  - intros H. exists i. now rewrite Nat.eqb_refl.
-Qed.
-
-Lemma total_places (f : nat -> Z) n places : NoDup places -> (forall p, In p places -> (p < n)%nat) ->
-  total f (seq 0 n) = total f places + total f (others n places).
-Proof.
-  intros Hnd Hin. rewrite <- total_app. apply total_perm.
-  apply NoDup_Permutation.
-  - apply seq_NoDup.
-  - assert (NoDup (others n places)) as Ho by (apply NoDup_filter, seq_NoDup).
-    revert Ho. clear Hin. unfold others. generalize (seq 0 n) as l. intros l Ho.
-    assert (forall p, In p places -> ~ In p (filter (fun i => negb (mem i places)) l)) as Hdis.
-    { intros p Hp Hf. apply filter_In in Hf. destruct Hf as [_ Hf]. apply mem_spec in Hp. rewrite Hp in Hf.
-      discriminate. }
-    revert Ho Hdis. generalize (filter (fun i => negb (mem i places)) l) as m. intros m Hm Hdis.
-    induction Hnd as [|p places Hp Hnd IH]; simpl; [assumption|]. constructor.
-    + rewrite in_app_iff. intros [H|H]; [tauto|]. apply (Hdis p); simpl; auto.
-    + apply IH. intros q Hq. apply Hdis. now right.
-  - intros i. rewrite in_app_iff, in_seq. unfold others. rewrite filter_In, in_seq. split.
-    + intros Hi. destruct (mem i places) eqn:E; [left; now apply mem_spec|right; now split].
-    + intros [H|[H _]]; [specialize (Hin i H); lia|assumption].
-Qed.
-
 Lemma combine_fst {A B} (l : list A) (m : list B) : length l = length m -> map fst (combine l m) = l.
 Proof. revert m. induction l; intros [|y m] H; simpl in *; try discriminate; f_equal; auto. Qed.
 
@@ -254,124 +228,223 @@ Proof.
   destruct H as [H1 H2]. split; [assumption|]. apply IH; auto.
 Qed.
 
-Lemma ordered_seq s n m (g : nat -> Z) : (s + m <= n)%nat -> ordered s n (map (fun i => (i, g i)) (seq s m)).
-Proof. revert s. induction m as [|m IH]; intros s H; simpl; [auto|]. split; [lia|]. apply IH. lia. Qed.
-
 Lemma Forall2_same {A B} (P : A -> B -> Prop) l m : Forall2 P l m -> length l = length m.
 Proof. induction 1; simpl; congruence. Qed.
 
-Lemma lookup_seq i s m (g : nat -> Z) : (s <= i < s + m)%nat ->
-  lookup i (map (fun i => (i, g i)) (seq s m)) = Some (g i).
+Lemma minus_length t low : length (minus t low) = length low.
+Proof. unfold minus. now rewrite map_length, seq_length. Qed.
+
+Lemma minus_at t low i : (i < length low)%nat -> at_ (minus t low) i = at_ t i - at_ low i.
 Proof.
-  revert s. induction m as [|m IH]; intros s H; [lia|]. simpl.
-  destruct (Nat.eqb_spec i s); [subst; reflexivity|]. apply IH. lia.
+  intros Hi. unfold minus, at_ at 1.
+  rewrite (nth_indep _ 0 ((fun i => at_ t i - at_ low i) 0%nat)) by now rewrite map_length, seq_length.
+  rewrite (map_nth (fun i => at_ t i - at_ low i)), seq_nth by assumption. reflexivity.
 Qed.
 
-(** THE USER'S LAW. For every user the clip finds units, ascending, whose law lies in the box. *)
-Theorem clipped_in_box up down N prior low weights :
+Lemma minus_sum t low : length t = length low -> sum (minus t low) = sum t - sum low.
+Proof.
+  intros H. unfold minus. rewrite sum_total, total_map, total_minus, (sum_seq t), (sum_seq low), H. reflexivity.
+Qed.
+
+Lemma at_nonneg l : (forall i, (i < length l)%nat -> 0 <= at_ l i) -> Forall (fun x => 0 <= x) l.
+Proof. intros H. apply Forall_forall. intros x Hx. destruct (In_nth l x 0 Hx) as (i & Hi & <-). now apply H. Qed.
+
+Lemma nothing_fst units : map fst (nothing units) = map fst units.
+Proof. unfold nothing. rewrite map_map. apply map_ext. intros [p w]. reflexivity. Qed.
+
+Lemma nothing_lookup i units : lookup i (nothing units) = match lookup i units with Some _ => Some 0 | None => None end.
+Proof. induction units as [|[p w] rest IH]; simpl; [reflexivity|]. now destruct (i =? p)%nat. Qed.
+
+Lemma nothing_ordered s n units : ordered s n units -> ordered s n (nothing units).
+Proof. revert s. induction units as [|[p w] rest IH]; simpl; intros s; [auto|]. intros [H1 H2]. auto. Qed.
+
+(** The user's units lie in the box; what they leave, they leave because they are all at their caps. *)
+Lemma clipped_right up down N low weights :
+  check_box up down N low = true -> user (length low) weights ->
+  let high := highs up down N low in
+  exists units, clipped N low high weights = Some units /\ map fst units = map fst weights
+    /\ ordered 0 (length low) units /\ (forall p w, In (p, w) units -> at_ low p <= w <= at_ high p)
+    /\ total (fun '(p, w) => w - at_ low p) units
+       = Z.min (N - sum low) (total (at_ high) (map fst units) - total (at_ low) (map fst units)).
+Proof.
+  intros Hc [Ho Hk] high.
+  assert (forall i, (i < length low)%nat -> at_ low i <= at_ high i) as Hlh by (intros i Hi; now apply low_le_high).
+  pose proof (check_box_true _ _ _ _ Hc) as (_ & _ & _ & HN). fold high in HN.
+  set (places := map fst weights).
+  assert (forall p, In p places -> (p < length low)%nat) as Hpn
+    by (intros p Hp; destruct (ordered_in _ _ _ _ Ho Hp); assumption).
+  assert (total (at_ low) places <= total (at_ high) places) as Hroom by (apply total_le_in; auto).
+  unfold clipped. fold places. cbv zeta.
+  destruct (exact_clip_right (map (fun '(p, k) => (k, at_ low p, at_ high p)) weights)
+    (Z.min (N - sum low + total (at_ low) places) (total (at_ high) places))) as (x & Hx & Hw & Hs).
+  - apply Forall_map. apply Forall_forall. intros [p k] Hin. rewrite Forall_forall in Hk.
+    specialize (Hk (p, k) Hin). simpl in Hk. split; [assumption|]. apply Hlh, Hpn.
+    apply (in_map fst) in Hin. exact Hin.
+  - rewrite !total_map.
+    rewrite (total_ext _ (fun e => at_ low (fst e))) by (intros [p k]; reflexivity).
+    rewrite (total_ext (fun e => let '(_, _, hi) := let '(p, k) := e in _ in hi) (fun e => at_ high (fst e)))
+      by (intros [p k]; reflexivity).
+    rewrite <- !(total_map _ fst). fold places. lia.
+  - rewrite Hx. exists (combine places x).
+    assert (length x = length weights) as Hlx by (apply Forall2_same in Hw; rewrite map_length in Hw; lia).
+    assert (length places = length x) as Hlpx by (unfold places; rewrite map_length; lia).
+    rewrite combine_fst by assumption. split; [reflexivity|]. split; [reflexivity|].
+    split; [now apply ordered_combine|]. split.
+    + unfold places. clear -Hw. revert x Hw.
+      induction weights as [|[q k] rest IH]; intros x Hw p w Hin; inversion Hw; subst; simpl in Hin; [contradiction|].
+      destruct Hin as [[= <- <-]|Hin]; [assumption|]. eapply IH; eauto.
+    + assert (total (fun '(p, w) => w - at_ low p) (combine places x) = sum x - total (at_ low) places) as ->; [|lia].
+      clear -Hlpx. revert x Hlpx. induction places as [|p places IH]; intros [|y x] H; simpl in *;
+        try discriminate; [reflexivity|]. rewrite IH by lia. lia.
+Qed.
+
+(** The public law lies in the box. *)
+Lemma public_right up down N prior low :
+  check_box up down N low = true -> length prior = length low -> Forall (fun x => 1 <= x) prior ->
+  exists t, public N prior low (highs up down N low) = Some t /\ in_box N low (highs up down N low) t.
+Proof.
+  intros Hc Hlp Hprior. set (high := highs up down N low).
+  pose proof (check_box_true _ _ _ _ Hc) as (_ & _ & _ & HN). fold high in HN.
+  assert (length high = length low) as Hlh by (unfold high, highs; now rewrite map_length).
+  destruct (exact_clip_right (map (fun i => (at_ prior i, at_ low i, at_ high i)) (seq 0 (length low))) N)
+    as (t & Ht & Hw & Hs).
+  - apply Forall_map. apply Forall_forall. intros i Hi. apply in_seq in Hi. split; [|now apply low_le_high].
+    rewrite Forall_forall in Hprior. apply Hprior, at_in. lia.
+  - rewrite !total_map. rewrite (sum_seq low), (sum_seq high), Hlh in HN. exact HN.
+  - exists t. split; [exact Ht|].
+    assert (length t = length low) as Hl by (apply Forall2_same in Hw; rewrite map_length, seq_length in Hw; lia).
+    split; [assumption|]. split; [assumption|]. intros i Hi. clear -Hw Hi.
+    enough (forall s m t, Forall2 (fun '(_, lo, hi) y => lo <= y <= hi)
+      (map (fun i => (at_ prior i, at_ low i, at_ high i)) (seq s m)) t ->
+      forall j, (j < m)%nat -> at_ low (s + j) <= at_ t j <= at_ high (s + j)) as H by exact (H 0%nat _ t Hw i Hi).
+    clear. intros s m. revert s. induction m as [|m IH]; intros s t H j Hj; [lia|].
+    cbn [seq map] in H. inversion H; subst. destruct j as [|j].
+    + rewrite Nat.add_0_r. assumption.
+    + replace (s + S j)%nat with (S s + j)%nat by lia. apply (IH (S s) l' ltac:(assumption) j). lia.
+Qed.
+
+(** A share of no more words than there are units takes no more than its units. *)
+Lemma share_inside N S e x : 0 < S -> 0 <= N <= S -> 0 <= x ->
+  0 <= ceil ((e + x) * N) S - ceil (e * N) S <= x.
+Proof.
+  intros HS HN Hx. pose proof (ceil_spec ((e + x) * N) S HS). pose proof (ceil_spec (e * N) S HS).
+  assert (x * N <= x * S) by nia. assert (0 <= x * N) by nia. nia.
+Qed.
+
+(** THE USER'S LAW. For every user there is a law in the box, and of the N words exactly its units lead to each
+    category: for every f, the sum of f over what the words release is Σ_i w_i·f(i). *)
+Theorem box_release_law up down N prior low weights :
   check_box up down N low = true -> length prior = length low -> Forall (fun x => 1 <= x) prior ->
   user (length low) weights ->
-  exists units, clipped N prior low (highs up down N low) weights = Some units
-    /\ ordered 0 (length low) units /\ in_box N low (highs up down N low) (scatter low units).
+  exists w, in_box N low (highs up down N low) w
+    /\ forall f : nat -> Z,
+       total (fun u => match box_position N prior low (highs up down N low) weights u with Some i => f i | None => 0 end)
+         (words N) = total (fun i => at_ w i * f i) (seq 0 (length w)).
 Proof.
-  intros Hc Hlp Hprior [Ho Hk]. set (high := highs up down N low).
-  assert (forall i, (i < length low)%nat -> at_ low i <= at_ high i) as Hlh
-    by (intros i Hi; now apply low_le_high).
-  pose proof (check_box_true _ _ _ _ Hc) as (_ & _ & _ & HN). fold high in HN.
-  set (n := length low) in *. set (places := map fst weights).
-  assert (forall p, In p places -> (p < n)%nat) as Hpn
+  intros Hc Hlp Hprior Hu. set (high := highs up down N low).
+  pose proof (check_box_true _ _ _ _ Hc) as (_ & _ & Hlow1 & HN). fold high in HN.
+  assert (forall i, (i < length low)%nat -> at_ low i <= at_ high i) as Hlh by (intros i Hi; now apply low_le_high).
+  assert (Forall (fun x => 0 <= x) low) as Hlow0 by (apply at_nonneg; intros i Hi; specialize (Hlow1 i Hi); lia).
+  destruct (clipped_right _ _ _ _ _ Hc Hu) as (units & Hcl & _ & Ho & Hbox & Hover). fold high in Hcl, Hbox, Hover.
+  destruct (public_right _ _ _ _ _ Hc Hlp Hprior) as (t & Ht & Htl & Hts & Htb). fold high in Ht, Htb.
+  set (over := total (fun '(p, w) => w - at_ low p) units) in *.
+  set (filled := sum low + over). set (v := scatter low units).
+  assert (forall p, In p (map fst units) -> (p < length low)%nat) as Hpn
     by (intros p Hp; destruct (ordered_in _ _ _ _ Ho Hp); assumption).
-  assert (NoDup places) as Hnd by now apply ordered_nodup with 0%nat n.
-  unfold clipped. fold n places. cbv zeta.
-  destruct (Z.leb_spec (N - sum low) (total (fun p => at_ high p - at_ low p) places)) as [Hroom|Hroom];
-    rewrite total_minus in Hroom.
-  - destruct (exact_clip_right (map (fun '(p, k) => (k, at_ low p, at_ high p)) weights)
-      (N - sum low + total (at_ low) places)) as (x & Hx & Hw & Hs).
-    + apply Forall_map. apply Forall_forall. intros [p k] Hin. rewrite Forall_forall in Hk.
-      specialize (Hk (p, k) Hin). simpl in Hk. split; [assumption|]. apply Hlh, Hpn.
-      apply (in_map fst) in Hin. exact Hin.
-    + rewrite !total_map.
-      rewrite (total_ext _ (fun e => at_ low (fst e))) by (intros [p k]; reflexivity).
-      rewrite (total_ext (fun e => let '(_, _, hi) := let '(p, k) := e in _ in hi) (fun e => at_ high (fst e)))
-        by (intros [p k]; reflexivity).
-      rewrite <- !(total_map _ fst). fold places. lia.
-    + rewrite Hx. exists (combine places x). split; [reflexivity|].
-      assert (length x = length weights) as Hlx by (apply Forall2_same in Hw; rewrite map_length in Hw; lia).
-      assert (length places = length x) as Hlpx by (unfold places; rewrite map_length; lia).
-      assert (ordered 0 n (combine places x)) as Hord by now apply ordered_combine.
-      split; [exact Hord|].
-      assert (forall p w, In (p, w) (combine places x) -> at_ low p <= w <= at_ high p) as Hbox.
-      { unfold places. clear -Hw. revert x Hw. induction weights as [|[p k] rest IH]; intros x Hw q w Hin;
-          inversion Hw; subst; simpl in Hin; [contradiction|].
-        destruct Hin as [[= <- <-]|Hin]; [assumption|]. eapply IH; eauto. }
-      split; [apply scatter_length|]. split.
-      * rewrite scatter_sum by (rewrite combine_fst by assumption; assumption).
-        assert (total (fun '(p, w) => w - at_ low p) (combine places x) = sum x - total (at_ low) places); [|lia].
-        clear -Hlpx. revert x Hlpx. induction places as [|p places IH]; intros [|y x] H; simpl in *;
-          try discriminate; [reflexivity|]. rewrite IH by lia. lia.
-      * intros i Hi. rewrite scatter_at by assumption. destruct (lookup i (combine places x)) as [w|] eqn:E.
-        -- apply Hbox. now apply lookup_in.
-        -- specialize (Hlh i Hi). lia.
-  - set (rest := others n places).
-    assert (forall p, In p rest -> (p < n)%nat) as Hrn
-      by (intros p Hp; unfold rest, others in Hp; apply filter_In in Hp; destruct Hp as [Hp _];
-          apply in_seq in Hp; lia).
-    pose proof (total_places (at_ low) n places Hnd Hpn) as Hsl. rewrite <- sum_seq in Hsl. fold rest in Hsl.
-    pose proof (total_places (at_ high) n places Hnd Hpn) as Hsh. fold rest in Hsh.
-    assert (sum high = total (at_ high) (seq 0 n)) as Hshn
-      by (rewrite sum_seq; unfold high, highs; now rewrite map_length).
-    destruct (exact_clip_right (map (fun p => (at_ prior p, at_ low p, at_ high p)) rest)
-      (N - total (at_ high) places)) as (x & Hx & Hw & Hs).
-    + apply Forall_map. apply Forall_forall. intros p Hp. split; [|auto].
-      rewrite Forall_forall in Hprior. apply Hprior. apply at_in. rewrite Hlp. auto.
-    + rewrite !total_map. change (total (fun x => at_ low x) rest <= N - total (at_ high) places
-        <= total (fun x => at_ high x) rest).
-      change (total (at_ low) rest <= N - total (at_ high) places <= total (at_ high) rest). lia.
-    + rewrite Hx. set (g := fun i => match lookup i (combine rest x) with Some w => w | None => at_ high i end).
-      exists (map (fun i => (i, g i)) (seq 0 n)). split; [reflexivity|].
-      split; [apply ordered_seq; lia|].
-      assert (length rest = length x) as Hlx by (apply Forall2_same in Hw; rewrite map_length in Hw; lia).
-      assert (forall p w, In (p, w) (combine rest x) -> at_ low p <= w <= at_ high p) as Hbox.
-      { clear -Hw. revert x Hw. induction rest as [|p rest IH]; intros x Hw q w Hin;
-          inversion Hw; subst; simpl in Hin; [contradiction|].
-        destruct Hin as [[= <- <-]|Hin]; [assumption|]. eapply IH; eauto. }
-      assert (forall i, (i < n)%nat -> at_ (scatter low (map (fun i => (i, g i)) (seq 0 n))) i = g i) as Hat
-        by (intros i Hi; rewrite scatter_at by assumption; rewrite lookup_seq by lia; reflexivity).
-      split; [apply scatter_length|]. split.
-      * rewrite sum_seq, scatter_length. fold n. rewrite (total_ext_in _ g).
-        2:{ intros i Hi. apply in_seq in Hi. apply Hat. lia. }
-        rewrite (total_places g n places Hnd Hpn). fold rest.
-        rewrite (total_ext_in g (at_ high) places).
-        2:{ intros p Hp. unfold g. rewrite lookup_none; [reflexivity|]. rewrite combine_fst by assumption.
-            unfold rest, others. rewrite filter_In. intros [_ H]. apply mem_spec in Hp. rewrite Hp in H. discriminate. }
-        assert (total g rest = sum x); [|lia].
-        assert (NoDup rest) as Hndr by (apply NoDup_filter, seq_NoDup).
-        unfold g. clear -Hlx Hndr. revert x Hlx. induction rest as [|p rest IH]; intros [|y x] H; simpl in *;
-          try discriminate; [reflexivity|].
-        inversion Hndr as [|? ? Hp Hndr']; subst. rewrite Nat.eqb_refl. f_equal. rewrite <- (IH Hndr' x) by lia.
-        apply total_ext_in. intros i Hi. destruct (Nat.eqb_spec i p); [subst; contradiction|reflexivity].
-      * intros i Hi. rewrite Hat by assumption. unfold g.
-        destruct (lookup i (combine rest x)) as [w|] eqn:E; [apply Hbox; now apply lookup_in|].
-        specialize (Hlh i Hi). lia.
+  assert (sum v = filled) as Hv by (apply scatter_sum; [now apply ordered_nodup with 0%nat (length low)|assumption]).
+  assert (length v = length low) as Hvl by apply scatter_length.
+  assert (forall i, (i < length low)%nat -> at_ low i <= at_ v i <= at_ high i) as Hvb.
+  { intros i Hi. unfold v. rewrite scatter_at by assumption. destruct (lookup i units) as [w|] eqn:E.
+    - apply Hbox. now apply lookup_in.
+    - specialize (Hlh i Hi). lia. }
+  assert (Forall (fun x => 0 <= x) v) as Hv0.
+  { apply at_nonneg. rewrite Hvl. intros i Hi. specialize (Hvb i Hi). specialize (Hlow1 i Hi). lia. }
+  assert (0 <= filled <= N) as Hfilled by (rewrite <- Hv; split; [now apply sum_nonneg|unfold filled in Hv; lia]).
+  assert (forall u, 0 <= u < filled -> box_position N prior low high weights u = Some (pick v u)) as Hfirst.
+  { intros u Hr. unfold box_position. rewrite Hcl. cbv zeta. fold over filled.
+    destruct (Z.ltb_spec u filled); [|lia]. f_equal. apply walk_is_pick; auto. fold v. lia. }
+  destruct (Z.eq_dec filled N) as [Hfull|Hleft].
+  - exists v. split; [split; [assumption|split; [lia|assumption]]|]. intros f.
+    rewrite (total_words_ext _ (fun u => f (pick v u))) by (intros u Hr; rewrite Hfirst by lia; reflexivity).
+    rewrite <- Hfull, <- Hv. now apply draw_law.
+  - set (above := minus t low). set (z := scatter above (nothing units)).
+    set (left := N - filled). set (room := sum above - total (at_ above) (map fst units)).
+    assert (length above = length low) as Hal by apply minus_length.
+    assert (forall i, (i < length low)%nat -> 0 <= at_ above i) as Ha0
+      by (intros i Hi; unfold above; rewrite minus_at by assumption; specialize (Htb i Hi); lia).
+    assert (length z = length low) as Hzl by (unfold z; rewrite scatter_length; assumption).
+    assert (forall i, (i < length low)%nat ->
+      at_ z i = match lookup i units with Some _ => 0 | None => at_ above i end) as Hz.
+    { intros i Hi. unfold z. rewrite scatter_at, nothing_lookup by lia. now destruct (lookup i units). }
+    assert (Forall (fun x => 0 <= x) z) as Hz0.
+    { apply at_nonneg. rewrite Hzl. intros i Hi. rewrite Hz by assumption. specialize (Ha0 i Hi).
+      destruct (lookup i units); lia. }
+    assert (sum z = room) as Hzs.
+    { unfold z. rewrite scatter_sum.
+      - unfold room, nothing. rewrite total_map, total_map.
+        rewrite (total_ext _ (fun e => 0 - at_ above (fst e))) by (intros [p w]; reflexivity).
+        rewrite total_minus, total_const. lia.
+      - rewrite nothing_fst. now apply ordered_nodup with 0%nat (length low).
+      - rewrite nothing_fst, Hal. assumption. }
+    assert (0 < left <= room) as Hlr.
+    { split; [unfold left; lia|]. unfold room, above. rewrite minus_sum, Hts by assumption.
+      rewrite (total_ext_in _ (fun p => at_ t p - at_ low p)) by (intros p Hp; apply minus_at; auto).
+      rewrite total_minus.
+      assert (total (at_ t) (map fst units) <= total (at_ high) (map fst units))
+        by (apply total_le_in; intros p Hp; apply Htb; auto).
+      unfold left, filled in *. lia. }
+    set (s := shares left room 0 z).
+    assert (length s = length low) as Hsl by (unfold s; rewrite shares_length; assumption).
+    assert (forall i, (i < length low)%nat -> 0 <= at_ s i <= at_ z i) as Hsb.
+    { intros i Hi. unfold s. rewrite shares_at by lia. rewrite firstn_succ_sum by lia. apply share_inside; try lia.
+      rewrite Forall_forall in Hz0. apply Hz0, at_in. lia. }
+    assert (sum s = left) as Hss.
+    { unfold s. rewrite shares_sum, Hzs, Z.add_0_l, Z.mul_0_l, (Z.mul_comm room), ceil_whole by lia.
+      pose proof (ceil_whole 0 room ltac:(lia)) as H0. rewrite Z.mul_0_l in H0. lia. }
+    set (w := map (fun i => at_ v i + at_ s i) (seq 0 (length low))).
+    assert (length w = length low) as Hwl by (unfold w; now rewrite map_length, seq_length).
+    assert (forall i, (i < length low)%nat -> at_ w i = at_ v i + at_ s i) as Hw.
+    { intros i Hi. unfold w, at_ at 1.
+      rewrite (nth_indep _ 0 ((fun i => at_ v i + at_ s i) 0%nat)) by now rewrite map_length, seq_length.
+      rewrite (map_nth (fun i => at_ v i + at_ s i)), seq_nth by assumption. reflexivity. }
+    exists w. split.
+    + split; [assumption|]. split.
+      * unfold w. rewrite sum_total, total_map, total_plus.
+        pose proof (sum_seq v) as H1. pose proof (sum_seq s) as H2. rewrite Hvl in H1. rewrite Hsl in H2.
+        rewrite <- H1, <- H2. unfold left in Hss. lia.
+      * intros i Hi. rewrite Hw by assumption. specialize (Hvb i Hi). specialize (Hsb i Hi). rewrite Hz in Hsb by assumption.
+        unfold v in *. rewrite scatter_at in * by assumption. destruct (lookup i units) as [x|] eqn:E; [lia|].
+        unfold above in Hsb. rewrite minus_at in Hsb by assumption. specialize (Htb i Hi). lia.
+    + intros f. replace (words N) with (words (filled + left)) by (f_equal; unfold left; lia).
+      rewrite total_words_split by lia.
+      rewrite (total_words_ext _ (fun u => f (pick v u)) filled) by (intros u Hr; rewrite Hfirst by lia; reflexivity).
+      rewrite (total_words_ext _ (fun r => f (pick z (r * sum z / left))) left).
+      2:{ intros r Hr. unfold box_position. rewrite Hcl. cbv zeta. fold over filled.
+          destruct (Z.ltb_spec (filled + r) filled); [lia|]. rewrite Ht. fold above room left.
+          replace (filled + r - filled) with r by lia. rewrite Hzs. f_equal.
+          rewrite walk_is_pick; [reflexivity| | | |].
+          - apply at_nonneg. rewrite Hal. assumption.
+          - exact Hz0.
+          - rewrite Hal. now apply nothing_ordered.
+          - fold z. rewrite Hzs. split; [apply Z.div_pos; nia|apply Z.div_lt_upper_bound; nia]. }
+      rewrite scaled_draw_law by (try assumption; lia). rewrite <- Hv, draw_law by assumption.
+      rewrite Hzs, Hvl, Hzl, Hwl, <- total_plus. apply total_ext_in. intros i Hi. apply in_seq in Hi.
+      rewrite Hw by lia. fold s. lia.
 Qed.
 
 (** Of N words, how many lead a user into S. *)
 Definition box_words (N : Z) (prior low high : list Z) (weights : list (nat * Z)) (S : nat -> bool) : Z :=
   count (fun u => match box_position N prior low high weights u with Some i => S i | None => false end) (words N).
 
-Lemma box_position_pick up down N prior low weights :
+Lemma box_words_units up down N prior low weights :
   check_box up down N low = true -> length prior = length low -> Forall (fun x => 1 <= x) prior ->
   user (length low) weights ->
   exists w, in_box N low (highs up down N low) w
-    /\ forall u, 0 <= u < N -> box_position N prior low (highs up down N low) weights u = Some (pick w u).
+    /\ forall S, box_words N prior low (highs up down N low) weights S = units_in S w.
 Proof.
-  intros Hc Hlp Hprior Hu. destruct (clipped_in_box _ _ _ _ _ _ Hc Hlp Hprior Hu) as (units & Hcl & Ho & Hin).
-  exists (scatter low units). split; [exact Hin|]. intros u Hw. unfold box_position. rewrite Hcl. f_equal.
-  apply walk_is_pick; auto.
-  - apply check_box_true in Hc. destruct Hc as (_ & _ & H1 & _). apply Forall_forall. intros x Hx.
-    destruct (In_nth low x 0 Hx) as (i & Hi & <-). specialize (H1 i Hi). unfold at_ in H1. lia.
-  - now apply in_box_nonneg with up down N low.
-  - destruct Hin as (_ & -> & _). assumption.
+  intros Hc Hlp Hprior Hu. destruct (box_release_law _ _ _ _ _ _ Hc Hlp Hprior Hu) as (w & Hw & Hlaw).
+  exists w. split; [exact Hw|]. intros S. unfold box_words, count, units_in. rewrite <- (Hlaw (fun i => one (S i))).
+  apply total_ext. intros u. now destruct (box_position _ _ _ _ _ u).
 Qed.
 
 (** A RELEASE FROM A BOX always releases something, and Pr[S] ≤ e^ε·Pr'[S] for every two users and every event. *)
@@ -383,11 +456,9 @@ Theorem box_release_private up down N (epsilon : R) prior low weights weights' (
    <= exp epsilon * probability (box_words N prior low (highs up down N low) weights' S) N)%R.
 Proof.
   intros HN HA Hc Hlp Hprior Hu Hu'.
-  destruct (box_position_pick _ _ _ _ _ _ Hc Hlp Hprior Hu) as (w & Hw & Hpos).
-  destruct (box_position_pick _ _ _ _ _ _ Hc Hlp Hprior Hu') as (w' & Hw' & Hpos').
-  replace (box_words N prior low (highs up down N low) weights S) with (count (fun u => S (pick w u)) (words N)).
-  replace (box_words N prior low (highs up down N low) weights' S) with (count (fun u => S (pick w' u)) (words N)).
-  - now apply box_private with up down low.
-  - apply total_words_ext. intros u Hr. now rewrite Hpos'.
-  - apply total_words_ext. intros u Hr. now rewrite Hpos.
+  destruct (box_words_units _ _ _ _ _ _ Hc Hlp Hprior Hu) as (w & Hw & Hn).
+  destruct (box_words_units _ _ _ _ _ _ Hc Hlp Hprior Hu') as (w' & Hw' & Hn').
+  apply counts_to_probabilities with up down; auto.
+  - apply total_nonneg_in. intros u _. unfold one. match goal with |- context [if ?b then _ else _] => destruct b end; lia.
+  - rewrite Hn, Hn'. now apply box_private_units with N low.
 Qed.

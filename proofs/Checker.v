@@ -275,14 +275,13 @@ Proof.
   - rewrite !andb_true_iff in Hkind. destruct Hkind as [[[[Hs _] Hc] Hp] _].
     apply has_size_length in Hs. unfold check_prior in Hp. rewrite !andb_true_iff in Hp.
     destruct Hp as [[Hps Hp1] _]. apply has_size_length in Hps.
-    destruct (box_position_pick (ratio_up m) (ratio_down m) (units m) prior low weights) as (w & Hw & Hpos); auto.
+    destruct (box_words_units (ratio_up m) (ratio_down m) (units m) prior low weights) as (w & Hw & Hwords); auto.
     + lia.
     + apply Forall_forall. intros x Hx. rewrite forallb_forall in Hp1. apply Z.leb_le. auto.
     + now replace (length low) with (Z.to_nat (size m)) by lia.
-    + unfold box_words, count. rewrite (total_words_const _ (units m) 1); [lia|lia|].
-      intros u Hr. rewrite Hpos by assumption. destruct Hw as (Hl & Hsum & _).
-      destruct (pick_spec w u ltac:(lia)) as [Hpick _].
-      destruct (Nat.ltb_spec (pick w u) (Z.to_nat (size m))); [reflexivity|lia].
+    + rewrite Hwords. destruct Hw as (Hl & Hsum & _). transitivity (sum w); [|assumption]. unfold units_in. rewrite sum_seq.
+      apply total_ext_in. intros i Hi. apply in_seq in Hi.
+      destruct (Nat.ltb_spec i (Z.to_nat (size m))); [simpl; lia|lia].
   - rewrite !andb_true_iff in Hkind. destruct Hkind as [[[[[[[[Hos Ho] Hps] Hls] Hws] _] _] Hc] _].
     apply has_size_length in Hos, Hps, Hls, Hws.
     set (k := columns prior low own) in *.

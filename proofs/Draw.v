@@ -2,9 +2,9 @@
 
     [pick]          "the smallest i with u < w_0 + … + w_i" of docs/format.md
     [bisect_right]  Python's bisection, as the release path calls it on running sums
-    [choose_record] records.choose_record
-    [shares]        how many words a draw by ⌊v·S/N⌋ gives to each position: records, tails of a kernel, and
-                    a response whose record is not kept are drawn in this way *)
+    [choose_record] linear.choose_record
+    [shares]        how many words a draw by ⌊v·S/N⌋ gives to each position: records, tails of a kernel, a
+                    response whose record is not kept, and what a capped user leaves are drawn in this way *)
 
 From Coq Require Import ZArith List Lia Bool.
 From Sottovoce Require Import Sums.
@@ -50,7 +50,7 @@ Fixpoint shares (N S e : Z) (w : list Z) : list Z :=
   | x :: rest => (ceil ((e + x) * N) S - ceil (e * N) S) :: shares N S (e + x) rest
   end.
 
-(** records.choose_record: record number ⌊word·K/N⌋ of K, records in the order of their positions. *)
+(** linear.choose_record: record number ⌊word·K/N⌋ of K, records in the order of their positions. *)
 Fixpoint walk_records (weights : list (nat * Z)) (number : Z) : option nat :=
   match weights with
   | [] => None

@@ -39,7 +39,7 @@ def test_what_is_about_whole_numbers_alone_assumes_nothing(built: Path) -> None:
         r"^(Axioms:|Closed under the global context)", (built / "assumptions.txt").read_text(), re.MULTILINE
     )
     closed = {name for name, block in zip(asked, blocks, strict=True) if block.startswith("Closed")}
-    wanted = {"draw_law", "draw_count", "exact_clip_right", "clipped_in_box", "box_private_units", "row_law"}
+    wanted = {"draw_law", "draw_count", "exact_clip_right", "box_release_law", "box_private_units", "row_law"}
     assert (
         wanted | {"column_bounds", "kernel_private_tapes", "response_law", "walk_is_pick", "stream_private"}
         <= closed

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from vector_checks import vectors
 
 import sottovoce as sv
 from sottovoce.release import exact, ledger
+from sottovoce.release.box import BoxEngine
 from sottovoce.release.file import Fields, read_fraction
 from sottovoce.release.mechanism import ENGINES, joined_wholes
 from sottovoce.release.proved import ask, documents, hexadecimal, question
@@ -88,9 +90,11 @@ def draws() -> list[tuple[Any, Plain, Weights, list[int]]]:
         for _ in range(8):
             places = sorted(rng.sample(range(n), rng.randint(1, n)))
             weights = [(place, rng.choice([1, 2, rng.randint(1, 1 << 40)])) for place in places]
-            law = engine.law(weights)
-            ends = [int(sum(law[: i + 1]) * total) for i in range(n)]
-            beside = [(end + step) % total for end in ends for step in (-1, 0)]
+            law = [int(share * total) for share in engine.law(weights)]
+            floors = engine.box.low if isinstance(engine, BoxEngine) else law
+            base = [law[i] if i in places else floors[i] for i in range(n)]
+            above = [unit - least for unit, least in zip(law, base, strict=True)]
+            beside = [(end + step) % total for end in accumulate([*base, *above]) for step in (-1, 0)]
             words = [rng.choice([rng.randrange(total), *beside]) for _ in range(WORDS[plain["kind"]])]
             made.append((engine, plain, weights, words))
     return made

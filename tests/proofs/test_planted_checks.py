@@ -6,6 +6,8 @@ import pytest
 from planted_checks import FAULTS, plant
 from proved_cases import Plain, accepts
 
+from sottovoce.release.box import BoxEngine
+
 pytestmark = pytest.mark.proofs
 
 
@@ -14,6 +16,7 @@ def test_a_planted_fault_is_found(
     fault: str, answered: list[tuple[Plain, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(fault, monkeypatch)
+    monkeypatch.setattr(BoxEngine, "prepare", lambda _: None)  # where a box without a law is refused again
     assert any(says(plain) is not yes for plain, yes in answered)
 
 

@@ -79,7 +79,7 @@ def test_a_law_outside_its_box_is_not_released(monkeypatch: pytest.MonkeyPatch) 
     engine = BoxEngine(certified_box([2, 2, 2], Fraction(2), 8), (2, 3, 3))
 
     def law(units: Weights) -> list[Fraction]:
-        monkeypatch.setattr(BoxEngine, "_clipped", lambda *_: units)
+        monkeypatch.setattr(BoxEngine, "clipped", lambda *_: units)
         return engine.law([(0, 1)])
 
     assert law([(0, 4), (1, 2), (2, 2)]) == [Fraction(4, 8), Fraction(2, 8), Fraction(2, 8)]

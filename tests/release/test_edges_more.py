@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import random
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -15,13 +14,12 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.release import audit, certify
+from sottovoce.release import audit, certify, mechanism
 from sottovoce.release.audit import Seen
-from sottovoce.release.box_fast import Descent
-from sottovoce.release.exact import certified_box
+from sottovoce.release.box import BoxEngine
 from sottovoce.release.file import Fields
 from sottovoce.release.ledger import user_name
-from sottovoce.release.threads import processors, side_by_side
+from sottovoce.release.mechanism import processors
 
 
 def test_the_users_of_an_audit_have_as_many_categories_as_their_names_say() -> None:
@@ -81,33 +79,6 @@ def test_places_that_are_not_there(places: object) -> None:
         read(places)
 
 
-def test_the_largest_multiplier_of_a_descent_is_where_the_clip_of_all_passes_the_total() -> None:
-    """Σ of floors below, caps above, and ⌈M·Σw/2^p⌉ between is at most N at the limit, and above N beyond."""
-    rng = random.Random(9)
-    for _ in range(60):
-        n, bits = rng.randint(2, 12), rng.choice([20, 40, 62])
-        total = 1 << bits
-        cuts = sorted(rng.sample(range(1, 1 << 16), n - 1))
-        shares = [b - a for a, b in zip([0, *cuts], [*cuts, 1 << 16], strict=True)]
-        prior = [share << (bits - 16) for share in shares]
-        ratio = Fraction(rng.randint(12, 60), 10)
-        low = [max(int(weight / ratio), 1) for weight in prior]
-        box = certified_box(low, ratio * Fraction(11, 10), total)
-        tables = Descent(box, prior)
-        unit = 1 << tables.power
-
-        def clip_of_all(m: int, box: Any = box, prior: Any = prior, unit: int = unit) -> int:
-            rows = list(zip(prior, box.low, box.high, strict=True))
-            inside = sum(w for w, a, b in rows if a * unit < m * w <= b * unit)
-            fixed = sum(a for w, a, b in rows if m * w <= a * unit) + sum(
-                b for w, a, b in rows if m * w > b * unit
-            )
-            return int(fixed + -(-(m * inside) // unit))
-
-        assert clip_of_all(tables.limit) <= total
-        assert tables.limit == 1 << (bits // 2) or clip_of_all(tables.limit + 1) > total
-
-
 def test_nothing_is_released_when_the_witness_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,11 +118,19 @@ def test_as_many_processors_as_this_process_may_use(monkeypatch: pytest.MonkeyPa
     assert processors() == 1
 
 
-@pytest.mark.parametrize(("pieces", "here", "apart"), [(1, 4, False), (3, 1, False), (3, 4, True)])
-def test_one_piece_needs_no_other_thread(
-    monkeypatch: pytest.MonkeyPatch, pieces: int, here: int, apart: bool
+@pytest.mark.parametrize(("users", "here", "apart"), [(2, 4, False), (9, 1, False), (9, 4, True)])
+def test_one_batch_needs_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch, users: int, here: int, apart: bool
 ) -> None:
-    monkeypatch.setattr("sottovoce.release.threads.processors", lambda: here)
-    seen: list[bool] = []
-    side_by_side(lambda _: seen.append(threading.current_thread() is threading.main_thread()), range(pieces))
-    assert seen == [not apart] * pieces
+    monkeypatch.setattr(mechanism, "processors", lambda: here)
+    monkeypatch.setattr(mechanism, "BATCH", 3)
+    made, seen = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)), []
+    take = BoxEngine.positions
+
+    def noted(self: BoxEngine, *given: Any) -> Any:
+        seen.append(threading.current_thread() is threading.main_thread())
+        return take(self, *given)
+
+    monkeypatch.setattr(BoxEngine, "positions", noted)
+    made.release_many(np.ones((users, 2), dtype=np.int64))
+    assert seen == [not apart] * -(-users // 3)

@@ -10,7 +10,15 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 import pytest
-from boxes import check, compared, rows_of, some_engine, some_user, units_of, words_beside
+from boxes import (
+    check,
+    compared,
+    intervals_of,
+    rows_of,
+    some_engine,
+    some_user,
+    words_beside,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from kinds import of_kind
@@ -18,7 +26,7 @@ from strategies import situations
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import box_fast, mechanism, randomness, threads
+from sottovoce.release import arrays, mechanism, randomness
 from sottovoce.release.box import BoxEngine
 from sottovoce.release.box_fast import decided
 from sottovoce.release.certify import certify_with
@@ -42,7 +50,7 @@ def test_words_at_and_beside_every_boundary(bits: int, most: int, count: int) ->
         away = [rng.randint(3, 99), rng.randint(1, 1 << (bits // 2)), (1 << bits) // (5 * n)]
         for _ in range(2):
             user = some_user(rng, n)
-            seen += check(engine, user, words_beside(rng, units_of(engine, user), 12, away))
+            seen += check(engine, user, words_beside(rng, intervals_of(engine, user), 12, away))
     assert min(seen["doubt"], seen["own"]) > count
     assert seen["sure"] > (2 * count if bits >= 33 else 0)
 
@@ -70,12 +78,19 @@ def test_every_clip_sampler_in_every_situation(
     row = made.prepare(p)
     law = dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
     for user in (law, some_user(rng, len(q)), {rng.randrange(len(q)): 1}):
-        check(engine, user, words_beside(rng, units_of(engine, user), 10, [1 << (bits // 2)]))
+        check(engine, user, words_beside(rng, intervals_of(engine, user), 10, [1 << (bits // 2)]))
 
 
 def priors(n: int) -> dict[str, npt.NDArray[np.float64]]:
     shapes = {"uniform": np.ones(n), "zipf": 1 / np.arange(1, n + 1), "steep": np.geomspace(1, 1e-9, n)}
     return {kind: q / q.sum() for kind, q in shapes.items()}
+
+
+def intervals_by_law(engine: BoxEngine, user: dict[int, int]) -> list[int]:
+    """The intervals of `oracles.drawn_intervals`, from the law of the single release."""
+    units = [int(share * engine.box.total) for share in engine.law(list(user.items()))]
+    first = [unit if i in user else engine.box.low[i] for i, unit in enumerate(units)]
+    return [*first, *(unit - base for unit, base in zip(units, first, strict=True))]
 
 
 def draws_of_every_kind(name: str, n: int, epsilon: float, users: int, words: int, seed: int) -> int:
@@ -93,13 +108,13 @@ def draws_of_every_kind(name: str, n: int, epsilon: float, users: int, words: in
             who = np.repeat(np.arange(users), words)
             drawn = rng.integers(0, 1 << 62, len(who))
             found = engine.positions(rows[who], [drawn])
-            doubt += int(np.count_nonzero(~decided(rows[who], drawn, engine._filter, engine._descent)[1]))
+            doubt += int(np.count_nonzero(~decided(rows[who], drawn, engine._filter, engine._capped_many)[1]))
             for i in range(users):
                 held = rows[[i]]
-                law = engine.law(list(zip(held.indices.tolist(), held.data.tolist(), strict=True)))
-                ends = np.array([*accumulate(int(share * (1 << 62)) for share in law)])
+                user = dict(zip(held.indices.tolist(), held.data.tolist(), strict=True))
+                ends = np.array([*accumulate(intervals_by_law(engine, user))])
                 mine = slice(i * words, (i + 1) * words)
-                assert (np.searchsorted(ends, drawn[mine], side="right") == found[mine]).all()
+                assert (np.searchsorted(ends, drawn[mine], side="right") % n == found[mine]).all()
     return doubt
 
 
@@ -131,15 +146,15 @@ def test_thousands_of_categories(name: str, epsilon: float, n: int) -> None:
     users += [dict.fromkeys(sorted(rng.sample(range(n), 12)), 1), dict.fromkeys(range(0, n, 3), 2)]
     clear = 0
     for user in users:
-        units = [int(share * (1 << 62)) for share in engine.law(list(user.items()))]
-        ends = list(accumulate(units))
-        own = [ends[place] - units[place] // 2 for place in user][:20]
+        intervals = intervals_by_law(engine, user)
+        ends = list(accumulate(intervals))
+        own = [ends[place] - intervals[place] // 2 for place in user][:20]
         words = [
-            *words_beside(rng, units, 60, [1 << 20, 1 << 40]),
+            *words_beside(rng, intervals, 60, [1 << 20, 1 << 40]),
             *own,
             *[rng.randrange(1 << 62) for _ in range(300)],
         ]
-        right = np.searchsorted(np.array(ends), np.array(words), side="right").tolist()
+        right = (np.searchsorted(np.array(ends), np.array(words), side="right") % n).tolist()
         found, sure = compared(engine, [user] * len(words), words)
         assert [f for f, s in zip(found, sure, strict=True) if s] == [
             r for r, s in zip(right, sure, strict=True) if s
@@ -163,7 +178,6 @@ def test_words_are_used_in_the_order_of_the_rows(
     words = [rng.integers(0, 1 << 62, (k, min(size, 1000 - at))) for at in range(0, 1000, size)]
     monkeypatch.setattr(mechanism, "BATCH", size)
     monkeypatch.setattr(mechanism, "processors", lambda: processors)
-    monkeypatch.setattr(threads, "processors", lambda: processors)
     with tape(np.concatenate([part.ravel() for part in words]).tolist(), 62) as reads:
         read = randomness._read
 
@@ -182,15 +196,15 @@ def test_words_are_used_in_the_order_of_the_rows(
 
 def test_packs_hold_every_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of all lengths, empty ones too, in several windows and several packs."""
-    monkeypatch.setattr(box_fast, "WINDOW", 50)
-    monkeypatch.setattr(box_fast, "ENTRIES", 64)
+    monkeypatch.setattr(arrays, "WINDOW", 50)
+    monkeypatch.setattr(arrays, "ENTRIES", 64)
     rng = random.Random(2)
     users = [
         dict.fromkeys(sorted(rng.sample(range(40), rng.choice([0, 1, 3, 9, 20, 40]))), 1) for _ in range(170)
     ]
     users = [{place: rng.randrange(1, 9) for place in user} for user in users]
     seen: dict[int, dict[int, int]] = {i: {} for i, user in enumerate(users) if not user}
-    for who, places, counts in box_fast.packs(rows_of(users, 40)):
+    for who, places, counts in arrays.packs(rows_of(users, 40)):
         for column, i in enumerate(who.tolist()):
             assert i not in seen
             pairs = list(zip(places[:, column].tolist(), counts[:, column].tolist(), strict=True))
@@ -202,6 +216,6 @@ def test_packs_hold_every_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_user_takes_the_exact_path() -> None:
     engine = of_kind(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(5)), 1.0)).engine, BoxEngine)
     rows = rows_of([{0: -3, 1: 1, 2: 1}, {3: 1}], 5)
-    assert not decided(rows, np.array([5, 1 << 61]), engine._filter, engine._descent)[1].any()
+    assert not decided(rows, np.array([5, 1 << 61]), engine._filter, engine._capped_many)[1].any()
     with pytest.raises(sv.errors.CertificateError, match="left its box; nothing is released"):
         engine.positions(rows, [np.array([5, 1 << 61])])

@@ -1,4 +1,4 @@
-"""Laws in doubles become whole numbers piece by piece, bit for bit as if they were taken all at once."""
+"""Laws in doubles become integers, the same for rows that are shared and for rows that are converted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.release import threads, weights
-
-
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several pieces, and several threads."""
-    monkeypatch.setattr(weights, "PIECE", 7)
-    monkeypatch.setattr(threads, "processors", lambda: 3)
+from sottovoce.release import weights
 
 
 def some_laws(seed: int, users: int = 60, n: int = 40) -> sparse.csr_array:
@@ -33,11 +26,11 @@ def some_laws(seed: int, users: int = 60, n: int = 40) -> sparse.csr_array:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_pieces_give_what_the_whole_gives(seed: int) -> None:
+def test_shared_rows_give_what_converted_rows_give(seed: int) -> None:
     laws = some_laws(seed)
     before = laws.copy()
     fast = weights.from_rows(laws, 40)
-    whole = weights.from_rows(laws.tocsc(), 40)  # not by rows: taken all at once
+    whole = weights.from_rows(laws.tocsc(), 40)  # not by rows: converted first
     assert fast.dtype == np.int64
     for part in ("data", "indices", "indptr"):
         assert getattr(fast, part).tolist() == getattr(whole, part).tolist()
@@ -65,7 +58,7 @@ def test_the_whole_numbers_follow_their_definition() -> None:
         (lambda data: data.__setitem__(-1, data[-1] + 1.5e-9), "1 of 60 users do not"),
     ],
 )
-def test_what_is_refused_is_counted_over_all_pieces(
+def test_what_is_refused_is_counted_over_all_rows(
     spoil: Callable[[np.ndarray], object], message: str
 ) -> None:
     laws = some_laws(5)
@@ -77,7 +70,7 @@ def test_what_is_refused_is_counted_over_all_pieces(
 
 @pytest.mark.parametrize("empty", [[41], [0, 6, 7, 59], range(7, 21), range(60)])
 def test_users_without_entries_stay_empty_rows(empty: Sequence[int]) -> None:
-    """Also at the edges of pieces, and where a piece or everything is empty."""
+    """Also where everything is empty."""
     laws = some_laws(6).toarray()
     expected = weights.from_rows(sparse.csr_array(laws), 40).toarray()
     laws[list(empty)], expected[list(empty)] = 0, 0

@@ -114,17 +114,18 @@ def test_clip_does_not_depend_on_category_order(
 
 
 @given(strategies.situations(), any_floor)
-def test_the_fill_is_the_limit_of_mixing_in_the_prior(
+def test_what_a_capped_user_leaves_moves_the_others_towards_the_public_law(
     situation: tuple[np.ndarray, np.ndarray, float], name: str
 ) -> None:
     q, p, epsilon = situation
     p = np.where(p < 1e-6, 0.0, p)
     p = p / p.sum()
     s = sampler(q, FLOORS[name](q, epsilon), epsilon)
-    nearly = (1 - 1e-9) * p + 1e-9 * q
-    # The clip moves by at most a few times the 2e-9 that p moved, where u·δq stays below the floors.
-    far = math.exp(epsilon) * float((s.floor / q).max()) * 1e-9 * 4 / float(p[p > 0].min())
-    assert_allclose(s.distribution(nearly), s.distribution(p), rtol=0, atol=max(1e-6, min(far, 1e-3)))
+    others, public, x = p == 0, s.distribution(q), s.distribution(p)
+    left = 1 - math.exp(epsilon) * float(s.floor[~others].sum()) - float(s.floor[others].sum())
+    room = (public - s.floor)[others]
+    if left > 1e-9:
+        assert_allclose(x[others], s.floor[others] + left / room.sum() * room, rtol=0, atol=1e-13)
 
 
 def test_zeros_that_break_a_fixed_bracket() -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
-from oracles import drawn_units
+from oracles import drawn_intervals
 from scipy import sparse
 
 from sottovoce.release import exact
@@ -76,26 +76,34 @@ def rows_of(users: list[dict[int, int]], n: int) -> sparse.csr_array:
     return sparse.csr_array((counts, places, starts), shape=(len(users), n))
 
 
-def words_beside(rng: random.Random, units: list[int], most: int, away: list[int]) -> list[int]:
-    """Words at and beside the boundaries of a law (`most` of them), some units away, and a few anywhere."""
-    total = sum(units)
-    starts = [0, *accumulate(units)]
+def words_beside(rng: random.Random, intervals: list[int], most: int, away: list[int]) -> list[int]:
+    """Words at and beside the ends of intervals (`most` of them), some units away, and a few anywhere."""
+    total = sum(intervals)
+    starts = [0, *accumulate(intervals)]
     chosen = starts if len(starts) <= most else rng.sample(starts, most)
     near = [start + step for start in chosen for step in (-2, -1, 0, 1, *away, *[-a for a in away])]
     return [min(max(word, 0), total - 1) for word in near] + [rng.randrange(total) for _ in range(4)]
 
 
-def category_of(units: list[int], word: int) -> int:
-    """The category that a word falls into."""
-    return bisect_right(list(accumulate(units)), word)
+def category_of(intervals: list[int], word: int) -> int:
+    """The category that a word falls into, of the two intervals of each category."""
+    return bisect_right(list(accumulate(intervals)), word) % (len(intervals) // 2)
 
 
-def units_of(engine: BoxEngine, user: dict[int, int]) -> list[int]:
-    """The law by the oracle, which must also be the single release's own."""
-    box = engine.box
-    units = drawn_units(user, list(box.low), list(box.high), list(engine.prior), box.total)
+def intervals_of(engine: BoxEngine, user: dict[int, int]) -> list[int]:
+    """The intervals of all categories by the oracle, whose law must also be the single release's own."""
+    box, n = engine.box, len(engine.prior)
+    intervals = drawn_intervals(user, list(box.low), list(box.high), list(engine.prior), box.total)
+    units = [intervals[i] + intervals[n + i] for i in range(n)]
     assert [share * box.total for share in engine.law(list(user.items()))] == units
-    return units
+    assert all(a <= unit <= b for a, unit, b in zip(box.low, units, box.high, strict=True))
+    return intervals
+
+
+def is_capped(engine: BoxEngine, user: dict[int, int]) -> bool:
+    """Whether all of the user's categories are at their caps and units are left."""
+    low, high = engine.box.low, engine.box.high
+    return sum(low) + sum(high[i] - low[i] for i in user) < engine.box.total
 
 
 def compared(
@@ -103,20 +111,26 @@ def compared(
 ) -> tuple[list[int], list[bool]]:
     """What the arrays say for one word a user, and of what they are sure."""
     rows = rows_of(users, len(engine.prior))
-    found, sure = decided(rows, np.array(words, dtype=np.int64), engine._filter, engine._descent)
+    found, sure = decided(rows, np.array(words, dtype=np.int64), engine._filter, engine._capped_many)
     return found.tolist(), sure.tolist()
 
 
 def check(engine: BoxEngine, user: dict[int, int], words: list[int]) -> Counter[str]:
-    """The batch gives what the law gives, for every word; and it is sure of nothing that is wrong."""
-    units = units_of(engine, user)
-    right = [category_of(units, word) for word in words]
+    """The batch gives what the law gives, for every word, and is sure of nothing that is wrong.
+
+    Of capped users it is always sure.
+    """
+    intervals = intervals_of(engine, user)
+    right = [category_of(intervals, word) for word in words]
     found, sure = compared(engine, [user] * len(words), words)
     assert [f for f, s in zip(found, sure, strict=True) if s] == [
         r for r, s in zip(right, sure, strict=True) if s
     ]
+    capped = is_capped(engine, user)
+    assert all(sure) or not capped
     rows = rows_of([user] * len(words), len(engine.prior))
     assert engine.positions(rows, [np.array(words, dtype=np.int64)]).tolist() == right
-    held = list(user.items())
-    assert [engine.position(held, [word]) for word in words[:3]] == right[:3]
-    return Counter(sure=sum(sure), doubt=len(sure) - sum(sure), own=sum(f in user for f in found))
+    held, singly = list(user.items()), len(words) if capped else 3
+    assert [engine.position(held, [word]) for word in words[:singly]] == right[:singly]
+    counted = Counter(sure=sum(sure), doubt=len(sure) - sum(sure), own=sum(f in user for f in found))
+    return counted + Counter(capped=len(words) if capped else 0)

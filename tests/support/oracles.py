@@ -508,9 +508,11 @@ def clip_by_bisection_mpmath(p: Array, prior: Array, floor: Array, epsilon: floa
         support = [i for i in range(n) if p[i] > 0]
         zeros = [i for i in range(n) if p[i] <= 0]
         supported, rest = mp.fsum(cap[i] for i in support), mp.fsum(c[i] for i in zeros)
-        if supported + rest < 1 and zeros:
+        if supported + rest < 1 and zeros:  # from the floor towards the clip of the prior
+            public = filled([mp.mpf(float(value)) for value in prior], list(range(n)), mp.mpf(1))
+            part = (1 - supported - rest) / mp.fsum(public[i] - c[i] for i in zeros)
             x = {i: cap[i] for i in support}
-            x |= filled([mp.mpf(float(value)) for value in prior], zeros, 1 - supported)
+            x |= {i: c[i] + part * (public[i] - c[i]) for i in zeros}
         else:
             x = {i: c[i] for i in zeros}
             x |= filled([mp.mpf(float(value)) for value in p], support, 1 - rest)
@@ -525,16 +527,35 @@ def drawn_units(
 ) -> list[int]:
     """A clip mechanism's law in whole units, from the definition, in fractions.
 
-    x_i = clip(m·k_i; low_i, high_i) over the user's categories with Σx = N, the others at their floors. If
-    that cannot be, the user's are at their caps and the others get clip(m·q_i; low_i, high_i). Then every x
-    is rounded down, and the units that are missing go one each to the first fractions.
+    x_i = clip(m·k_i; low_i, high_i) over the user's categories with Σx = N, the others at their floors, in
+    whole units. A capped user, for whom that cannot be, has all categories at their caps. What is left is cut
+    into as many equal pieces, and laid over what the prior's own law has above the floors of the others: each
+    piece belongs to the category where it begins.
     """
-    held = sorted(counts)
-    capped = sum(low) + sum(high[i] - low[i] for i in held) < total
-    free = [i for i in range(len(low)) if i not in counts] if capped else held
-    units = [high[i] if i in counts else low[i] for i in range(len(low))]
-    weight = dict(enumerate(prior)) if capped else counts
-    target = total - sum(units[i] for i in range(len(low)) if i not in set(free))
+    n, held = len(low), sorted(counts)
+    units = [high[i] if i in counts else low[i] for i in range(n)]
+    left = total - sum(units)
+    if left <= 0:
+        target = total - sum(low[i] for i in range(n) if i not in counts)
+        for i, unit in zip(held, clipped_units(held, counts, low, high, target), strict=True):
+            units[i] = unit
+        return units
+    public = clipped_units(list(range(n)), dict(enumerate(prior)), low, high, total)
+    rooms = [0 if i in counts else public[i] - low[i] for i in range(n)]
+    piece = Fraction(sum(rooms), left)
+    end, given = 0, 0
+    for i, room in enumerate(rooms):
+        end += room
+        upto = math.ceil(end / piece)  # pieces that begin before the end of category i
+        units[i] += upto - given
+        given = upto
+    return units
+
+
+def clipped_units(
+    free: list[int], weight: dict[int, int], low: list[int], high: list[int], target: int
+) -> list[int]:
+    """clip(m·w_i; low_i, high_i) over some categories with this sum, rounded down, one unit each to the first."""
 
     def clip(m: Fraction) -> list[Fraction]:
         return [min(max(m * weight[i], Fraction(low[i])), Fraction(high[i])) for i in free]
@@ -553,12 +574,21 @@ def drawn_units(
         m += (target - least) * (knots[above] - knots[below]) / (most - least)
     shares = clip(m)
     assert sum(shares) == target
-    spare = target - sum(math.floor(x) for x in shares)
-    for i, x in zip(free, shares, strict=True):
+    units, spare = [], target - sum(math.floor(x) for x in shares)
+    for x in shares:
         lifted = spare > 0 and x.denominator > 1
-        units[i] = math.floor(x) + lifted
+        units.append(math.floor(x) + lifted)
         spare -= lifted
     return units
+
+
+def drawn_intervals(
+    counts: dict[int, int], low: list[int], high: list[int], prior: list[int], total: int
+) -> list[int]:
+    """How many words in turn: own units and floors in the order of the categories, then what is above them."""
+    units = drawn_units(counts, low, high, prior, total)
+    first = [unit if i in counts else low[i] for i, unit in enumerate(units)]
+    return [*first, *(unit - base for unit, base in zip(units, first, strict=True))]
 
 
 def worst_case_dense_search(

@@ -176,8 +176,33 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
     "leftover units to the first, fraction or not": [
         ("if missing > 0 and value.denominator > 1:", "if missing > 0:")
     ],
-    "capped users by count": [
-        ("fill(x, others, [prior[i] for i in others]", "fill(x, others, [1 for i in others]")
+    "capped users by count": [("0 if i in counts else above[i] - low[i]", "0 if i in counts else 1")],
+    "capped users by the public law": [
+        ("0 if i in counts else above[i] - low[i]", "0 if i in counts else above[i]")
+    ],
+    "capped users by the prior": [
+        (
+            "above = fill(low, high, public(document), N)",
+            'above = [max(q, a) for q, a in zip(numbers["prior"], low)]',
+        )
+    ],
+    "capped users' own categories have room": [
+        ("0 if i in counts else above[i] - low[i]", "above[i] - low[i]")
+    ],
+    "capped users' words rounded up": [
+        (
+            "(words[0] - filled) * sum(rooms) // (N - filled)",
+            "-((filled - words[0]) * sum(rooms) // (N - filled))",
+        )
+    ],
+    "capped users' words by a remainder": [
+        ("(words[0] - filled) * sum(rooms) // (N - filled)", "(words[0] - filled) % sum(rooms)")
+    ],
+    "capped users in the order of the categories": [
+        (
+            "    weights, rooms = box_parts(document, counts)\n    filled = sum(weights)\n",
+            "    weights, rooms = box_law(document, counts), []\n    filled = sum(weights)\n",
+        )
     ],
     "capped users fill from the first": [("if sum(high[i] for i in mine) >= target:", "if True:")],
     "the words of a kernel exchanged": [("passed + words[2] *", "passed + words[1] *")],
@@ -238,12 +263,6 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
         )
     ],
     "caps in 64 bits": [("min(up * value // down, N)", "min(up * value // down % 2**64, N)")],
-    "lacking categories only at their floors or caps": [
-        (
-            "    else:\n        for i in mine:\n            x[i] = Fraction(high[i])\n",
-            "    else:\n        prior = [1 if q * 16 < N * 9 else q for q in prior]\n        for i in mine:\n            x[i] = Fraction(high[i])\n",
-        )
-    ],
     "halves rounded": [
         (
             "weights = [math.floor(value) for value in x]",

@@ -138,7 +138,7 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
 
 
 KERNEL_DRAW, RESPONSE_DRAW = linear.KernelEngine.position, linear.ResponseEngine.position
-BOX_DRAW, CLIPPED = box.BoxEngine.position, box.BoxEngine._clipped
+BOX_DRAW = box.BoxEngine.position
 
 DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     "clip: the missing units go to the last fractions": (
@@ -152,17 +152,31 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
         "left -= bound[i]",
         "left -= low[i]",
     ),
-    "box: a capped user's rest is spread evenly": (
-        CLIPPED,
-        "[self.prior[i] for i in others]",
-        "[1 for i in others]",
-    ),
-    "box: a user is never capped": (box.BoxEngine._capped, "< self.box.total", "< 0 * self.box.total"),
-    "box: <= for < at the end of a category": (BOX_DRAW, "if u < start + weight:", "if u <= start + weight:"),
-    "box: the floors behind are not shifted": (
+    "box: what a capped user leaves, by a remainder": (
         BOX_DRAW,
-        "bisect_right(before, u - shift)",
-        "bisect_right(before, u)",
+        "number * room // left",
+        "number % room",
+    ),
+    "box: what a capped user leaves, rounded up": (
+        BOX_DRAW,
+        "number * room // left",
+        "-(-number * room // left)",
+    ),
+    "box: a capped user's own categories have room": (
+        box.BoxEngine._left,
+        "above[-1] - sum([above[i + 1] - above[i] for i, _ in units])",
+        "above[-1]",
+    ),
+    "box: caps are filled first": (box.BoxEngine.clipped, "target = min(", "target = max("),
+    "box: <= for < at the end of a category": (
+        box.walk,
+        "if number < start + unit:",
+        "if number <= start + unit:",
+    ),
+    "box: the floors behind are not shifted": (
+        box.walk,
+        "bisect_right(before, number - shift)",
+        "bisect_right(before, number)",
     ),
     "kernel: <= for < at the own category": (
         KERNEL_DRAW,
@@ -182,8 +196,8 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     "response: > for >= beside the own category": (RESPONSE_DRAW, "step >= slot", "step > slot"),
     "records: the choice by a remainder": (
         linear.choose_record,
-        "word * sum([weight for _, weight in weights]) >> bits",
-        "word % sum([weight for _, weight in weights])",
+        "word * ends[-1] >> bits",
+        "word % ends[-1]",
     ),
     "charges: rounded down": (
         ledger.charge_of,

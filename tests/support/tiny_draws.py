@@ -85,45 +85,48 @@ def interval(weights: list[int], u: int) -> int:
 
 
 def box(document: Document, counts: Counts, words: list[int]) -> int:
-    return interval(box_law(document, counts), words[0])
+    weights, rooms = box_parts(document, counts)
+    filled = sum(weights)
+    if words[0] < filled:
+        return interval(weights, words[0])
+    return interval(rooms, (words[0] - filled) * sum(rooms) // (N - filled))
 
 
 def box_law(document: Document, counts: Counts) -> list[int]:
     """The weights of a box for a user, out of N."""
+    weights, rooms = box_parts(document, counts)
+    left = N - sum(weights)
+    if left == 0:
+        return weights
+    ends = [math.ceil(Fraction(end * left, sum(rooms))) for end in (0, *accumulate(rooms))]
+    return [weight + ends[i + 1] - ends[i] for i, weight in enumerate(weights)]
+
+
+def box_parts(document: Document, counts: Counts) -> tuple[list[int], list[int]]:
+    """What the user's categories have and the floors of the others; and d, by which what is left is shared."""
     numbers = integers(document)
-    low, prior = numbers["low"], numbers["prior"]
+    low = numbers["low"]
     up, down = (int(part) for part in document["ratio"].split("/"))
     high = highs(low, up, down)
     mine = sorted(counts)
-    others = [i for i in range(len(low)) if i not in counts]
-    target = N - sum(low[i] for i in others)
-    x = [Fraction(value) for value in low]
+    target = N - sum(low[i] for i in range(len(low)) if i not in counts)
     if sum(high[i] for i in mine) >= target:
-        fill(x, mine, [counts[i] for i in mine], low, high, target)
-    else:
-        for i in mine:
-            x[i] = Fraction(high[i])
-        fill(x, others, [prior[i] for i in others], low, high, N - sum(high[i] for i in mine))
-    weights = [math.floor(value) for value in x]
-    missing = N - sum(weights)
-    for i, value in enumerate(x):
-        if missing > 0 and value.denominator > 1:
-            weights[i] += 1
-            missing -= 1
-    return weights
+        return fill(low, high, counts, target), []
+    above = fill(low, high, public(document), N)
+    rooms = [0 if i in counts else above[i] - low[i] for i in range(len(low))]
+    return [high[i] if i in counts else low[i] for i in range(len(low))], rooms
 
 
-def fill(
-    x: list[Fraction], places: list[int], c: list[int], low: list[int], high: list[int], target: int
-) -> None:
-    """clip(m·c; low, high) with total `target`: search the segments between the knots, obviously."""
-    knots = sorted({Fraction(bound[i], w) for i, w in zip(places, c, strict=True) for bound in (low, high)})
+def fill(low: list[int], high: list[int], counts: Counts, target: int) -> list[int]:
+    """clip(m·k; low, high) with total `target` over the counts: search the segments between the knots, obviously."""
+    places = sorted(counts)
+    knots = sorted({Fraction(bound[i], counts[i]) for i in places for bound in (low, high)})
 
     def total(m: Fraction) -> Fraction:
-        return sum((clip(m, i, w) for i, w in zip(places, c, strict=True)), Fraction(0))
+        return sum((clip(m, i) for i in places), Fraction(0))
 
-    def clip(m: Fraction, i: int, w: int) -> Fraction:
-        return min(max(m * w, Fraction(low[i])), Fraction(high[i]))
+    def clip(m: Fraction, i: int) -> Fraction:
+        return min(max(m * counts[i], Fraction(low[i])), Fraction(high[i]))
 
     below, above = 0, len(knots) - 1  # the total reaches the target at `above`
     while below < above:
@@ -135,8 +138,14 @@ def fill(
         before = knots[above - 1]
         start = total(before)
         m = before + (m - before) * (target - start) / (reached - start)
-    for i, w in zip(places, c, strict=True):
-        x[i] = clip(m, i, w)
+    x = [clip(m, i) if i in counts else Fraction(value) for i, value in enumerate(low)]
+    weights = [math.floor(value) for value in x]
+    missing = N - sum(weights)
+    for i, value in enumerate(x):
+        if missing > 0 and value.denominator > 1:
+            weights[i] += 1
+            missing -= 1
+    return weights
 
 
 def record(counts: Counts, word: int) -> int:

@@ -87,7 +87,7 @@ def boxes() -> Iterator[tuple[str, sv.Mechanism]]:
         built({**certified("blend", FOUR, 1.0).document(), "provenance": "users"}),
     )
     yield "box, many categories", certified("kernel_clip", uneven(list(range(300))), 2.0)
-    yield "box, a lacking category at its cap", built(lacking_at_cap())
+    yield "box, the public law at a cap", built(public_at_cap())
     yield "box, halves and quarters", built(quarters())
     yield "box, caps beyond 2^64", built(beyond())
 
@@ -100,8 +100,8 @@ def box_of(epsilon: int, low: list[int], prior: list[int]) -> dict[str, Any]:
     return {**plain, "low": list(map(str, low)), "prior": list(map(str, prior)), "keeps_prior": kept}
 
 
-def lacking_at_cap() -> dict[str, Any]:
-    """For a user of the first category alone, the fourth is at its cap and the third between its bounds."""
+def public_at_cap() -> dict[str, Any]:
+    """The fourth category is at its cap in the public law, and the third between its bounds."""
     return box_of(1, [N // 8, N // 8, N // 8, N // 8], [N // 16, N // 16, 5 * (N // 16), 9 * (N // 16)])
 
 
@@ -152,7 +152,10 @@ def surveys() -> Iterator[tuple[str, sv.Mechanism]]:
     yield "survey, integer names", sv.certify(Survey(sv.Prior.uniform(WHOLE), 0.5, 3))
     yield "survey, one category", sv.certify(Survey(sv.Prior.uniform(["only"]), 0.5, 5))
     yield "survey, many categories", sv.certify(sv.survey(range(1000), 3.0))
-    yield "survey, the largest base", sv.certify(Survey(sv.Prior.uniform(["first", "second", "third"]), 9.0, 65521))
+    yield (
+        "survey, the largest base",
+        sv.certify(Survey(sv.Prior.uniform(["first", "second", "third"]), 9.0, 65521)),
+    )
 
 
 def users(mechanism: sv.Mechanism, rng: random.Random) -> Iterator[list[Category]]:
@@ -240,8 +243,11 @@ def boundaries(mechanism: sv.Mechanism, records: list[Category]) -> list[list[in
     """The first and the last word of every interval, for one word after another."""
     engine = mechanism.engine
     if isinstance(engine, BoxEngine):
-        law = mechanism.law(records=records)
-        return [[word] for word in ends(accumulate(int(share * N) for share in law))]
+        law = [int(share * N) for share in mechanism.law(records=records)]
+        own = {mechanism.index[record] for record in records}
+        base = [unit if i in own else engine.box.low[i] for i, unit in enumerate(law)]
+        above = [unit - least for unit, least in zip(law, base, strict=True)]
+        return [[word] for word in ends(accumulate([*base, *above]))]
     places = sorted(mechanism.index[record] for record in records)
     cases = []
     for number, place in enumerate(places):

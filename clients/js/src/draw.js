@@ -1,4 +1,4 @@
-import { drawBox, first, prepareBox, publicLaw, running, within } from "./box.js";
+import { drawBox, first, prepareBox, running, within } from "./box.js";
 import { N, sum } from "./numbers.js";
 
 /** How many words of 8 bytes a release reads. */
@@ -61,7 +61,7 @@ const DRAW = {
 
 /** `ends` are the sums of what the public has: for a box its law, otherwise its records by position. */
 const PREPARE = {
-  box: (box) => ({ ...prepareBox(box), ends: running(publicLaw(box)) }),
+  box: prepareBox,
   kernel({ order, low, prior }) {
     const rank = [];
     order.forEach((i, j) => (rank[i] = j));

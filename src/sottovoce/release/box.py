@@ -11,23 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from ..errors import CertificateError
-from .box_fast import MOST, Descent, Filter, IntegerArray, Spread, decided
-from .exact import Box, certified_box, check_prior_weights, exact_clip, whole_numbers
+from .arrays import IntegerArray, running_sums
+from .box_fast import Capped, Filter, decided
+from .exact import Box, certified_box, check_prior_weights, exact_clip, shares, whole_numbers
 from .weights import Weights
 
 if TYPE_CHECKING:
     from scipy import sparse
 
     from .file import Fields
-
-WALKED = 256
-"""With so many categories or fewer, what a capped user leaves over is spread by a walk over all of them."""
 
 
 class Engine(Protocol):
@@ -113,21 +110,26 @@ class BoxEngine:
         return all(a <= w <= b for a, w, b in zip(box.low, self.prior, box.high, strict=True))
 
     @cached_property
-    def _before(self) -> tuple[int, ...]:
-        """Σ_{j<i} low_j, with Σlow at the end."""
-        return (0, *accumulate(self.box.low))
-
-    @cached_property
-    def _public(self) -> IntegerArray:
-        """The running sums of what a user without records releases: the clip of the prior's own weights."""
+    def _public(self) -> tuple[int, ...]:
+        """What a user without records releases, in units: the clip of the prior's own weights."""
         if self.keeps_prior():  # then the clip is the prior
-            return running_sums(self.prior)
-        return running_sums(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
+            return self.prior
+        return tuple(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
     @cached_property
-    def _spread(self) -> Spread | None:
-        """The tables for capped users; whether there are any depends on public numbers alone."""
-        return Spread(self.box, self.prior) if len(self.prior) > WALKED else None
+    def _sums(self) -> Sums:
+        """The running sums; outside the box nothing is released."""
+        low, public = self.box.low, self._public
+        inside = all(a <= t <= b for a, t, b in zip(low, public, self.box.high, strict=True))
+        if not inside or sum(public) != self.box.total:
+            raise CertificateError("the public law left its box; nothing is released")
+        floors, ends = running_sums(low), running_sums(public)
+        return Sums(floors, ends - floors, ends)
+
+    @cached_property
+    def _views(self) -> tuple[memoryview, ...]:
+        """The same as memory views, which hand out plain integers quickly."""
+        return tuple(array.data for array in self._sums)
 
     @cached_property
     def _filter(self) -> Filter:
@@ -135,95 +137,78 @@ class BoxEngine:
         return Filter(self.box)
 
     @cached_property
-    def _descent(self) -> Descent | None:
+    def _capped_many(self) -> Capped:
         """The tables for capped users in batches."""
-        return Descent(self.box, self.prior) if len(self.prior) <= MOST else None
+        return Capped(self.box, self._sums.floors, self._sums.above)
 
     def prepare_many(self) -> None:
         """Build the tables that only a batch needs."""
-        _ = self._filter, self._descent
+        _ = self._filter, self._capped_many
 
     def prepare(self) -> None:
-        """Build every table now: neither the first user nor the first capped one should wait for them."""
-        _ = self._before, self._public, self._spread
-
-    def _capped(self, weights: Weights) -> bool:
-        """Whether everything the user has sits at its cap and units are still left."""
-        low, high = self.box.low, self.box.high
-        return sum([high[i] - low[i] for i, _ in weights]) < self.box.total - self._before[-1]
+        """Build every table now: the first user should not wait for them."""
+        _ = self._views
 
     def clipped(self, weights: Weights) -> Weights:
-        """The units that differ from the floor: those of the user's categories, or all when these are capped.
+        """The units of the user's own categories: the exact clip of the weights.
 
-        They are checked once more: outside the box nothing is released.
+        All of a capped user's are at their caps, and units of the N are left.
         """
         low, high = self.box.low, self.box.high
-        units = self._clipped(weights or list(enumerate(self.prior)))
-        over = sum([unit - low[i] for i, unit in units])
-        inside = all(low[i] <= unit <= high[i] for i, unit in units)
-        if not inside or self._before[-1] + over != self.box.total:
-            raise CertificateError("a law left its box; nothing is released")
-        return units
-
-    def _clipped(self, weights: Weights) -> Weights:
-        """The exact clip of the user's integers."""
-        low, high, total = self.box.low, self.box.high, self.box.total
         own = [i for i, _ in weights]
-        own_low = [low[i] for i in own]
-        own_high = [high[i] for i in own]
-        if not self._capped(weights):
-            target = total - self._before[-1] + sum(own_low)
-            clipped = exact_clip([k for _, k in weights], own_low, own_high, target)
-            return list(zip(own, clipped, strict=True))
-        owned = set(own)
-        others = [i for i in range(len(low)) if i not in owned]
-        rest = exact_clip(
-            [self.prior[i] for i in others],
-            [low[i] for i in others],
-            [high[i] for i in others],
-            total - sum(own_high),
-        )
-        return sorted([*zip(own, own_high, strict=True), *zip(others, rest, strict=True)])
+        own_low, own_high = [low[i] for i in own], [high[i] for i in own]
+        target = min(self.box.total - self._views[0][-1] + sum(own_low), sum(own_high))
+        return list(zip(own, exact_clip([k for _, k in weights], own_low, own_high, target), strict=True))
+
+    def _left(self, units: Weights) -> tuple[int, int]:
+        """How many units are left for the categories that a user lacks, and how many these have room for.
+
+        The room of a category is what the public law has above its floor. Units that are not in the box, or
+        more of them left than there is room for, are a law outside the box: nothing is released.
+        """
+        low, high = self.box.low, self.box.high
+        floors, above, _ = self._views
+        left = self.box.total - floors[-1] - sum([unit - low[i] for i, unit in units])
+        room = above[-1] - sum([above[i + 1] - above[i] for i, _ in units])
+        if not all(low[i] <= unit <= high[i] for i, unit in units) or not 0 <= left <= room:
+            raise CertificateError("a law left its box; nothing is released")
+        return left, room
 
     def position(self, weights: Weights, words: list[int]) -> int:
-        """Walk over the categories that differ from their floor; between them, search the floors.
+        """Own categories and floors first, in the order of the categories; then what a capped user leaves.
 
-        For a capped user that would be all categories: the tables answer almost every word without a walk.
+        That is shared among the categories that the user lacks, in proportion to their rooms.
         """
-        before, low = self._before, self.box.low
+        floors, above, public = self._views
         (u,) = words
         if not weights:
-            return int(np.searchsorted(self._public, u, side="right"))
-        if self._spread is not None and self._capped(weights):
-            category = self._spread.locate([i for i, _ in weights], u)
-            if category is not None:
-                return category
-        shift = 0
-        for i, weight in self.clipped(weights):
-            start = before[i] + shift
-            if u < start:
-                break
-            if u < start + weight:
-                return i
-            shift += weight - low[i]
-        return bisect_right(before, u - shift) - 1
+            return bisect_right(public, u) - 1
+        units = self.clipped(weights)
+        left, room = self._left(units)
+        number = u - (self.box.total - left)  # of the units that are left
+        if number < 0:
+            return walk(floors, units, u)
+        return walk(above, [(i, 0) for i, _ in units], number * room // left)
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same for all rows at once where that is proved, and row by row for the few words in doubt."""
         (drawn,) = words
-        out, sure = decided(rows, drawn, self._filter, self._descent)
+        out, sure = decided(rows, drawn, self._filter, self._capped_many)
         empty = np.diff(rows.indptr) == 0
-        out[empty], sure[empty] = np.searchsorted(self._public, drawn[empty], side="right"), True
-        for i in np.flatnonzero(~sure).tolist():
+        out[empty] = np.searchsorted(self._sums.public, drawn[empty], side="right") - 1
+        for i in np.flatnonzero(~(sure | empty)).tolist():
             out[i] = self.position(row_weights(rows, i), [int(drawn[i])])
         return out
 
     def law(self, weights: Weights) -> list[Fraction]:
-        """Floors, except where the clip put more."""
-        units = list(self.box.low)
-        for i, weight in self.clipped(weights):
-            units[i] = weight
-        return [Fraction(unit, self.box.total) for unit in units]
+        """Floors, the units of the user's own categories, and what is left in proportion to the rooms."""
+        low, total = self.box.low, self.box.total
+        if not weights:
+            return [Fraction(unit, total) for unit in self._public]
+        own = dict(self.clipped(weights))
+        left, _ = self._left(list(own.items()))
+        more = shares([0 if i in own else t - low[i] for i, t in enumerate(self._public)], left)
+        return [Fraction(own.get(i, a) + b, total) for i, (a, b) in enumerate(zip(low, more, strict=True))]
 
     def prior_weights(self) -> Sequence[int]:
         """As they are stored."""
@@ -242,9 +227,29 @@ class BoxEngine:
         return cls(certified_box(low, ratio, 1 << fields.bits), prior)
 
 
-def running_sums(weights: Sequence[int]) -> IntegerArray:
-    """The running sums of weights that add up to 2^bits."""
-    return np.cumsum(np.array(weights, dtype=np.int64))
+class Sums(NamedTuple):
+    """Running sums over the categories, each with one more entry than there are categories."""
+
+    floors: IntegerArray
+    above: IntegerArray
+    """Of what the public law has above the floors."""
+    public: IntegerArray
+
+
+def walk(before: Sequence[int], units: Weights, number: int) -> int:
+    """The category of a number below the sum of the weights: `units`, and for the others those of `before`.
+
+    `before` are running sums over all categories. O(units + log n).
+    """
+    shift = 0
+    for i, unit in units:
+        start = before[i] + shift
+        if number < start:
+            break
+        if number < start + unit:
+            return i
+        shift += unit - (before[i + 1] - before[i])
+    return bisect_right(before, number - shift) - 1
 
 
 def row_weights(rows: sparse.csr_array[Any], i: int) -> Weights:

@@ -142,6 +142,20 @@ def _round_down(answer: list[int], inside: list[int], weights: Sequence[int], le
     return answer
 
 
+def shares(weights: Sequence[int], words: int) -> list[int]:
+    """How many words v below `words` fall into each interval if v is drawn as ⌊v·Σweights/words⌋.
+
+    ⌈E_{i+1}·words/Σweights⌉ − ⌈E_i·words/Σweights⌉, where E are the running sums of the weights.
+    """
+    size, given, reached, out = sum(weights), 0, 0, []
+    for weight in weights:
+        reached += weight
+        upto = -(-reached * words // size) if size else 0
+        out.append(upto - given)
+        given = upto
+    return out
+
+
 @dataclass(frozen=True)
 class IntegerKernel:
     """The paper's kernel in whole units, categories ascending in the prior weights Q.

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ..errors import CertificateError
-from ..samplers.blocks import blocks
-from .box import only_fields, running_sums
-from .box_fast import IntegerArray
-from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, whole_numbers
+from .arrays import IntegerArray, packs, running_sums, shifted_product
+from .box import only_fields
+from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, shares, whole_numbers
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -34,56 +34,30 @@ def choose_record(weights: Weights, word: int, bits: int, public: IntegerArray) 
     A user without records has those of the prior, whose running sums are `public`: K = 2^bits, number `word`.
     """
     if not weights:
-        return int(np.searchsorted(public, word, side="right"))
-    number = word * sum([weight for _, weight in weights]) >> bits
-    for index, weight in weights:
-        number -= weight
-        if number < 0:
-            return index
-    raise AssertionError("unreachable: a record number is below the number of records")
+        return int(np.searchsorted(public, word, side="right")) - 1
+    ends = list(accumulate([weight for _, weight in weights]))
+    return weights[bisect_right(ends, word * ends[-1] >> bits)][0]
 
 
 def choose_records(
     rows: sparse.csr_array[Any], word: IntegerArray, bits: int, public: IntegerArray
 ) -> IntegerArray:
     """The same for every row."""
-    lengths = np.diff(rows.indptr)
-    if lengths.min() == lengths.max() == 1:  # nothing to choose
-        return rows.indices.astype(np.int64)
     out = np.empty(rows.shape[0], dtype=np.int64)
-    if lengths.min() == 0:
-        filled = np.flatnonzero(lengths)
-        out[:] = np.searchsorted(public, word, side="right")
-        if len(filled):
-            out[filled] = choose_records(rows[filled], word[filled], bits, public)
-        return out
-    for block in blocks(rows):
-        reached: IntegerArray = np.cumsum(block.p, axis=1, dtype=np.int64)
-        number = shifted_product(word[block.rows], reached[:, -1], bits)
-        at = np.count_nonzero(reached <= number[:, None], axis=1)
-        out[block.rows] = block.columns[np.arange(len(at)), at]
+    empty = np.diff(rows.indptr) == 0
+    out[empty] = np.searchsorted(public, word[empty], side="right") - 1
+    for users, indices, counts in packs(rows):
+        reached = np.cumsum(counts, axis=0)
+        number = shifted_product(word[users], reached[-1], bits)
+        chosen = np.count_nonzero(reached <= number, axis=0)
+        out[users] = indices[chosen, np.arange(len(users))]
     return out
 
 
 def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
     """The exact probability with which each of the user's categories is chosen."""
-    size, out, reached, known = sum(weight for _, weight in weights), [], 0, 0
-    for index, weight in weights:
-        reached += weight
-        upto = -(-(reached << bits) // size)
-        out.append((index, Fraction(upto - known, 1 << bits)))
-        known = upto
-    return out
-
-
-def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray:
-    """⌊x·y/2^bits⌋ for 0 ≤ x < 2^bits ≤ 2^62 and 0 ≤ y < 2^62, in 31-bit halves so that nothing overflows."""
-    half = np.int64((1 << 31) - 1)
-    x = x << np.int64(62 - bits)  # now ⌊x·y/2^62⌋
-    x1, x0, y1, y0 = x >> 31, x & half, y >> 31, y & half
-    middle = x1 * y0 + ((x0 * y0) >> 31)
-    product: IntegerArray = x1 * y1 + ((middle + x0 * y1) >> 31)
-    return product
+    words = shares([weight for _, weight in weights], 1 << bits)
+    return [(index, Fraction(count, 1 << bits)) for (index, _), count in zip(weights, words, strict=True)]
 
 
 class LinearEngine:
@@ -156,9 +130,7 @@ class KernelEngine(LinearEngine):
         order = np.array(self.order, dtype=np.int64)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        before, passed = (
-            np.append(0, running_sums(values)) for values in (self.kernel.low, self.kernel.prior)
-        )
+        before, passed = running_sums(self.kernel.low), running_sums(self.kernel.prior)
         return order, rank, before, np.array(self.kernel.own, dtype=np.int64), passed
 
     @cached_property
@@ -204,13 +176,9 @@ class KernelEngine(LinearEngine):
             out[self.order[j]] = Fraction(kernel.low[j], total)
         out[index] = Fraction(kernel.own[r], total)
         tail = Fraction(total - sum(kernel.low[:r]) - kernel.own[r], total)
-        size = sum(kernel.prior[r + 1 :])
-        reached, known = 0, 0
-        for j in range(r + 1, len(self.order)):
-            reached += kernel.prior[j]
-            upto = -(-(reached << self.bits) // size)
-            out[self.order[j]] = tail * Fraction(upto - known, total)
-            known = upto
+        words = shares(kernel.prior[r + 1 :], total)
+        for place, count in zip(self.order[r + 1 :], words, strict=True):
+            out[place] = tail * Fraction(count, total)
         return out
 
     def prior_weights(self) -> Sequence[int]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,7 +34,6 @@ from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .stream import StreamEngine, StreamState, StreamStates
 from .survey import Numbers, SurveyEngine
-from .threads import processors, side_by_side
 
 ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine)
 """Everything that may draw; each checks its own certificate."""
@@ -341,7 +342,12 @@ class Mechanism:
                     drawn = randomness.word_arrays(words, size, self.bits)
                 take(begin, size, drawn)
 
-        side_by_side(batches, range(min(-(-users // most), processors())))
+        threads = min(-(-users // most), processors())
+        if threads <= 1:
+            batches(0)
+            return
+        with ThreadPoolExecutor(max_workers=threads) as pool:
+            list(pool.map(batches, range(threads)))  # an error of any of them is raised
 
     def law(
         self,
@@ -463,6 +469,12 @@ def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
                 f"{what} takes one sample per user, and this mechanism releases {mechanism.samples}; design "
                 f"it without samples, or release with `sottovoce release`"
             )
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def recheck(mechanism: Mechanism) -> None:

@@ -35,8 +35,8 @@ import numpy as np
 
 from ..errors import CertificateError, ParameterError
 from ..samplers.stream import MOST_STEPS, PACE, PERSISTENCE
+from .arrays import IntegerArray, packs
 from .box import only_fields
-from .box_fast import IntegerArray, packs
 from .exact import BITS, check_prior_weights, whole_numbers
 from .weights import Weights
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,9 +17,9 @@ import numpy as np
 from ..errors import CertificateError
 from ..prior import LARGEST_INTEGER
 from ..samplers.survey import digits_of
-from .box_fast import IntegerArray
-from .exact import check_response, whole_numbers
-from .linear import LinearEngine, choose_record, choose_records, shifted_product
+from .arrays import IntegerArray, shifted_product
+from .exact import check_response, shares, whole_numbers
+from .linear import LinearEngine, choose_record, choose_records
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class SurveyEngine(LinearEngine):
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same, for all rows at once."""
         chosen, asked, u = words
-        category = choose_records(rows, chosen, self.bits, self._public).copy()
+        category = choose_records(rows, chosen, self.bits, self._public)
         question = shifted_product(asked, np.full(len(asked), self.questions, dtype=np.int64), self.bits)
         vector, right = self.vectors(question), np.zeros(len(asked), dtype=np.int64)
         for _ in range(self.digits):
@@ -161,21 +160,16 @@ class SurveyEngine(LinearEngine):
 
     def row(self, index: int) -> list[Fraction]:
         """The exact law of one record."""
-        total = 1 << self.bits
-        bounds = [-(-(s << self.bits) // self.questions) for s in range(self.questions + 1)]
-        out = []
-        for s, (begin, end) in enumerate(pairwise(bounds)):
+        total, out = 1 << self.bits, []
+        for s, words in enumerate(shares([1] * self.questions, total)):
             right = self.answer(self.vector(s), index)
-            out += [
-                Fraction((end - begin) * (self.own if value == right else self.other), total * total)
-                for value in range(self.base)
-            ]
+            weights = (self.own if value == right else self.other for value in range(self.base))
+            out += [Fraction(words * weight, total * total) for weight in weights]
         return out
 
     def prior_weights(self) -> Sequence[int]:
         """The uniform prior: category i has the words with ⌊word·n/N⌋ = i."""
-        ends = [-(-(i << self.bits) // self.categories) for i in range(self.categories + 1)]
-        return [end - begin for begin, end in pairwise(ends)]
+        return shares([1] * self.categories, 1 << self.bits)
 
     def fields(self) -> dict[str, Any]:
         """The base and the two weights."""

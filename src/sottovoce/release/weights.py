@@ -17,16 +17,12 @@ from .. import _naming, _validate
 from ..errors import UserDataError
 from ..prior import Category
 from ..users import UsersLike
-from .threads import side_by_side
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 LAW_BITS = 61
 """Rounding may lift a sum just above 2^61, which still leaves every product below 2^124."""
-
-PIECE = 1 << 14
-"""Rows of doubles that are checked and converted in one piece: few enough that they stay in the cache."""
 
 Weights: TypeAlias = list[tuple[int, int]]
 """(position, weight ≥ 1) of the categories a user has, by position."""
@@ -56,57 +52,18 @@ def from_law(p: UsersLike, categories: int) -> Weights:
 
 def from_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
     """Many users: counts stay counts, distributions in floats become integers."""
-    if _is_counts(p):
+    from scipy import sparse
+
+    dtype = getattr(p, "dtype", None)
+    if dtype is not None and np.issubdtype(dtype, np.integer):
         return _validate.count_rows(p, categories)
-    rows = _from_laws(p, categories)
+    laws = _validate.users(p, categories, empty=True)
+    units = np.ldexp(laws.data, LAW_BITS).astype(np.int64)
+    # The indices may be the caller's: they are copied.
+    rows = sparse.csr_array((units, laws.indices.copy(), laws.indptr.copy()), shape=laws.shape)
     rows.eliminate_zeros()
     rows.sort_indices()
     return rows
-
-
-def _from_laws(p: UsersLike, categories: int) -> sparse.csr_array[Any]:
-    """⌊p·2^61⌋ of rows in doubles, piece by piece on the threads.
-
-    Each piece is checked as `_validate.users` checks it. If there is anything to say about a piece, or
-    anything to leave out of it, that function does it all over again and says it.
-    """
-    from scipy import sparse
-
-    held = _validate.shared_rows(p, np.float64)
-    if held is None or held.shape[1] != categories or held.nnz == 0:
-        return _law_rows(_validate.users(p, categories, empty=True))
-    units = np.empty(held.nnz, dtype=np.int64)
-    odd: list[int] = []
-
-    def convert(begin: int) -> None:
-        starts = held.indptr[begin : begin + PIECE + 1]
-        lengths = np.diff(starts)
-        shares = held.data[starts[0] : starts[-1]]
-        if not len(shares):
-            return
-        if not (shares.min() >= _validate.NEGLIGIBLE and shares.max() <= 2):
-            odd.append(begin)  # not a number is neither
-            return
-        filled = lengths > 0
-        totals = np.add.reduceat(shares, (starts[:-1] - starts[0])[filled])
-        if not np.abs(totals - 1).max() <= _validate.SUM_TOLERANCE:
-            odd.append(begin)
-            return
-        shares = shares / np.repeat(totals, lengths[filled])
-        units[starts[0] : starts[-1]] = np.ldexp(shares, LAW_BITS, out=shares)
-
-    side_by_side(convert, range(0, held.shape[0], PIECE))
-    if odd:
-        return _law_rows(_validate.users(p, categories, empty=True))
-    return sparse.csr_array((units, held.indices[: held.nnz].copy(), held.indptr.copy()), shape=held.shape)
-
-
-def _law_rows(laws: sparse.csr_array[np.float64]) -> sparse.csr_array[Any]:
-    """⌊p·2^61⌋ of checked rows, whose indices may be the caller's: they are copied."""
-    from scipy import sparse
-
-    units = np.ldexp(laws.data, LAW_BITS).astype(np.int64)
-    return sparse.csr_array((units, laws.indices.copy(), laws.indptr.copy()), shape=laws.shape)
 
 
 def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
@@ -116,8 +73,3 @@ def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
     places = np.array([place for place, _ in weights], dtype=np.intp)
     counts = np.array([count for _, count in weights], dtype=np.int64)
     return sparse.csr_array((counts, places, np.array([0, len(places)])), shape=(1, categories))
-
-
-def _is_counts(p: UsersLike) -> bool:
-    dtype = getattr(p, "dtype", None)
-    return dtype is not None and np.issubdtype(dtype, np.integer)

@@ -2,8 +2,7 @@
 
 Everything the library computes about a user needs only the categories the user has. Rows of similar
 length are packed together into a rectangle (entries beyond a row's length are padding, with p = 0),
-and all formulas become plain array operations over that rectangle. The numbers keep their type: doubles for a
-sampler, integers on the release path. There is no float in this file.
+and all formulas become plain array operations over that rectangle.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ minimises D_f(p‖·) over the box for *every* f (Park, Asoodeh, Lee 2024, Prop.
 separate "TV projection" and "KL projection", and a p already in the box is left alone.
 
 When p has zeros there may be no such u: with everything the user has at its cap, mass is still left.
-It then goes to the categories the user lacks, as clip(s·q; c, a·c), the limit of clipping
-(1−δ)p + δq as δ → 0. Every split has the same D_f; this one is continuous and keeps the prior's
-proportions.
+It then goes to the categories the user lacks. Every split has the same D_f; this one is c + λ(t − c), where
+t is the public law, the clip of the prior itself. t and the user's caps add up to at least 1, so that
+Σ(t − c) over these categories is at least what is left: 0 < λ ≤ 1, and c + λ(t − c) lies in the box.
 """
 
 from __future__ import annotations
@@ -160,6 +160,8 @@ def laws(
     for block in blocks(rows):
         low = block.gather(floor)
         u[block.rows] = multipliers(block.p, low, a, 1 - (total - low.sum(axis=1)))
+    capped = np.isinf(u)
+    room = public_law(q, floor, a) - floor if capped.any() else np.zeros(n)
     out = np.empty((m, n))
     step = max(1, 8 * BLOCK_ENTRIES // n)
     for begin in range(0, m, step):
@@ -167,23 +169,27 @@ def laws(
         p = rows[part].toarray()
         low = np.broadcast_to(floor, p.shape)
         x = np.where(p > 0, clipped(p, low, a, u[part]), low)
-        # A user who owns everything leaves nothing to fill but a rounding error.
-        short = np.flatnonzero(np.isinf(u[part]) & (p == 0).any(axis=1))
-        if len(short):
-            x[short] = _fill(p[short] > 0, x[short], q, floor, a)
+        short = np.flatnonzero(capped[part])
+        x[short] += _left(p[short] > 0, x[short], room)
         out[part] = x
     return out
 
 
-def _fill(
-    owned: np.typing.NDArray[np.bool_], x: FloatArray, q: FloatArray, floor: FloatArray, a: float
-) -> FloatArray:
-    """Give what the capped categories leave to those the users lack, as clip(s·q; c, a·c)."""
-    lacking = np.where(owned, 0.0, q)
-    low = np.where(owned, 0.0, floor)
-    target = 1 - np.where(owned, x, 0.0).sum(axis=1)
-    filled = clipped(lacking, low, a, multipliers(lacking, low, a, target))
-    return np.where(owned, x, filled)
+def public_law(q: FloatArray, floor: FloatArray, a: float) -> FloatArray:
+    """The clip of the prior."""
+    low = floor[None, :]
+    law: FloatArray = clipped(q[None, :], low, a, multipliers(q[None, :], low, a, np.ones(1)))[0]
+    return law
+
+
+def _left(owned: np.typing.NDArray[np.bool_], x: FloatArray, room: FloatArray) -> FloatArray:
+    """What capped users leave over, for the categories that they lack in proportion to their rooms t − c."""
+    rooms = np.where(owned, 0.0, room)
+    left, sums = np.maximum(1 - x.sum(axis=1), 0.0), rooms.sum(axis=1)
+    # A user who owns everything leaves nothing to share but a rounding error.
+    part = np.divide(left, sums, out=np.zeros_like(left), where=sums > 0)
+    more: FloatArray = rooms * np.minimum(part, 1.0)[:, None]
+    return more
 
 
 def total_variation(

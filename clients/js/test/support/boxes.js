@@ -1,43 +1,39 @@
-/** Boxes whose knots crowd around one value, and a target that puts m among them: the rare paths of step 2. */
+/** Random boxes and capped users: every word at an end of an interval, against the definition in docs/format.md. */
+import { law } from "./laws.js";
+
 const N = 1n << 62n;
 const below = (bound) => BigInt(Math.floor(Math.random() * Number(bound))); // tests only: nothing is released
+const add = (list) => list.reduce((a, b) => a + b, 0n);
 
-/** What `solve` says in step 2 must solve the equation: Σ x = N, and x = clamp(m·prior) for one m. Yields complaints. */
-export function* crowded({ solve, rounded, prepareBox, drawBox }, count) {
-  for (let round = 0; round < count; round++) {
-    const n = 3 + (round % 6);
-    const prior = Array.from({ length: n }, () => (N >> 5n) + below(1n << 50n));
-    const grid = prepareBox({ low: prior, high: prior, prior, n }).grid;
-    const crowd = (one) => (one * 3n) / 4n + ((one >> grid) * below(6000n)) / 1000n; // knots within six cells
-    const low = prior.map(crowd);
-    const high = low.map((one, i) => (round % 2 ? crowd(prior[i]) : one * 2n)).map((one, i) => (one > low[i] ? one : low[i]));
-    const floors = low.slice(1).reduce((a, b) => a + b);
-    const caps = high.slice(1).reduce((a, b) => a + b);
-    const share = prior.slice(1).reduce((a, b) => a + (b >> grid)) * 6n;
-    const target = floors + 1n + below(caps - floors < share ? caps - floors : share);
-    if (target > caps) continue;
-    high[0] = N - target;
-    const box = { low, high, prior, n };
-    box.low[0] = 1n;
-    box.ready = prepareBox(box);
-    const { all } = solve(box, { mine: [0], counts: [1n] });
-    if (!all) {
-      yield `round ${round}: not step 2`;
-      continue;
-    }
-    const [state, [top, bottom]] = all;
-    const weights = rounded(prior, low, high, all, N);
-    if (weights.reduce((a, b) => a + b) !== N) yield `round ${round}: not one`;
-    for (let i = 1; i < n; i++) {
-      const x = top * prior[i];
-      if (state[i] === 1 ? x < low[i] * bottom || x > high[i] * bottom : top && (state[i] ? x < high[i] * bottom : x > low[i] * bottom))
-        yield `round ${round}: position ${i} is in a wrong state`;
-    }
+/** A box of n categories around a prior, which it keeps or not. */
+function someBox(n, keeps) {
+  const prior = Array.from({ length: n }, () => below(N >> 4n) + 1n);
+  prior[0] += N - add(prior);
+  const low = prior.map((one) => (keeps ? one : 1n + below(N / BigInt(n))) - below(one >> 1n)).map((one) => (one > 0n ? one : 1n));
+  const high = low.map((one, i) => (keeps && prior[i] > one ? prior[i] : one) + below(N >> 5n));
+  return { kind: "box", n, prior, low, high, keeps };
+}
+
+/** Yields complaints: laws that leave the box or are not one, and words that fall into another category. */
+export function* capped(client, count) {
+  for (let round = 0, users = 0; users < count; round++) {
+    const box = someBox(3 + (round % 6), round % 2 === 0);
+    if (add(box.low) > N || add(box.high) < N) continue;
+    const mine = [...box.low.keys()].filter(() => Math.random() < 0.4);
+    const first = box.low.map((one, i) => (mine.includes(i) ? box.high[i] : one));
+    if (!mine.length || add(first) >= N) continue;
+    users++;
+    const user = { mine, counts: mine.map(() => 1n) };
+    const ready = { ...box, ready: client.prepareBox(box) };
+    const weights = law(client, ready, user);
+    if (add(weights) !== N) yield `round ${round}: not one`;
+    if (weights.some((one, i) => one < first[i] || one > box.high[i])) yield `round ${round}: not in the box`;
     let end = 0n;
-    for (const [i, weight] of weights.entries()) {
-      const words = weight ? [end, end + weight - 1n, end + weight / 2n] : [];
-      end += weight;
-      for (const word of words) if (drawBox(box, { mine: [0], counts: [1n] }, [word]) !== i) yield `round ${round}: word ${word}`;
+    for (const [k, size] of [...first, ...weights.map((one, i) => one - first[i])].entries()) {
+      const words = size ? [end, end + size - 1n, end + size / 2n] : [];
+      end += size;
+      for (const word of words)
+        if (client.drawBox(ready, user, [word]) !== k % box.n) yield `round ${round}: word ${word}`;
     }
   }
 }

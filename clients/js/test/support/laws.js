@@ -14,13 +14,19 @@ function chosen({ mine, counts }) {
   });
 }
 
-/** All whole weights of a box. */
-function boxWeights({ solve, rounded }, box, user) {
-  const { own, all } = solve(box, user);
-  if (all) return rounded(box.prior, box.low, box.high, all, N);
+/** All weights of a box: own ones and floors, and what is left, shared in proportion to the public law above the floors. */
+function boxWeights({ solve, publicLaw }, box, user) {
+  const { own, left } = solve(box, user);
   const weights = [...box.low];
   user.mine.forEach((i, j) => (weights[i] = own[j]));
-  return weights;
+  const rooms = publicLaw(box).map((one, i) => (user.mine.includes(i) ? 0n : one - box.low[i]));
+  const room = rooms.reduce((a, b) => a + b, 0n);
+  let before = 0n;
+  return weights.map((weight, i) => {
+    const start = before;
+    before += rooms[i];
+    return left ? weight + ceil(before * left, room) - ceil(start * left, room) : weight;
+  });
 }
 
 /** A user without records is released as the public: as one who has the weights of the prior. */
