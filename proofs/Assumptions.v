@@ -1,6 +1,6 @@
 (** What each theorem rests on: `make proofs` prints it, and a test compares it with the list that is allowed. *)
 
-From Sottovoce Require Import Draw Privacy Exp Box Clip BoxRelease Kernel Response Compose Stream Checker.
+From Sottovoce Require Import Draw Privacy Exp Box Clip BoxRelease Kernel Response Survey Compose Stream Checker.
 
 Print Assumptions draw_law.
 Print Assumptions draw_count.
@@ -22,6 +22,8 @@ Print Assumptions kernel_private_tapes.
 Print Assumptions kernel_private.
 Print Assumptions response_law.
 Print Assumptions response_private.
+Print Assumptions survey_private.
+Print Assumptions survey_releases.
 Print Assumptions charge_covers.
 Print Assumptions budget_is_below.
 Print Assumptions composition.

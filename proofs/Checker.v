@@ -4,7 +4,7 @@
     ε and its ratio, the certificate of the kind, the claim about the prior. *)
 
 From Coq Require Import ZArith Reals List Lia Bool Permutation Mergesort Orders.
-From Sottovoce Require Import Sums Draw Privacy Exp Box Clip BoxRelease Kernel Response.
+From Sottovoce Require Import Sums Draw Privacy Exp Box Clip BoxRelease Kernel Response Survey.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -12,7 +12,8 @@ Open Scope Z_scope.
 Inductive kind :=
   | BoxKind (prior low : list Z)
   | KernelKind (order prior low own : list Z)
-  | ResponseKind (kept : list Z) (own other : Z) (prior : list Z).
+  | ResponseKind (kept : list Z) (own other : Z) (prior : list Z)
+  | SurveyKind (base own other : Z).
 
 Record mechanism := Mechanism {
   bits : Z;  (* N = 2^bits; a file has 62 *)
@@ -88,6 +89,8 @@ Definition check_kind (N n up down : Z) (keeps : bool) (b : kind) : bool :=
       && wholes N [own; other]
       && check_response up down N own other (length kept) && check_prior N n prior
       && Bool.eqb keeps (has_size n kept && level prior)
+  | SurveyKind base own other =>
+      wholes N [own; other] && check_survey up down N base n own other && negb keeps
   end.
 
 (** Fractions in lowest terms, 0 < ε ≤ 100, A = ⌊2^64·e^ε⌋/2^64, and the certificate of the kind. *)
@@ -129,12 +132,21 @@ Definition answer (m : mechanism) (weights : list (nat * Z)) (word u v : Z) : op
       Some (place_at order (draw_row N (columns prior low own) (index_of (record N weights word) order) u v))
   | ResponseKind kept own other prior =>
       Some (place_at kept (draw_response N own other (length kept) (slot_of kept (record N weights word)) u))
+  | SurveyKind base own other => Some (draw_survey N base (size m) own other (record N weights word) u v)
   end.
+
+(** How many different answers there are: the categories or, of a survey, its reports. *)
+Definition answers (m : mechanism) : Z :=
+  match body m with SurveyKind base _ _ => questions base (size m) * base | _ => size m end.
 
 (** How many tapes there are, and how many of them lead a user into an event S of places. *)
 Definition all_tapes (m : mechanism) : Z :=
   let N := units m in
-  match body m with BoxKind _ _ => N | KernelKind _ _ _ _ => N * N * N | ResponseKind _ _ _ _ => N * N end.
+  match body m with
+  | BoxKind _ _ => N
+  | KernelKind _ _ _ _ | SurveyKind _ _ _ => N * N * N
+  | ResponseKind _ _ _ _ => N * N
+  end.
 
 Definition tapes_into (m : mechanism) (weights : list (nat * Z)) (S : nat -> bool) : Z :=
   let N := units m in
@@ -146,6 +158,7 @@ Definition tapes_into (m : mechanism) (weights : list (nat * Z)) (S : nat -> boo
   | ResponseKind kept own other prior =>
       response_tapes N own other (length kept) (fun word => slot_of kept (record N weights word))
                      (fun slot => S (place_at kept slot))
+  | SurveyKind base own other => survey_tapes N base (size m) own other (record N weights) S
   end.
 
 (** A user with at least one record. *)
@@ -224,7 +237,7 @@ Theorem tapes_into_counts (m : mechanism) weights (S : nat -> bool) :
   let N := units m in
   tapes_into m weights S = match body m with
     | BoxKind _ _ => count (fun word => into (answer m weights word 0 0)) (words N)
-    | KernelKind _ _ _ _ => total (fun word => total (fun u =>
+    | KernelKind _ _ _ _ | SurveyKind _ _ _ => total (fun word => total (fun u =>
         count (fun v => into (answer m weights word u v)) (words N)) (words N)) (words N)
     | ResponseKind _ _ _ _ => total (fun word => count (fun u => into (answer m weights word u 0)) (words N)) (words N)
     end.
@@ -241,7 +254,7 @@ Proof.
   intros [[[[[[[[[[[Hb1 Hb2] Hn] _] _] _] _] _] _] _] Hkind] Hratio] weights weights' [Hu Hne] [Hu' Hne'] S.
   apply check_ratio_sound in Hratio. destruct Hratio as [HA _]. fold (epsilon m) in HA.
   assert (0 < units m) as HN by (apply Z.pow_pos_nonneg; lia).
-  unfold tapes_into, all_tapes. unfold check_kind in Hkind. destruct (body m) as [prior low|order prior low own|kept own other prior].
+  unfold tapes_into, all_tapes. unfold check_kind in Hkind. destruct (body m) as [prior low|order prior low own|kept own other prior|base own other].
   - rewrite !andb_true_iff in Hkind. destruct Hkind as [[[[Hs _] Hc] Hp] _].
     apply has_size_length in Hs. unfold check_prior in Hp. rewrite !andb_true_iff in Hp.
     destruct Hp as [[Hps Hp1] _]. apply has_size_length in Hps.
@@ -261,17 +274,19 @@ Proof.
     apply kernel_private with (ratio_up m) (ratio_down m); auto.
   - rewrite !andb_true_iff in Hkind. destruct Hkind as [[[[[_ _] _] Hc] _] _].
     apply response_private with (ratio_up m) (ratio_down m); auto; intros; apply slot_of_ok.
+  - rewrite !andb_true_iff in Hkind. destruct Hkind as [[_ Hc] _].
+    now apply survey_private with (ratio_up m) (ratio_down m).
 Qed.
 
-(** SOMETHING IS RELEASED. For every tape, and always one of the categories. *)
+(** SOMETHING IS RELEASED. For every tape, and always one of the categories or, of a survey, of its reports. *)
 Theorem check_releases (m : mechanism) : check m = true -> forall weights, has_records m weights ->
-  tapes_into m weights (fun place => (place <? Z.to_nat (size m))%nat) = all_tapes m.
+  tapes_into m weights (fun place => (place <? Z.to_nat (answers m))%nat) = all_tapes m.
 Proof.
   unfold check. rewrite !andb_true_iff, !Z.leb_le.
   intros [[[[[[[[[[[Hb1 Hb2] Hn] _] _] _] _] _] _] _] Hkind] _] weights [Hu Hne].
   assert (0 < units m) as HN by (apply Z.pow_pos_nonneg; lia).
-  unfold tapes_into, all_tapes. unfold check_kind in Hkind.
-  destruct (body m) as [prior low|order prior low own|kept own other prior].
+  unfold tapes_into, all_tapes, answers. unfold check_kind in Hkind.
+  destruct (body m) as [prior low|order prior low own|kept own other prior|base own other].
   - rewrite !andb_true_iff in Hkind. destruct Hkind as [[[[Hs _] Hc] Hp] _].
     apply has_size_length in Hs. unfold check_prior in Hp. rewrite !andb_true_iff in Hp.
     destruct Hp as [[Hps Hp1] _]. apply has_size_length in Hps.
@@ -315,6 +330,13 @@ Proof.
         specialize (Hkept (at_ kept j) (at_in kept j ltac:(lia))). apply Z.ltb_lt in Hkept. lia. }
       destruct (Nat.ltb_spec (place_at kept j) (Z.to_nat (size m))); [reflexivity|lia].
     + rewrite total_const, length_words; lia.
+  - rewrite !andb_true_iff in Hkind. destruct Hkind as [[_ Hc] _].
+    unfold survey_tapes. rewrite (total_words_const _ (units m) (units m * units m)); [lia|lia|].
+    intros word Hword. apply total_words_const; [lia|]. intros asked Hasked. unfold count.
+    rewrite (total_words_const _ (units m) 1); [lia|lia|]. intros u Hu'.
+    pose proof (survey_releases _ _ _ _ _ _ _ (record (units m) weights word) asked u Hc Hasked Hu').
+    destruct (Nat.ltb_spec (draw_survey (units m) base (size m) own other (record (units m) weights word) asked u)
+      (Z.to_nat (questions base (size m) * base))); [reflexivity|lia].
 Qed.
 
 (** And A is the one that the format prescribes: A ≤ e^ε < A + 2^-64. *)

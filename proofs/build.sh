@@ -15,7 +15,7 @@ if grep -nE '(^|[^A-Za-z])(Admitted|admit|Axiom|Parameter|Conjecture|Abort)([^A-
   echo "the proofs are not complete"
   exit 1
 fi
-for file in Sums Draw Privacy Exp Box Clip BoxRelease Kernel Response Compose Stream Checker Extract; do
+for file in Sums Draw Privacy Exp Box Clip BoxRelease Kernel Response Survey Compose Stream Checker Extract; do
   echo "coqc $file.v"
   coqc -q -Q . Sottovoce "$file.v"
 done

@@ -8,7 +8,7 @@
      charge a b                             ceil(10^6 a/b)
      step one most unit low high q w        V, U and the bounds of R that follow
    MECHANISM is: bits size a b up down keeps kind, and by kind, each list with its length before it
-     box prior low | kernel order prior low own | response kept own other prior
+     box prior low | kernel order prior low own | response kept own other prior | survey base own other
    A line that is none of these is answered by "unreadable"; the next line is read all the same. *)
 
 open Core
@@ -101,6 +101,11 @@ let mechanism words =
         let other = number words in
         let prior = numbers words in
         ResponseKind (kept, own, other, prior)
+    | "survey" ->
+        let base = number words in
+        let own = number words in
+        let other = number words in
+        SurveyKind (base, own, other)
     | _ -> raise Unreadable) in
   { bits; size; epsilon_up; epsilon_down; ratio_up; ratio_down; keeps_prior; body }
 

@@ -16,12 +16,12 @@ from sottovoce.release.proved import ask, documents, hexadecimal, question
 
 pytestmark = pytest.mark.proofs
 
-BLIND = {"text": 15, "format": 12, "fields": 18, "value": 64, "digest": 9, "policy": 17}
+BLIND = {"text": 15, "format": 12, "fields": 22, "value": 66, "digest": 9, "policy": 17}
 """Files to be refused that the checker accepts, by their reason: it sees a file's integers, not the rest.
 
 text: the same numbers written otherwise, a key twice, a file too long. format: another name or version.
 fields: a key that is missing or unknown and holds no integer of the certificate. value: names, labels, the
-provenance, digests, digits with a leading zero. digest and policy: not about the certificate at all.
+provenance, digests, digits with a leading zero, a number for a text. digest and policy: not about the certificate at all.
 """
 
 
@@ -33,8 +33,8 @@ def test_python_and_the_checker_agree_on_ten_thousand_mechanisms(answered: list[
 
 def test_the_mechanisms_are_of_every_kind_and_of_both_answers(answered: list[tuple[Plain, bool]]) -> None:
     seen = Counter((plain["kind"], plain["bits"] == 62, yes) for plain, yes in answered)
-    assert len(seen) == 12
-    assert min(seen.values()) > 150, seen
+    assert len(seen) == 16
+    assert min(seen.values()) > 100, seen
 
 
 def asked(checker: Path, row: dict[str, Any]) -> str:
@@ -51,7 +51,7 @@ def certified() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every mechanism file of the vectors that has to be accepted."""
     for row in vectors("files_accepted")["files"]:
         yield row["name"], row
-    for name in ("draws_box", "draws_kernel", "draws_response", "draws_groups"):
+    for name in ("draws_box", "draws_kernel", "draws_response", "draws_survey", "draws_groups"):
         for row in vectors(name)["files"]:
             yield row["name"], row
 

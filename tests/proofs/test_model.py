@@ -22,16 +22,18 @@ from vector_checks import vectors
 import sottovoce as sv
 from sottovoce.release import exact, ledger
 from sottovoce.release.box import BoxEngine
+from sottovoce.release.exact import shares
 from sottovoce.release.file import Fields, read_fraction
 from sottovoce.release.mechanism import ENGINES, joined_wholes
 from sottovoce.release.proved import ask, documents, hexadecimal, question
 from sottovoce.release.stream import StreamEngine
+from sottovoce.release.survey import SurveyEngine
 from sottovoce.release.weights import Weights
 
 pytestmark = pytest.mark.proofs
 
 _ENGINES = {engine.kind: engine for engine in ENGINES}
-WORDS = {"box": 1, "response": 2, "kernel": 3}
+WORDS = {"box": 1, "response": 2, "kernel": 3, "survey": 3}
 
 
 def line(command: str, numbers: list[int]) -> str:
@@ -54,17 +56,19 @@ def counts_of(plain: Plain, user: dict[str, Any]) -> dict[int, int]:
 
 def vector_draws() -> Iterator[tuple[str, str]]:
     """Every draw of the vectors: its question, and the position that must be released."""
-    for name in ("draws_box", "draws_kernel", "draws_response", "draws_groups"):
+    for name in ("draws_box", "draws_kernel", "draws_response", "draws_survey", "draws_groups"):
         for file in vectors(name)["files"]:
             found = documents(file["text"])
             for user in file["users"]:
                 plain = found[user["group"]] if "group" in user else found["all"]
+                survey = plain["kind"] == "survey"
                 places = {category: place for place, category in enumerate(plain["categories"])}
                 weights = sorted(counts_of(plain, user).items())
                 for draw in user["draws"]:
                     tape = bytes.fromhex(draw["bytes"])
                     words = [int.from_bytes(tape[i : i + 8], "little") >> 2 for i in range(0, len(tape), 8)]
-                    yield draw_question(plain, weights, words), hexadecimal(places[draw["released"]])
+                    place = draw["released"] if survey else places[draw["released"]]
+                    yield draw_question(plain, weights, words), hexadecimal(place)
 
 
 def test_every_draw_of_the_vectors_is_the_model_s(checker: Path) -> None:
@@ -90,11 +94,16 @@ def draws() -> list[tuple[Any, Plain, Weights, list[int]]]:
         for _ in range(8):
             places = sorted(rng.sample(range(n), rng.randint(1, n)))
             weights = [(place, rng.choice([1, 2, rng.randint(1, 1 << 40)])) for place in places]
-            law = [int(share * total) for share in engine.law(weights)]
-            floors = engine.box.low if isinstance(engine, BoxEngine) else law
-            base = [law[i] if i in places else floors[i] for i in range(n)]
-            above = [unit - least for unit, least in zip(law, base, strict=True)]
-            beside = [(end + step) % total for end in accumulate([*base, *above]) for step in (-1, 0)]
+            if isinstance(engine, SurveyEngine):
+                ends = [engine.own + k * engine.other for k in range(engine.base)]
+                ends += accumulate(shares([1] * min(engine.questions, 64), total))
+            else:
+                law = [int(share * total) for share in engine.law(weights)]
+                floors = engine.box.low if isinstance(engine, BoxEngine) else law
+                base = [law[i] if i in places else floors[i] for i in range(n)]
+                above = [unit - least for unit, least in zip(law, base, strict=True)]
+                ends = list(accumulate([*base, *above]))
+            beside = [(end + step) % total for end in ends for step in (-1, 0)]
             words = [rng.choice([rng.randrange(total), *beside]) for _ in range(WORDS[plain["kind"]])]
             made.append((engine, plain, weights, words))
     return made

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sottovoce.release import box, exact, ledger, linear, mechanism
+from sottovoce.release import box, exact, ledger, linear, mechanism, survey
 
-MODULES = (exact, box, linear, mechanism, ledger)
+MODULES = (exact, box, linear, survey, mechanism, ledger)
 KERNEL, BOX, RESPONSE, PRIOR = (
     exact.check_kernel,
     exact.certified_box,
@@ -134,6 +134,12 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
         "a <= w < b",
     ),
     "response: keeps a level prior only": (linear.ResponseEngine.keeps_prior, "<= 1", "< 1"),
+    "survey: any base": (survey.SurveyEngine.check, "self.base % f == 0", "False"),
+    "survey: one answer too many": (
+        survey.SurveyEngine.check,
+        "self.other, self.base, ratio",
+        "self.other, self.base + 1, ratio",
+    ),
 }
 
 
@@ -194,6 +200,26 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
         "v % max(self.kernel.total - behind, 1)",
     ),
     "response: > for >= beside the own category": (RESPONSE_DRAW, "step >= slot", "step > slot"),
+    "survey: > for >= beside the right answer": (
+        survey.SurveyEngine.position,
+        "step >= right",
+        "step > right",
+    ),
+    "survey: the question by a remainder": (
+        survey.SurveyEngine.position,
+        "asked * self.questions >> self.bits",
+        "asked % self.questions",
+    ),
+    "survey: one digit is forgotten": (
+        survey.SurveyEngine.answer,
+        "while vector and",
+        "while vector > self.base and",
+    ),
+    "survey: questions from the next level": (
+        survey.SurveyEngine.vector,
+        "level[0] <= question",
+        "level[0] < question + 2",
+    ),
     "records: the choice by a remainder": (
         linear.choose_record,
         "word * ends[-1] >> bits",

@@ -73,7 +73,7 @@ def cases(count: int, seed: int) -> list[Plain]:
 def some_document(rng: random.Random) -> Plain:
     """A document of any kind, near its certificate."""
     bits, epsilon = rng.choice([3, 5, 8, 12, 30, 62, 62]), rng.choice(EPSILONS)
-    make = rng.choice([some_box, some_kernel, some_kernel, some_response])
+    make = rng.choice([some_box, some_kernel, some_kernel, some_response, some_survey])
     return honest(make(rng, bits, rng.randint(1, 6), epsilon))
 
 
@@ -112,6 +112,17 @@ def some_response(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> P
     prior = parts(rng, total, n) if rng.random() < 0.6 else [total // n + (i < total % n) for i in range(n)]
     units = {"own": str(own), "other": str(other), "prior": list(map(str, prior))}
     return heading("response", bits, n, epsilon) | {"kept": kept} | units
+
+
+def some_survey(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Plain:
+    """A base that is a prime or not, and weights at the ratio or inside it."""
+    total, base = 1 << bits, rng.choice([2, 3, 5, 7, 11, 4, 9, 1, 251])
+    ratio = exp_below(epsilon) * rng.choice([Fraction(1), Fraction(1), Fraction(1, 2)])
+    other = int(total / (ratio + base - 1)) + rng.choice([0, 1])
+    own = max(total - (base - 1) * other, 0)
+    names = {"categories": list(range(n * rng.choice([1, 1, 3, 40])))}
+    units = {"base": base, "own": str(own), "other": str(other), "keeps_prior": False}
+    return heading("survey", bits, n, epsilon) | names | units
 
 
 def heading(kind: str, bits: int, n: int, epsilon: Fraction) -> Plain:
@@ -160,7 +171,7 @@ def steps(plain: Plain, rng: random.Random) -> Iterator[Step]:
     """Directions in which a document can be moved by any number of units without breaking a sum."""
     n, sign = len(plain["categories"]), rng.choice([1, -1])
     i, j = rng.randrange(n), rng.randrange(n)
-    if i != j:
+    if i != j and "prior" in plain:
         yield lambda units: honest(moved(plain, ("prior", i, units), ("prior", j, -units)))
     if plain["kind"] == "box":
         yield lambda units: honest(moved(plain, ("low", i, sign * units)))
@@ -168,8 +179,9 @@ def steps(plain: Plain, rng: random.Random) -> Iterator[Step]:
         rank = rng.randrange(n - 1)
         yield lambda units: moved(plain, ("own", rank, sign * units))
         yield lambda units: moved(plain, ("low", rank, sign * units), ("own", n - 1, -sign * units))
-    if plain["kind"] == "response":
-        k, own, other = len(plain["kept"]), int(plain["own"]), int(plain["other"])
+    if plain["kind"] in ("response", "survey"):
+        k = plain["base"] if plain["kind"] == "survey" else len(plain["kept"])
+        own, other = int(plain["own"]), int(plain["other"])
         yield lambda units: honest(
             {
                 **plain,
@@ -185,9 +197,10 @@ def changes(plain: Plain, rng: random.Random) -> Iterator[Plain]:
     ratio, tick = Fraction(plain["ratio"]), Fraction(rng.choice([1, -1]), 1 << 64)
     yield {**plain, "ratio": fraction_text(ratio + tick)}
     yield {**plain, "keeps_prior": not plain["keeps_prior"]}
-    for name in {"box": ("prior", "low"), "kernel": ("prior", "low", "own"), "response": ("prior",)}[
-        plain["kind"]
-    ]:
+    if plain["kind"] == "survey":
+        yield {**plain, "base": max(plain["base"] + rng.choice([1, -1, 2]), 0)}
+    lists = {"box": ("prior", "low"), "kernel": ("prior", "low", "own"), "response": ("prior",), "survey": ()}
+    for name in lists[plain["kind"]]:
         yield honest(moved(plain, (name, rng.randrange(n), units)))
         yield honest(moved(plain, (name, n - 1, units)))
         yield honest({**plain, name: [*plain[name][:-1], "0"]})
@@ -201,9 +214,9 @@ def changes(plain: Plain, rng: random.Random) -> Iterator[Plain]:
             yield {**plain, name: [*plain[name][:place], another, *plain[name][place + 1 :]]}
             yield {**plain, name: plain[name][:-1]}
     for name in ("own", "other"):
-        if plain["kind"] == "response":
+        if plain["kind"] in ("response", "survey"):
             yield honest({**plain, name: str(max(int(plain[name]) + units, 0))})
-    if n > 1:
+    if n > 1 and "prior" in plain:
         i, j = rng.sample(range(n), 2)
         amount = int(plain["prior"][j]) if rng.random() < 0.5 else abs(units)
         yield honest(moved(plain, ("prior", i, amount), ("prior", j, -amount)))

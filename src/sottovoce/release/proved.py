@@ -74,6 +74,8 @@ def question(plain: Mapping[str, Any]) -> str:
         if kind == "response":
             units = [*_counted(plain["kept"]), _whole(plain["own"]), _whole(plain["other"])]
             units += _counted(plain["prior"])
+        elif kind == "survey":
+            units = [_whole(plain[name]) for name in ("base", "own", "other")]
         else:
             units = [unit for name in _LISTS[kind] for unit in _counted(plain[name])]
         if type(keeps) is not bool:
