@@ -13,7 +13,8 @@ from command import run
 import sottovoce as sv
 from sottovoce.release.file import ANY
 
-PAGE = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "tutorial.md").read_text(encoding="utf-8")
 
 
 def test_the_tutorial_runs_from_its_first_line_to_its_last(
@@ -35,3 +36,16 @@ def test_the_tutorial_runs_from_its_first_line_to_its_last(
     assert pl.read_csv("reports.csv").height == 2000
     assert sv.Ledger(tmp_path / "budget.db").left("member-0001", "2026-11") == 0  # 6 − 2 − 4
     assert Path("estimate.png").stat().st_size > 10_000
+
+
+def test_the_way_without_public_data_runs(tmp_path: Path) -> None:
+    page = (DOCS / "learning.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in block.strip().splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "sottovoce"
+        done = run(*arguments, cwd=tmp_path)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+    mechanism = sv.load(tmp_path / "mechanism.json", policy=sv.Policy(max_epsilon=2))
+    assert "2,000 private reports at ε = 2" in mechanism.origin
+    assert pl.read_csv(tmp_path / "released.csv").height == 2000

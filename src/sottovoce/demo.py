@@ -25,6 +25,7 @@ from .release.certify import certify
 from .release.mechanism import Mechanism
 from .samplers.base import Sampler
 from .samplers.catalogue import SAMPLERS
+from .samplers.survey import survey
 
 SEED = 20250503
 GENRES = (
@@ -70,13 +71,13 @@ def demo_data(seed: int = SEED) -> DemoData:
     (2000, 18)
     """
     rng = np.random.default_rng(seed)
-    survey, priors, members = {}, {}, {}
+    surveyed, priors, members = {}, {}, {}
     for group in GROUPS:
         taste = _POPULARITY * [_TASTE[group].get(genre, 1.0) for genre in GENRES]
-        survey[group] = _histories(rng, taste, _SURVEYED).sum(axis=0)
-        priors[group] = Prior.from_counts(survey[group], GENRES)
+        surveyed[group] = _histories(rng, taste, _SURVEYED).sum(axis=0)
+        priors[group] = Prior.from_counts(surveyed[group], GENRES)
         members[group] = _histories(rng, taste, _MEMBERS[group])
-    return DemoData(survey, priors, members)
+    return DemoData(surveyed, priors, members)
 
 
 def _histories(rng: np.random.Generator, taste: FloatArray, people: int) -> FloatArray:
@@ -138,6 +139,34 @@ def demo_release(data: DemoData, epsilon: float = 2.0, *, collecting: float = 4.
     return DemoRelease(mechanisms, answers, seconds, largest, found, truth)
 
 
+@dataclass(frozen=True)
+class DemoLearned:
+    """The club without its public survey: what private reports of some members do for the others."""
+
+    epsilon: float
+    prior: Prior
+    means: dict[str, float]  # the mean total variation of the others, by the prior they are served with
+
+
+def demo_learned(data: DemoData, epsilon: float = 2.0, *, share: float = 0.2) -> DemoLearned:
+    """Some members answer a private survey, and the others are served with the prior learned from it."""
+    people = sparse.vstack([data.users(group) for group in GROUPS]).tocsr()
+    order = np.random.default_rng(SEED).permutation(people.shape[0])
+    asked, others = np.split(order, [int(share * len(order))])
+    questions = certify(survey(GENRES, epsilon))
+    learned = estimate(questions, list(questions.release_many(people[asked]))).as_prior()
+    public = Prior.from_counts(np.sum(list(data.survey.values()), axis=0), GENRES)
+    served = {
+        "none (global_minimax)": SAMPLERS["global_minimax"](Prior.uniform(GENRES), epsilon),
+        "uniform": fitted(Prior.uniform(GENRES), epsilon),
+        "learned from private reports": fitted(learned, epsilon),
+        "the public survey": fitted(public, epsilon),
+    }
+    rest = people[others]
+    means = {name: float(np.mean(sampler.divergence(rest, TV))) for name, sampler in served.items()}
+    return DemoLearned(epsilon, learned, means)
+
+
 def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
     """Per sampler: "mean/maximum" at every epsilon, averaged over groups, and whether q is kept."""
     lines = []
@@ -154,16 +183,17 @@ def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
 
 
 def write_tables(data: DemoData, folder: Path) -> tuple[Path, Path]:
-    """Write the survey and the histories as CSV files that `sottovoce compare --by group` reads."""
+    """Write the survey and the histories as CSV files that `compare --by group` reads, and the genres."""
     prior_path, users_path = folder / "survey.csv", folder / "members.csv"
-    survey = ["group,item,count"]
+    surveyed = ["group,item,count"]
     for group, counts in data.survey.items():
-        survey += [f"{group},{genre},{int(n)}" for genre, n in zip(GENRES, counts, strict=True)]
+        surveyed += [f"{group},{genre},{int(n)}" for genre, n in zip(GENRES, counts, strict=True)]
     histories = ["user,group,item,weight"]
     everyone = [(group, counts) for group, members in data.members.items() for counts in members]
     for member, (group, counts) in enumerate(everyone, start=1):
         who = f"member-{member:04d},{group}"
         histories += [f"{who},{GENRES[i]},{int(counts[i])}" for i in np.flatnonzero(counts)]
-    write_whole("\n".join(survey) + "\n", prior_path)
+    write_whole("\n".join(surveyed) + "\n", prior_path)
     write_whole("\n".join(histories) + "\n", users_path)
+    write_whole("\n".join(GENRES) + "\n", folder / "genres.txt")
     return prior_path, users_path

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
@@ -55,6 +56,21 @@ def test_reports_of_a_stream_are_taken_and_tell_the_law_that_was_released(tmp_pa
     found = sv.estimate(stream, tmp_path / "r.db")
     assert found.values.tolist() == [0.25, 0.75]
     assert found.bias_bound == pytest.approx(0.7)  # a later step may be as the prior
+
+
+def test_reports_of_a_survey_are_numbers(tmp_path: Path) -> None:
+    survey = sv.certify(sv.survey(range(100), 2.0))
+    survey.save(tmp_path / "s.json")
+    with Collector(tmp_path / "s.json", tmp_path / "s.db") as started:
+        for strange in ("5", True, -1, len(survey.answers)):
+            assert started.post([report(started.digest, strange)]).status in (400, 422)
+        given = [int(survey.release([7])) for _ in range(200)]
+        assert started.post([report(started.digest, one) for one in given]).status == 202
+        live = json.loads(started.ask("GET", "/v1/estimate").body)
+    assert live["reports"] == 200
+    assert live["groups"][0]["rows"][0]["category"] == 7
+    found = sv.estimate(survey, tmp_path / "s.db")
+    np.testing.assert_allclose(found.values, sv.estimate(survey, given).values, rtol=0, atol=1e-12)
 
 
 def test_repeats_get_the_same_answer_and_are_stored_once(collector: Collector) -> None:

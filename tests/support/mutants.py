@@ -7,10 +7,11 @@ import random
 from typing import Any
 
 import tiny_client
-from vector_files import BOX, EVEN, GROUPS, KERNEL, RESPONSE, WHOLE, grouped, kernel_of, units
+from vector_files import BOX, EVEN, GROUPS, KERNEL, RESPONSE, SURVEY, WHOLE, grouped, kernel_of, units
 
 import sottovoce as sv
 from sottovoce.errors import CertificateError
+from sottovoce.samplers.survey import Survey
 
 N = 1 << 62
 
@@ -19,6 +20,9 @@ def some_mechanism(rng: random.Random) -> sv.Mechanism:
     """Any sampler, any prior, any ε; now and then too many categories for a walk over all of them."""
     while True:
         n = 300 if rng.random() < 0.02 else rng.randint(1, 9)
+        if rng.random() < 0.15:
+            base = rng.choice([2, 3, 5, 7, 31])
+            return sv.certify(Survey(sv.Prior.uniform(list(range(n))), rng.uniform(0.01, 8), base))
         raw = [rng.random() ** rng.choice([0, 1, 6]) + 1e-6 for _ in range(n)]
         prior = sv.Prior(list(range(n)), [one / sum(raw) for one in raw])
         sampler = sv.SAMPLERS[rng.choice(list(sv.SAMPLERS))]
@@ -28,7 +32,17 @@ def some_mechanism(rng: random.Random) -> sv.Mechanism:
             continue
 
 
-BASES = [BOX, KERNEL, RESPONSE, WHOLE, EVEN, kernel_of([1, 2, 5], 0.9, 1.0), units(2), grouped(GROUPS)]
+BASES = [
+    BOX,
+    KERNEL,
+    RESPONSE,
+    SURVEY,
+    WHOLE,
+    EVEN,
+    kernel_of([1, 2, 5], 0.9, 1.0),
+    units(2),
+    grouped(GROUPS),
+]
 VALUES: list[Any] = [
     0, 1, -1, 62, 2**53, "0", "1", "", "01", "1/1", "2/2", str(N), str(N + 1), None, True, False, [], {},
     ["a"], {"a": "b"}, "\n", "\ud800", "😀", "\u00ad", " ", "box", "kernel", "response", "user", 1.0,

@@ -14,10 +14,12 @@ from ..demo import (
     EPSILONS,
     GENRES,
     GROUPS,
+    DemoLearned,
     DemoRelease,
     averages,
     demo_comparison,
     demo_data,
+    demo_learned,
     demo_release,
     write_tables,
 )
@@ -89,6 +91,7 @@ def command(output: Path, as_json: bool) -> None:
     )
     print_card(facts)
     _print_released(released, mechanism)
+    _print_learned(demo_learned(data))
     console.print(f"Page     {page}\nPictures {picture}, {estimated}", markup=False)
     console.print(f"Tables   {prior_path}, {users_path}\n", markup=False)
     console.print("Try it yourself:", style="bold")
@@ -129,4 +132,17 @@ def _print_released(released: DemoRelease, mechanism: Path) -> None:
         title=f"what the collector learns about {released.group}",
     )
     print_note(found.summary())
+    console.print()
+
+
+def _print_learned(learned: DemoLearned) -> None:
+    """What the others gain where no survey is public."""
+    console.print(
+        f"And if there were no public survey? One member in five answers a private one at "
+        f"ε = {learned.epsilon:g}\n(sottovoce survey); what was learned from it serves the others.\n",
+        highlight=False,
+    )
+    rows = [[name, f"{mean:.3f}"] for name, mean in learned.means.items()]
+    print_table(("prior of the others", "mean TV"), rows, left=("prior of the others",))
+    print_note(f"The prior is {learned.prior.origin}. `sottovoce plan` says how many should answer.")
     console.print()
