@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
-import numpy as np
-
 from .errors import ParameterError, PriorError, SottovoceError, TableError, UserDataError
 from .groups import Groups
 from .prior import FROM_USERS
@@ -416,17 +414,13 @@ class _FileRelease:
         if charged is not None and charged.receipt is not None:
             drawn, total = charged.answers(), sum(map(len, charged.receipt.kept))
         integers = self.users.cells.named_by_integers()
-        with ExitStack() as stack:
-            writer = None
+        with Writer(self.form.names) as writer:
             with self.progress("releasing", total=total, unit="releases") as going:
                 for group, who, answers in drawn:
-                    names = np.array(list(map(int, who)), dtype=np.int64) if integers else who
-                    part = self.form.part(group, names, answers)
-                    writer = writer or stack.enter_context(Writer(part))
-                    writer.add(part)
+                    names = list(map(int, who)) if integers else who
+                    writer.add(self.form.part(group, names, answers))
                     self.count += len(answers)
                     going.advance(len(answers))
-            writer = writer or stack.enter_context(Writer({name: [] for name in self.form.names}))
             wait = nullcontext() if files.is_standard(self.output) else self.signals.held_back()
             with self.progress("writing", self.target), wait:
                 writer.save(self.output, replace=force)

@@ -14,7 +14,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -358,21 +358,13 @@ def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
+    from .query import Writer
+
     if path.suffix.lower() == ".json":
         write_whole(json.dumps(inf_to_null(rows), indent=1) + "\n", path, mode, replace=replace)
         return
-    write_columns([{name: [row[name] for row in rows] for name in rows[0]}], path, mode, replace=replace)
-
-
-def write_columns(
-    parts: Sequence[Mapping[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True
-) -> None:
-    """Write one table made of parts below each other, each a mapping of columns to values or to one value."""
-    from .query import Writer
-
-    with Writer(parts[0]) as table:
-        for part in parts:
-            table.add(part)
+    with Writer(list(rows[0])) as table:
+        table.add({name: [row[name] for row in rows] for name in rows[0]})
         table.save(path, mode, replace=replace)
 
 

@@ -173,7 +173,7 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, None
         stamp = None if path is None else _stamp(path)
         if path is None:
-            _translated(lambda: connection.register("frame", _frame(table)), None)
+            _translated(lambda: connection.register("frame", _frame(table)))
         elif files.kind_of(path) in workbook.KINDS:
             frame, sheet = workbook.read_sheet(path, dialect.sheet)
             connection.register("frame", frame)
@@ -296,9 +296,20 @@ def _file(
     return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", separator, actual
 
 
-def _translated(work: Callable[[], Result], path: Path | None) -> Result:
+_HINTS = {
+    "not UTF-8": " (set its encoding, such as --read encoding=cp1252)",
+    **dict.fromkeys(
+        files.TEXTS,
+        " (every line needs the same number of fields; if need be, set the separator: --read separator=…)",
+    ),
+    ".json": " (a list of records is expected)",
+}
+
+
+def _translated(
+    work: Callable[[], Result], path: Path | None = None, what: str = "the table cannot be read"
+) -> Result:
     """Do something with DuckDB; its errors become ours, without their words."""
-    reason = ""
     try:
         return work()
     except (SottovoceError, KeyboardInterrupt, SystemExit):
@@ -309,17 +320,9 @@ def _translated(work: Callable[[], Result], path: Path | None) -> Result:
         if "utf-8 encoded" in str(problem) or "not valid UTF8" in str(problem):
             reason = "not UTF-8"
     if path is None:
-        raise TableError(f"the table cannot be read: {reason}")
+        raise TableError(f"{what}: {reason}")
     kind = files.kind_of(path)
-    hint = ""
-    if reason == "not UTF-8":
-        hint = " (set its encoding, such as --read encoding=cp1252)"
-    elif kind in files.TEXTS:
-        hint = (
-            " (every line needs the same number of fields; if need be, set the separator: --read separator=…)"
-        )
-    elif kind == ".json":
-        hint = " (a list of records is expected)"
+    hint = _HINTS.get(reason) or _HINTS.get(kind, "")
     raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
 
 
@@ -864,19 +867,16 @@ def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[st
 class Writer:
     """A table that is made part by part in bounded memory, and then written whole or not at all.
 
-    The first part tells the columns. Where it has a single text for all rows, so have all parts.
+    DuckDB holds all values as text until the table is saved, because only then the types are known; of a text
+    that stands in every row of a part it holds the number.
     """
 
-    def __init__(self, first: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Sequence[str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
         self._connection = _connection(self._folder.name, WRITER_MEMORY)
-        self._kinds = {name: _kind(values) for name, values in first.items() if not isinstance(values, str)}
-        self._texts: dict[str, dict[str, int]] = {name: {} for name in first if name not in self._kinds}
-        self._columns = list(first)
-        kinds = {name: self._kinds.get(name, "INTEGER") for name in first}
-        self._run(
-            f"CREATE TABLE written ({', '.join(f'{quoted(name)} {kind}' for name, kind in kinds.items())})"
-        )
+        self._types: dict[str, set[type]] = {name: set() for name in columns}
+        self._shared: dict[str, dict[str, int]] = {}
+        self._run(f"CREATE TABLE written ({', '.join(f'{quoted(name)} VARCHAR' for name in columns)})")
 
     def __enter__(self) -> Self:
         return self
@@ -886,92 +886,61 @@ class Writer:
         self._folder.cleanup()
 
     def _run(self, sql: str, given: Sequence[str] = ()) -> None:
-        reason = ""
-        try:
-            self._connection.execute(sql, list(given))
-        except Exception as problem:  # its words may quote data
-            _raise_signal(problem)
-            reason = type(problem).__name__
-        if reason:
-            raise TableError(f"the table cannot be written: {reason}")
+        _translated(lambda: self._connection.execute(sql, list(given)), what="the table cannot be written")
 
     def add(self, part: Mapping[str, Any]) -> None:
         """Add rows: columns of equally many values; a single text stands in every row."""
-        selected = {}
-        for name in self._columns:
-            if name in self._texts:
-                number = self._texts[name].setdefault(part[name], len(self._texts[name]) + 1)
-                selected[name] = str(number)
-                continue
-            values = part[name]
-            if self._kinds[name] != _kind(values) and len(values):
-                self._kinds[name] = "VARCHAR"  # a number in one part and text in another: then all are text
-                self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
-            selected[name] = f"CAST({quoted(name)} AS {self._kinds[name]})"
-        rows = max((len(part[name]) for name in self._kinds), default=0)
+        rows = max((len(values) for values in part.values() if not isinstance(values, str)), default=0)
         for begin in range(0, rows, PIECE):
-            piece = {name: part[name][begin : begin + PIECE] for name in self._kinds}
-            self._insert(piece, ", ".join(selected.values()))
-
-    def _insert(self, piece: Mapping[str, Any], selected: str) -> None:
-        """Insert a few rows. Texts go as one string each: DuckDB looks for pandas at every object."""
-        arrays = {name: _numbers(values, self._kinds[name]) for name, values in piece.items()}
-        numbers = {name: array for name, array in arrays.items() if array is not None}
-        joined, given = list[str](), list[str]()
-        for name in piece:
-            if name not in numbers:
-                mark, none, value = _joined(piece[name])
-                split = f"unnest(string_split(${len(given) + 1}, {text(mark)}))"
-                joined.append(f"nullif({split}, {text(none)}) AS {quoted(name)}")
-                given.append(value)
-        tables = [f"(SELECT {', '.join(joined)})"] if joined else []
-        if numbers:
-            self._connection.register("part", numbers)
-            tables.append("part")
-        self._run(f"INSERT INTO written SELECT {selected} FROM {' POSITIONAL JOIN '.join(tables)}", given)
-        if numbers:
-            self._connection.unregister("part")
+            selected, given = list[str](), list[str]()
+            for name, types in self._types.items():
+                if isinstance(part[name], str):
+                    numbers = self._shared.setdefault(name, {})
+                    selected.append(str(numbers.setdefault(part[name], len(numbers) + 1)))
+                    continue
+                piece = part[name][begin : begin + PIECE]
+                types |= _types(piece)
+                separator, missing, joined = _joined(piece)
+                given.append(joined)
+                split = f"unnest(string_split(${len(given)}, {text(separator)}))"
+                selected.append(f"nullif({split}, {text(missing)})")
+            self._run(f"INSERT INTO written SELECT {', '.join(selected)}", given)
 
     def save(self, path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
         """Write everything that was added as the kind of file that the path names, or to standard output."""
         kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
         made = Path(self._folder.name) / f"written{kind}"
-        selected = ", ".join(
-            f"[{', '.join(map(text, self._texts[name]))}][{quoted(name)}]::VARCHAR AS {quoted(name)}"
-            if name in self._texts
-            else quoted(name)
-            for name in self._columns
-        )
+        values = {name: f"CAST({quoted(name)} AS {_kind(types)})" for name, types in self._types.items()}
+        for name, texts in self._shared.items():
+            values[name] = f"[{', '.join(map(text, texts))}][CAST({quoted(name)} AS INTEGER)]"
+        selected = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
         self._run(f"COPY (SELECT {selected} FROM written) TO {text(str(made))} (FORMAT {form})")
         files.copy_whole(made, path, mode, replace=replace)
 
 
-def _kind(values: Any) -> str:
-    """The SQL type of a column's values."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int64:
-        return "BIGINT"
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {bool, np.bool_} and kinds:
-        return "BOOLEAN"
-    if kinds <= {int, np.int64, np.int32} and kinds:
-        large = any(abs(int(value)) >= 1 << 63 for value in values if value is not None)
-        return "HUGEINT" if large else "BIGINT"
-    return "DOUBLE" if kinds <= {int, float, np.float64, np.int64} and kinds else "VARCHAR"
+def _types(values: Sequence[Any]) -> set[type]:
+    """The types of values; an integer that no 64 bits hold counts as a text."""
+    types = set(map(type, values))
+    integers = int in types and any(abs(value) >= 1 << 63 for value in values if type(value) is int)
+    return types | ({str} if integers else set())
 
 
-def _numbers(values: Any, kind: str) -> Any:
-    """Values as an array of numbers that DuckDB scans; None if they go as texts."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int64 and kind == "BIGINT":
-        return values
-    if kind not in ("BIGINT", "DOUBLE") or any(value is None for value in values):
-        return None
-    return np.asarray(values, dtype=np.int64 if kind == "BIGINT" else np.float64)
+def _kind(types: set[type]) -> str:
+    """The SQL type of a column with values of these types."""
+    names = {one.__name__.rstrip("_0123456789") for one in types} - {"NoneType"}
+    for kind, allowed in {"BOOLEAN": {"bool"}, "BIGINT": {"int"}, "DOUBLE": {"int", "float"}}.items():
+        if names and names <= allowed:
+            return kind
+    return "VARCHAR"
 
 
 def _joined(values: Sequence[Any]) -> tuple[str, str, str]:
-    """Two characters that are in no text, and all texts as one: the first between, the second for None."""
+    """Two characters that are in no text, and all texts as one: the first between, the second for None.
+
+    One string, because DuckDB looks for pandas at every object that it is given.
+    """
     texts = [None if value is None else str(value) for value in values]
-    used = set().union(*(one for one in texts if one is not None))
-    mark, none = islice((character for character in map(chr, range(1, 0x110000)) if character not in used), 2)
-    return mark, none, mark.join(none if one is None else one for one in texts)
+    used = set().union(*(value for value in texts if value is not None))
+    separator, missing = islice((c for c in map(chr, range(1, 0x110000)) if c not in used), 2)
+    return separator, missing, separator.join(missing if value is None else value for value in texts)
