@@ -24,7 +24,7 @@ from ..errors import ParameterError, PriorError, TableError
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Prior
 from . import tally
-from .files import DETECTED, Dialect, at_hand, kind_of, prefix_errors, read_json
+from .files import DETECTED, Dialect, at_hand, json_object, prefix_errors
 from .query import Columns, Source, count_missing, count_table, opened, recurring, tally_of
 from .tally import Tally, numbered
 
@@ -219,17 +219,16 @@ def read_priors(
     another.
     """
     with at_hand(path) as path, prefix_errors(path):
-        if kind_of(path) == ".json" and path.is_file():
-            loaded = read_json(path)
-            if isinstance(loaded, dict):
-                given = {
-                    "top_by": top_by,
-                    "count": None if count == "none" else count,
-                    "user": user,
-                    "wide": wide,
-                    "provenance": provenance,
-                }
-                return from_json(loaded, by, options, {**asdict(options), **given})
+        loaded = json_object(path)
+        if loaded is not None:
+            given = {
+                "top_by": top_by,
+                "count": None if count == "none" else count,
+                "user": user,
+                "wide": wide,
+                "provenance": provenance,
+            }
+            return from_json(loaded, by, options, {**asdict(options), **given})
         if top_by is not None and options.top is None:
             raise ParameterError("--top-by ranks the items for --top: specify how many to keep")
         with opened(path, dialect) as source:
