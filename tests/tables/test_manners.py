@@ -96,7 +96,7 @@ def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
     for encoding in ("cp1252", "latin-1"):  # the same letters, and more of them
         assert prior_of(path, Dialect(encoding=encoding)) == {"€-Shop": 0.75, "War": 0.25}
     path.write_bytes(b"item,count\nSecret\x81,30\nWar,10\n")
-    with pytest.raises(sv.errors.TableError, match="cannot be read as text in latin-1$") as refused:
+    with pytest.raises(sv.errors.TableError, match=r"cannot be read as text in latin-1$") as refused:
         prior_of(path, Dialect(encoding="latin-1"))
     assert refused.value.__context__ is None
 

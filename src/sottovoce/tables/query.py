@@ -14,7 +14,7 @@ import math
 import os
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -98,6 +98,11 @@ class Columns:
         """The columns that name a group, a user or an item, by their letter."""
         named = {"g": self.by, "u": self.user, "i": self.item if self.long else None}
         return {letter: name for letter, name in named.items() if isinstance(name, str)}
+
+    @property
+    def required(self) -> dict[str, str]:
+        """Those that no row may lack."""
+        return {k: name for k, name in self.names.items() if not (self.lenient and k == "i")}
 
     @property
     def amounts(self) -> dict[str, str]:
@@ -613,9 +618,9 @@ def make_records(source: Source, columns: Columns) -> dict[str, bool]:
         selected += [f"unnest([{', '.join(map(text, columns.items))}]) AS i", f"unnest([{amounts}]) AS a"]
         integers["i"] = False
     query = f"SELECT {', '.join(selected)} FROM source"
-    kept = [f"{letter} IS NOT NULL" for letter in columns.names if not (columns.lenient and letter == "i")]
-    if source.dialect.missing == "drop" and kept:
-        query = f"SELECT * FROM ({query}) WHERE {' AND '.join(kept)}"
+    if source.dialect.missing == "drop" and columns.required:
+        present = " AND ".join(f"{letter} IS NOT NULL" for letter in columns.required)
+        query = f"SELECT * FROM ({query}) WHERE {present}"
     # A text is parsed once, a column store and a frame may be scanned several times.
     what = "VIEW" if source.kind in ("", ".parquet") else "TABLE"
     source.run(f"CREATE OR REPLACE TEMP {what} records AS {query}")
@@ -672,9 +677,9 @@ _DECIMALS = (
 def _check_amounts(source: Source, columns: Columns) -> None:
     """Refuse bad amounts; a message counts rows and shows none, and names the option that would help."""
     for letter, what in _sums(columns).items():
-        ((rows, numbers, fine, added),) = source.rows(
-            f"SELECT count(*), count({letter}), count(*) FILTER ({letter} >= 0 AND {letter} < 'inf'::DOUBLE), "
-            f"sum({letter}) FROM records"
+        ((rows, numbers, added, fine),) = source.rows(
+            f"SELECT count(*), count({letter}), sum({letter}), "
+            f"count(*) FILTER ({letter} >= 0 AND {letter} < 'inf'::DOUBLE) FROM records"
         )
         if numbers < rows:
             advice = "; thousands must not be separated" if source.path is not None else ""
@@ -692,9 +697,7 @@ def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArr
     """Refuse an empty table and missing names."""
     if not len(names["i"]):
         raise TableError("the table is empty: it has no rows")
-    for letter, name in columns.names.items():
-        if columns.lenient and letter == "i":
-            continue
+    for letter, name in columns.required.items():
         if source.rows(f"SELECT count(*) FROM name_{letter} WHERE name IS NULL")[0][0]:
             ((missing,),) = source.rows(f"SELECT count(*) FROM records WHERE {letter} IS NULL")
             advice = ": fill them in, or set missing=drop (--read missing=drop)" if source.path else ""
@@ -704,7 +707,7 @@ def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArr
 # --- questions about public tables ----------------------------------------------------------------------
 
 
-def count_missing(source: Source, columns: Sequence[str], present: Sequence[str] = ()) -> int:
+def count_missing(source: Source, columns: Iterable[str], present: Iterable[str] = ()) -> int:
     """How many rows lack a name in one of these columns, and none in `present`."""
     lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in columns)
     there = "".join(f" AND {quoted(name)} IS NOT NULL" for name in present)

@@ -352,8 +352,9 @@ def _checked(
     items, column, how = private_columns(
         list(source.types), user=user, item=item, weight=weight, by=by, wide=wide
     )
-    cells = ordered_cells(source, Columns(items, user, column, by, lenient=options.unknown == "prior"))
-    how += left_unread(source, [user, by, None if wide or options.unknown == "prior" else item])
+    read = Columns(items, user, column, by, lenient=options.unknown == "prior")
+    cells = ordered_cells(source, read)
+    how += left_unread(source, read)
     users = None
     if held:
         users, left = users_from(next(cells.batches()), Groups(known, by).returned, options)
