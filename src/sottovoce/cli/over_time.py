@@ -19,7 +19,7 @@ from ..samplers.base import Sampler
 from ..samplers.stream import MOST_STEPS, stream
 from ..tables.files import at_hand, prefix_errors
 from ..tables.priors import PublicData
-from ..tables.query import count_table, opened
+from ..tables.query import opened, tally_of
 from ..tables.users import ReadingOptions, private_columns, read_users
 from ..users import Users
 from .options import Reading, written_rows
@@ -69,9 +69,8 @@ def _steps(
 ) -> tuple[dict[str, Any], str]:
     """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
     with opened(path, reading.dialect) as source:
-        items, weight, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
-    user, dialect = columns["user"], reading.dialect
-    counted = count_table(path, user=user, item=items, weight=weight, by=column, dialect=dialect)
+        read, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
+        counted = tally_of(source, read)
     names = sorted(counted.filled, key=_naturally)
     groups = read_users(
         counted,
