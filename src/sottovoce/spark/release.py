@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from ..errors import LedgerError, ParameterError, PriorError, SottovoceError
-from ..groups import Groups
+from ..errors import LedgerError, SottovoceError
 from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism, no_stream, one_sample_each
+from ..releasing import ReportForm, check_terms, checked_mechanisms, spent
 from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
@@ -90,17 +90,11 @@ def release(
     Raises
         BudgetError: with exhausted="error", somebody has too little left. Nobody is charged.
     """
-    known = Groups.of(mechanism, by)
+    known = checked_mechanisms(mechanism, by, provenance)
     one_sample_each(known.values(), "Spark's release")
     no_stream(known.values(), "Spark's release")
-    if provenance != "users" and any(one.provenance == "users" for one in known.values()):
-        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
-    answer = item if isinstance(item, str) else "item"
-    names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
-    if len(set(names)) < len(names):
-        raise ParameterError("user, item and by must differ, and not be named epsilon or mechanism")
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("epoch and exhausted need a ledger")
+    check_terms(known, ledger, epoch, exhausted)
+    names = ReportForm(known, user, item if isinstance(item, str) else "item", by).names
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
     chosen: Any = {"unknown": "prior", **options}
@@ -137,7 +131,7 @@ def release(
         drawn, receipt = charge_and_draw(
             people, known, ledger, epoch, exhausted=exhausted, grouped=by is not None, batch=BATCH
         )
-        with spent(receipt):
+        with costs_told(receipt):
             write_for_owner(_described(drawn, known, names), output)
         return receipt.charged + receipt.repeated
     finally:
@@ -193,7 +187,7 @@ def charge_and_draw(
     payers = {
         group: _paying(one, places) for (group, one), places in zip(asked.items(), receipt.kept, strict=True)
     }
-    with spent(receipt):
+    with costs_told(receipt):
         parts = [drawn_table("", [], [])]
         for table in at_least(_rows_of(people), batch):
             for group, ids, p in by_group(table, known):
@@ -208,15 +202,12 @@ def charge_and_draw(
 
 
 @contextmanager
-def spent(receipt: Receipt) -> Iterator[None]:
-    """Errors say what they have cost."""
+def costs_told(receipt: Receipt) -> Iterator[None]:
+    """Errors tell what they have cost."""
     try:
         yield
     except SottovoceError as problem:
-        said = "nobody was charged"
-        if receipt.charged:
-            said = f"{receipt.charged} releases were charged; running again costs nothing more"
-        raise type(problem)(f"{problem}; {said}") from None
+        raise type(problem)(f"{problem}; {spent(receipt)}") from None
 
 
 def _names_of(names: Any, group: str) -> list[str]:
