@@ -18,6 +18,7 @@ from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from .cells import (
     REPORTED,
+    STATISTICS,
     SUMS,
     Reading,
     Sums,
@@ -85,7 +86,7 @@ def compare(
         gave = seen is not None and seen.certain
         for k, (sampler, f) in enumerate(pairs):
             row = found[name, k]
-            summary = {key: row[key] for key in ("mean", "median", "p90", "p99", "maximum")}
+            summary = {key: row[key] for key in STATISTICS}
             parts.append(make_row(name, sampler, f, row["users"], summary, gave))
     return Comparison(tuple(parts))
 

@@ -143,10 +143,7 @@ def _described(drawn: Any, known: Mapping[str, Mechanism], names: Sequence[str])
     from pyspark.sql import functions as F
 
     def of_group(values: Mapping[str, str]) -> Any:
-        if len(values) == 1:
-            return F.lit(next(iter(values.values())))
-        pairs = [F.lit(word) for pair in values.items() for word in pair]
-        return F.create_map(*pairs)[F.col("group")]
+        return F.create_map(*(F.lit(word) for pair in values.items() for word in pair))[F.col("group")]
 
     epsilons = of_group({name: str(one.epsilon) for name, one in known.items()})
     digests = of_group({name: one.digest for name, one in known.items()})

@@ -152,16 +152,6 @@ class Source:
         """The columns of a query as arrays."""
         return _translated(lambda: self.connection.execute(sql).fetchnumpy(), self.path)
 
-    def require(self, needed: Sequence[str]) -> None:
-        """Refuse a table without a needed column; its columns are listed if they are names and not data."""
-        missing = [name for name in needed if name not in self.types]
-        if missing:
-            raise no_column(missing[0], needed, list(self.types), self.head)
-
-    def head(self) -> list[tuple[Any, ...]]:
-        """The first rows."""
-        return self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}")
-
 
 @contextmanager
 def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
@@ -351,6 +341,13 @@ def same_name(path: Path | None) -> TableError:
 
 Head = Callable[[], Sequence[Sequence[Any]]]
 """Gives the first rows of a table; called only where a column is missing."""
+
+
+def require(needed: Sequence[str], present: Sequence[str], head: Head | None = None) -> None:
+    """Refuse a table without a needed column."""
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise no_column(missing[0], needed, present, head)
 
 
 def no_column(
@@ -603,7 +600,9 @@ def _sums(columns: Columns) -> dict[str, str]:
 
 def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
-    source.require(columns.needed)
+    require(
+        columns.needed, list(source.types), lambda: source.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}")
+    )
     workbook.check_amounts(source, list(columns.amounts.values() if columns.long else columns.items))
     named = {letter: _name(source, name) for letter, name in columns.names.items()}
     integers = {letter: is_integer for letter, (_, is_integer) in named.items()}
