@@ -334,9 +334,8 @@ def text(value: str) -> str:
 
 def same_name(path: Path | None) -> TableError:
     """The error for a table two of whose columns have the same name."""
-    if path is None:
-        return TableError("two columns of the table have the same name")
-    return TableError(f"{path} cannot be read: two of its columns have the same name")
+    what = "the table" if path is None else path
+    return TableError(f"{what} cannot be read: two of its columns have the same name")
 
 
 Head = Callable[[], Sequence[Sequence[Any]]]
@@ -452,18 +451,17 @@ class Cells:
     integers: bool  # whether the column of the user has integers
 
     def batches(self, rows: int | None = None, *, named: bool = True) -> Iterator[Tally]:
-        """The counts in batches of about so many rows: of one group each, with all rows of their users.
+        """The counts in one batch, or in batches of about so many rows: whole users of one group each.
 
-        Without a number there is one batch of everything. Unless `named`, users have no names.
+        Unless `named`, users have no names.
         """
-        if rows is None:
-            yield self._counted(0, len(self.groups) * self.users, named)
-            return
-        found = self.source.rows(f"SELECT p FROM cells WHERE rowid % {rows} = 0")
-        starts = [group * self.users for group in range(len(self.groups) + 1)]
-        for low, high in pairwise(sorted({*starts, *(p for (p,) in found)})):
+        starts = [0, len(self.groups) * self.users]
+        if rows is not None:
+            starts += [group * self.users for group in range(len(self.groups))]
+            starts += [p for (p,) in self.source.rows(f"SELECT p FROM cells WHERE rowid % {rows} = 0")]
+        for low, high in pairwise(sorted(set(starts))):
             tally = self._counted(low, high, named)
-            if len(tally.rows):
+            if rows is None or len(tally.rows):
                 yield tally
 
     def _counted(self, low: int, high: int, named: bool) -> Tally:

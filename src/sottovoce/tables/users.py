@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
@@ -353,13 +352,12 @@ def private_columns(
 
 def maker_like(frame: Any) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
     """What makes a table of the same kind from columns; refused for anything that is no table in memory."""
-    library, name = type(frame).__module__.split(".")[0], type(frame).__name__
-    if (library, name) not in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")):
+    kind = type(frame)
+    known = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
+    if (kind.__module__.split(".")[0], kind.__name__) not in known:
         raise ParameterError(
-            f"frame must be a pandas, polars or pyarrow table, got {name}; for files there is `sottovoce "
-            f"release`, for Spark sottovoce.spark.release"
+            f"frame must be a pandas, polars or pyarrow table, got {kind.__name__}; for files there is "
+            f"`sottovoce release`, for Spark sottovoce.spark.release"
         )
-    make: Callable[[Mapping[str, Sequence[Any]]], Any] = getattr(
-        import_module(library), name.replace("T", "t")
-    )
+    make: Callable[[Mapping[str, Sequence[Any]]], Any] = getattr(kind, "from_pydict", kind)
     return make
