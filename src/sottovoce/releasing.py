@@ -15,7 +15,7 @@ from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer
+from .tables.query import Writer, count_table
 from .tables.users import (
     CheckedUsers,
     FileColumns,
@@ -23,7 +23,7 @@ from .tables.users import (
     ReadingOptions,
     checked_users,
     maker_like,
-    read_users,
+    users_of_tally,
 )
 from .users import Users
 
@@ -142,9 +142,10 @@ def release_table(
     check_terms(known, ledger, epoch, exhausted)
     form = ReportForm(known, user, item, by)
     make = maker_like(frame)
-    chosen: Any = {"unknown": "prior", **options}
-    read: Any = read_users(frame, prior=known.returned, user=user, item=item, weight=weight, by=by, **chosen)
-    groups: Groups[Users] = Groups.of(read, by)
+    options.setdefault("unknown", "prior")
+    reading = ReadingOptions(**options)
+    cells = count_table(frame, user=user, item=item, weight=weight, by=by, lenient=reading.lenient)
+    groups = users_of_tally(cells, known, reading)
     drawn = draw_batches(known, [groups])
     if ledger is not None:
         requests = requests_of(form, groups)
@@ -218,10 +219,8 @@ def spent(receipt: Receipt | None) -> str:
 # --- files ----------------------------------------------------------------------------------------------
 
 
-Progress = Callable[..., AbstractContextManager[Any]]
-"""Shows a step while it runs; see `cli.terminal.step`."""
-Signals = Callable[[], AbstractContextManager[Any]]
-"""Keeps signals back; see `cli.interruption.Interruptions`."""
+Around = Callable[..., AbstractContextManager[Any]]
+"""Shows a step while it runs (`cli.terminal.step`), or keeps signals back (`cli.interruption`)."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -253,9 +252,9 @@ def release_file(
     epoch: str | None = None,
     exhausted: str = "error",
     force: bool = False,
-    progress: Progress = SILENT,
+    progress: Around = SILENT,
     note: Callable[[str], object] = lambda text: None,
-    signals: Signals = SILENT,
+    signals: Around = SILENT,
     **columns: Unpack[FileColumns],
 ) -> int:
     """Release one private category per user of a file into a new file; returns how many.
@@ -322,7 +321,7 @@ class _FileRelease:
     form: ReportForm
     users: CheckedUsers
     output: Path
-    progress: Progress
+    progress: Around
     note: Callable[[str], object]
     signals: Any
     receipt: Receipt | None = None
@@ -376,12 +375,12 @@ class _FileRelease:
         with step, self.signals.held_back():
             receipt = ledger.charge(list(requests.values()), epoch=epoch, exhausted=exhausted)
             self.receipt = receipt
-        told = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
+        paid = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
         if receipt.continued:
-            told += f", {receipt.continued:,} of streams that go on, at no cost"
+            paid += f", {receipt.continued:,} of streams that go on, at no cost"
         if receipt.left_out:
-            told += f", {receipt.left_out:,} left out: their users have too little budget left"
-        self.note(f"{told}.")
+            paid += f", {receipt.left_out:,} left out: their users have too little budget left"
+        self.note(f"{paid}.")
         return answers_of(ledger, requests, receipt, groups)
 
     def write(self, drawn: Iterable[Drawn], force: bool) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 
 from ..divergences import FDivergence
-from ..errors import ParameterError
 from ..planning.streams import SamplesRow, StepRow, compare_over_time, compare_samples
 from ..prior import Prior
 from ..samplers.base import Sampler
@@ -20,7 +19,7 @@ from ..samplers.stream import MOST_STEPS, stream
 from ..tables.files import at_hand, prefix_errors
 from ..tables.priors import PublicData
 from ..tables.query import opened, tally_of
-from ..tables.users import ReadingOptions, private_columns, read_users
+from ..tables.users import ReadingOptions, private_columns, users_of_tally
 from ..users import Users
 from .options import Reading, written_rows
 from .terminal import (
@@ -72,16 +71,8 @@ def _steps(
         read, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
         counted = tally_of(source, read)
     names = sorted(counted.filled, key=_naturally)
-    groups = read_users(
-        counted,
-        prior=dict.fromkeys(names, prior),
-        unknown=options.unknown,
-        other=options.other,
-        empty="skip",
-        several_groups="allow",
-    )
-    if isinstance(groups, Users):
-        raise ParameterError("--over-time names the column that tells releases apart")
+    lenient = ReadingOptions(options.unknown, options.other, empty="skip", several_groups="allow")
+    groups = users_of_tally(counted, dict.fromkeys(names, prior), lenient)
     people = {user: i for i, user in enumerate(dict.fromkeys(u for name in names for u in groups[name].ids))}
     steps = {}
     for name in names:

@@ -86,7 +86,7 @@ def count_on_spark(frame: Any, columns: Columns) -> Tally:
     sums = Sums()
     if len(cells):
         _count_cells(cells, sums, columns)
-    _check_table(sums.held, columns)
+    _check_table(sums.totals, columns)
     return to_tally(cells, columns)
 
 
@@ -203,16 +203,16 @@ Summaries = Mapping[tuple[str, int], Mapping[str, Any]]
 class Sums:
     """What adds up over the batches of a partition, by group and kind."""
 
-    held: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
+    totals: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
 
     def add(self, group: str, what: int, values: Sequence[float] | FloatArray) -> None:
         """Add numbers to those of the same group and kind."""
-        before = self.held.get((group, what))
-        self.held[group, what] = np.asarray(values, float) if before is None else before + values
+        before = self.totals.get((group, what))
+        self.totals[group, what] = np.asarray(values, float) if before is None else before + values
 
     def to_arrow(self) -> Any:
         """The sums as rows that cross the network."""
-        return found_table([(group, what, values) for (group, what), values in self.held.items()])
+        return report_table([(group, what, values) for (group, what), values in self.totals.items()])
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,8 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.options.unknown == "other":
-            for one in self.known.values():
-                tally.other_category(one, self.options.other)
+            for known in self.known.values():
+                tally.other_category(known, self.options.other)
         if self.options.unknown == "prior":
             object.__setattr__(self, "columns", replace(self.columns, lenient=True))
 
@@ -244,8 +244,8 @@ class Reading:
         counted = tally.with_minimum_rows(counted, options.minimum_rows)
         sums.add("", SEVERAL, [tally.in_several_groups(counted), counted.people])
         users = users_by_group(counted, self.known, options)
-        for name, one in users.items():
-            sums.add(name, LEFT_OUT, [one.dropped, one.refused, len(one)])
+        for name, group in users.items():
+            sums.add(name, LEFT_OUT, [group.dropped, group.refused, len(group)])
         return users
 
 
@@ -269,18 +269,18 @@ def _count_cells(cells: Any, sums: Sums, columns: Columns) -> bool:
     return fine == total and bool(np.isfinite(amount)) and not any(absent)
 
 
-def found_table(found: Sequence[tuple[str, int, Any]]) -> Any:
+def report_table(reported: Sequence[tuple[str, int, Any]]) -> Any:
     """What a worker reports, as rows that cross the network."""
     return pa.table(
         {
-            "group": pa.array([name for name, _, _ in found], pa.string()),
-            "what": pa.array([what for _, what, _ in found], pa.int32()),
-            "values": pa.array([np.asarray(values) for _, _, values in found], pa.list_(pa.float64())),
+            "group": pa.array([name for name, _, _ in reported], pa.string()),
+            "what": pa.array([what for _, what, _ in reported], pa.int32()),
+            "values": pa.array([np.asarray(values) for _, _, values in reported], pa.list_(pa.float64())),
         }
     )
 
 
-def summaries(found: Any, summarise: Callable[[FloatArray], dict[str, float]]) -> Summaries:
+def summaries(reported: Any, summarise: Callable[[FloatArray], dict[str, float]]) -> Summaries:
     """One summary per group and sampler: the function that summarises in one process, run by a worker."""
 
     def summary(parts: Any) -> Any:
@@ -294,7 +294,7 @@ def summaries(found: Any, summarise: Callable[[FloatArray], dict[str, float]]) -
         return pa.Table.from_pylist([row], _summary_schema())
 
     schema = f"{REPORTED}, users long, {', '.join(f'{name} double' for name in STATISTICS)}"
-    rows = found.groupBy("group", "what").applyInArrow(summary, schema).toArrow().to_pylist()
+    rows = reported.groupBy("group", "what").applyInArrow(summary, schema).toArrow().to_pylist()
     return {(row["group"], row["what"]): row for row in rows}
 
 
@@ -303,9 +303,9 @@ def _summary_schema() -> Any:
     return pa.schema({**kinds, **dict.fromkeys(STATISTICS, pa.float64())})
 
 
-def check_found(found: Summaries, reading: Reading) -> int:
+def check_reported(reported: Summaries, reading: Reading) -> int:
     """Raise what would have been raised in one process; return how many users there are."""
-    totals = {key: row["values"] for key, row in found.items() if key[1] < 0}
+    totals = {key: row["values"] for key, row in reported.items() if key[1] < 0}
     rows, options = _check_table(totals, reading.columns), reading.options
     groups = [name for name, what in totals if what == GROUP]
     if groups:

@@ -55,8 +55,8 @@ def estimate(
     finally:
         reports.unpersist()
     counts = checked_counts(ReportCounts(counted, digests, several), models, as_text=True)
-    found = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
-    return Groups(found, by).returned
+    estimates = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
+    return Groups(estimates, by).returned
 
 
 def _several(reports: Any, item: str, user: str, by: str | None) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from .cells import (
     Sums,
     at_least,
     cells_by_person,
-    check_found,
+    check_reported,
     in_batches,
     summaries,
 )
@@ -97,8 +97,8 @@ def release(
     names = ReportForm(known, user, item if isinstance(item, str) else "item", by).names
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
-    chosen: Any = {"unknown": "prior", **options}
-    reading = Reading(Columns(item, user, weight, by), known, ReadingOptions(**chosen))
+    options.setdefault("unknown", "prior")
+    reading = Reading(Columns(item, user, weight, by), known, ReadingOptions(**options))
     check_new(frame.sparkSession, output)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
@@ -107,7 +107,7 @@ def release(
             for name, users in reading.users(cells, sums).items():
                 if len(users):
                     yield people_rows(name, users)
-        yield found_rows(sums)
+        yield report_rows(sums)
 
     def draw(parts: Iterator[Any]) -> Iterator[Any]:
         for table in at_least(parts, BATCH):
@@ -118,10 +118,10 @@ def release(
         lambda: in_batches(cells_by_person(frame, reading.columns, as_text=as_text), read, PEOPLE).persist()
     )
     try:  # used by the checks, by the draws, and with a ledger by the charges
-        found = translate_errors(
+        reported = translate_errors(
             lambda: summaries(everybody.filter("what < 0").select("group", "what", "values"), summarise)
         )
-        count = check_found(found, reading)
+        count = check_reported(reported, reading)
         if any(one.provenance == "users" for one in known.values()):
             warnings.warn(FROM_USERS, stacklevel=2)
         people = everybody.filter("what = 0").drop("what")
@@ -208,8 +208,8 @@ def costs_told(receipt: Receipt) -> Iterator[None]:
 
 
 def _names_of(names: Any, group: str) -> list[str]:
-    found: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
-    return found
+    reported: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
+    return reported
 
 
 def _paying(asked: Request, places: Any) -> frozenset[str] | None:
@@ -259,11 +259,11 @@ def people_rows(group: str, users: Users) -> Any:
     )
 
 
-def found_rows(sums: Sums) -> Any:
+def report_rows(sums: Sums) -> Any:
     """What the driver has to know, as rows of the same table."""
-    found = sums.to_arrow()
-    nothing = pa.nulls(len(found), pa.string()), pa.nulls(len(found), pa.list_(pa.int32()))
-    return found.append_column("user", nothing[0]).append_column("places", nothing[1])
+    reported = sums.to_arrow()
+    nothing = pa.nulls(len(reported), pa.string()), pa.nulls(len(reported), pa.list_(pa.int32()))
+    return reported.append_column("user", nothing[0]).append_column("places", nothing[1])
 
 
 def by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:

@@ -109,12 +109,6 @@ def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorColumns])
 def build_prior(table: Any, *, by: str, **options: Unpack[PriorColumns]) -> dict[str, Prior]: ...
 
 
-@overload
-def build_prior(
-    table: Any, *, by: str | None, **options: Unpack[PriorColumns]
-) -> Prior | dict[str, Prior]: ...
-
-
 def build_prior(
     table: Any,
     *,
@@ -448,20 +442,20 @@ def _left_out(
 ) -> str:
     """Which groups and categories were left out or merged, in words; which, only if they are public."""
     public = all(prior.provenance != "users" for prior in priors.values())
-    told, without = "", len(cells.groups) - len(priors)
+    summary, without = "", len(cells.groups) - len(priors)
     if without:
-        told = f"; {without} of {len(cells.groups)} groups left out: too few users"
+        summary = f"; {without} of {len(cells.groups)} groups left out: too few users"
     lost = {name for prior in priors.values() for name in set(cells.items) - set(prior.categories)}
     if lost and options.drop_zero and options.top is None:
         names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
-        told += f"; {len(lost)} categories without a count left out{names if public else ''}"
+        summary += f"; {len(lost)} categories without a count left out{names if public else ''}"
     if options.merge_rare is not None:
         what = "without a count" if options.rare_below is None else f"below {options.rare_below:g}"
         into = (
             f"{len(merged):,} categories {what} merged into {options.merge_rare!r}{_listed(merged, public)}"
         )
-        told += f"; {into}" if merged else f"; no category {what}: nothing merged"
-    return told
+        summary += f"; {into}" if merged else f"; no category {what}: nothing merged"
+    return summary
 
 
 def _check_probabilities(cells: Tally, column: str) -> None:

@@ -100,12 +100,6 @@ def read_users(
 def read_users(table: Any, *, prior: Known, by: str, **options: Unpack[UserKeywords]) -> dict[str, Users]: ...
 
 
-@overload
-def read_users(
-    table: Any, *, prior: Known, by: str | None, **options: Unpack[UserKeywords]
-) -> Users | dict[str, Users]: ...
-
-
 def read_users(
     table: Any,
     *,
@@ -152,13 +146,20 @@ def read_users(
     if isinstance(prior, Mapping) and cells.by is None:
         raise ParameterError("a prior per group needs the group column: by=")
     known = prior if isinstance(prior, Mapping) else dict.fromkeys(cells.groups, prior)
-    cells = tally.with_minimum_rows(cells, chosen.minimum_rows)
-    check_filled(list(cells.filled), known, tally.in_several_groups(cells), cells.people, cells.by, chosen)
-    users = users_by_group(cells, known, chosen)
+    return Groups(users_of_tally(cells, known, chosen), cells.by).returned
+
+
+def users_of_tally(
+    cells: Tally, known: Mapping[str, Categories], options: ReadingOptions
+) -> dict[str, Users]:
+    """The users of every group of a counted table; what does not fit is refused."""
+    cells = tally.with_minimum_rows(cells, options.minimum_rows)
+    check_filled(list(cells.filled), known, tally.in_several_groups(cells), cells.people, cells.by, options)
+    users = users_by_group(cells, known, options)
     left = LeftOut()
-    left.add(cells, users, known, chosen)
-    left.check(chosen)
-    return Groups(users, cells.by).returned
+    left.add(cells, users, known, options)
+    left.check(options)
+    return users
 
 
 def check_filled(
