@@ -37,10 +37,7 @@ Drawn = tuple[str, Sequence[Any], Sequence[Any]]
 
 @dataclass(frozen=True)
 class ReportForm:
-    """The columns of a table of reports: user, the group if there are groups, item, epsilon, mechanism.
-
-    Where any mechanism gives several samples, every row tells which sample it is.
-    """
+    """The columns of a table of reports, a row for each sample of a user."""
 
     mechanisms: Mapping[str, Mechanism]
     user: str

@@ -30,10 +30,7 @@ SUMS_OF_CELLS = ("amount", "fine_amount")
 
 
 def record_frame(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
-    """The needed columns alone, a row per record: key_g, key_u, key_i, amount and fine_amount.
-
-    With `as_text` integers become text, as they are in files.
-    """
+    """A row per record: key_g, key_u, key_i (with `as_text` as in files), amount and fine_amount."""
     from pyspark.sql import functions as F
 
     require(columns.needed, frame.columns)
@@ -159,10 +156,7 @@ def in_batches(cells: Any, work: Callable[[Iterator[Any]], Iterable[Any]], schem
 
 
 def complete_people(parts: Iterable[Any], least: int | None = None) -> Iterator[Any]:
-    """Arrow tables of at least `least` cells (but the last) that hold all cells of their people.
-
-    The parts are ordered by person; a table ends before the first cell of the part's last person.
-    """
+    """Tables of at least `least` cells (but the last), cut between people, by whom the parts are ordered."""
     rest = None
     for table in at_least(parts, CELLS if least is None else least):
         whole = table if rest is None else pa.concat_tables([rest, table])
@@ -231,10 +225,7 @@ class Reading:
             object.__setattr__(self, "columns", replace(self.columns, lenient=True))
 
     def users(self, cells: Any, sums: Sums) -> dict[str, Users]:
-        """The users of a batch by group, in a worker; what the driver has to know of them goes into `sums`.
-
-        A batch that is wrong has no users: the driver refuses the table.
-        """
+        """The users of a batch by group, none if it is wrong; what the driver has to know goes into `sums`."""
         options = self.options
         if not _count_cells(cells, sums, self.columns):
             return {}

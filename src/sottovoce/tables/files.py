@@ -123,11 +123,8 @@ def compression_of(path: Path) -> str:
 
 
 def unpacked(path: Path, most: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file piece by piece, unpacked if it is gzip.
-
-    Gzip that is damaged or followed by something is refused, because DuckDB reads what it can of it; so is a
-    small file that unpacks to very much, because what is counted comes into this process.
-    """
+    """The unpacked bytes of a file piece by piece; gzip that is damaged or unpacks to very much is refused."""
+    # DuckDB reads what it can of a damaged file, and what is counted comes into this process.
     allowed, total = most or max(workbook.LEAST, workbook.RATIO * path.stat().st_size), 0
     try:
         with gzip.open(path) if compression_of(path) == "gzip" else path.open("rb") as file:
@@ -149,10 +146,8 @@ def encoding_of(path: Path, dialect: Dialect) -> str:
 
 
 def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
-    """The path of a copy of a text file in UTF-8, which DuckDB reads.
-
-    Latin-1 is read as cp1252, which has the same letters, and others where Latin-1 has no letters.
-    """
+    """The path of a copy of a text file in UTF-8, which DuckDB reads."""
+    # Latin-1 is read as cp1252, which has the same letters, and others where Latin-1 has none.
     copy = folder / f"text{kind_of(path)}"
     decoder = codecs.getincrementaldecoder("cp1252" if encoding == "latin-1" else encoding)()
     if compression_of(path) == "zstd":
@@ -170,10 +165,8 @@ def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
 
 
 def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, list[str]]:
-    """The separator that was set, else the one that splits the header into most names; and these names.
-
-    Of equals the one that the name of the file promises is taken: a tab in .tsv, a comma otherwise.
-    """
+    """The separator that was set, else the one that splits the header into most names; and these names."""
+    # Of equals the one that the name of the file promises comes first.
     promised = "\t" if kind == ".tsv" else ","
     headers: dict[str, list[str]] = {}
     for separator in [dialect.separator] if dialect.separator else [promised, *SEPARATORS.values()]:
@@ -198,10 +191,7 @@ def prefix_errors(path: Path) -> Iterator[None]:
 
 
 def json_object(path: Path) -> dict[str, Any] | None:
-    """The content of a JSON file that is one object; None for tables.
-
-    A name that occurs twice is refused, because one of its two amounts would be lost.
-    """
+    """The content of a JSON file that is one object, in which no name occurs twice; None for tables."""
     if kind_of(path) != ".json" or not path.is_file():
         return None
     if not next(unpacked(path), b"").lstrip().startswith(b"{"):
@@ -232,10 +222,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def at_hand(path: str | Path) -> Iterator[Path]:
-    """The path of a file; for `-`, /dev/stdin and other pipes that of a copy, which is removed afterwards.
-
-    The copy lies in a folder that only its owner can open; a process that is killed outright leaves it there.
-    """
+    """The path of a file; for `-`, /dev/stdin and other pipes that of a copy, which is removed afterwards."""
     given = Path(path)
     standard = str(given) in _STANDARD
     if not standard and not given.is_fifo():
@@ -330,10 +317,7 @@ def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, rep
 
 
 def copy_whole(source: Path, path: Path, mode: int, *, replace: bool) -> None:
-    """Copy a file to an output, whole or not at all; or to standard output.
-
-    As bytes: whatever the terminal's encoding is, names stay intact.
-    """
+    """Copy a file to an output, whole or not at all; or to standard output, as bytes in any encoding."""
     with source.open("rb") as file:
         if not is_standard(path):
             with written_whole(path, mode, replace=replace) as target:

@@ -207,11 +207,8 @@ def priors_of(
 
 
 def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
-    """The counts of every group that has enough users.
-
-    Without `top` every group has all items of the table; with it each group has its own best-scoring
-    items, ties going to the name that sorts first, and `other` takes the rest.
-    """
+    """The counts of every group with enough users: of all items of the table, or of the group's own top."""
+    # Ties at the top go to the name that sorts first; `other` takes the rest.
     if options.other is not None and options.other in cells.items:
         raise TableError(
             f"the table has an item called {options.other!r} already: give the other category a new name"
@@ -245,11 +242,8 @@ def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
 
 
 def _merged(groups: dict[str, Counts], options: PriorOptions) -> dict[str, Counts]:
-    """The counts with the rare categories added up into one: those without a count, or below a number.
-
-    The category that takes the others stays, however rare it is itself. Groups that share their categories
-    still do: what is rare in one of them is merged in all of them.
-    """
+    """The counts with the rare categories added up into one: those without a count, or below a number."""
+    # The one that takes the others stays, however rare it is; groups that share categories still do.
     name, below = options.merge_rare, options.rare_below
     if name is None:
         return groups

@@ -62,17 +62,14 @@ _FORM = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns mean what; several items are the columns of a wide table, one per category.
-
-    With `lenient` a row without an item or an amount counts for nothing, and its user is there all the same.
-    """
+    """Which columns mean what; several items are the columns of a wide table, one per category."""
 
     item: str | Sequence[str]
     user: str | None = None
     weight: str | None = None
     by: str | None = None
     top_by: str | None = None
-    lenient: bool = False
+    lenient: bool = False  # a row without an item or an amount counts for nothing, and its user is there
     times: str | None = None  # how many records a row stands for; one, without a column
 
     def __post_init__(self) -> None:
@@ -437,11 +434,10 @@ def tally_of(source: Source, columns: Columns) -> Tally:
 
 @dataclass(frozen=True)
 class Cells:
-    """The records of an open table, which DuckDB holds as codes in the order of group, user and item.
+    """The records of an open table, which DuckDB holds as codes in the order of group, user and item."""
 
-    They are the relation `cells`: p is the number of the group times that of all users, plus the number of
-    the user; i is the number of the item. `name_u` has the names of the users.
-    """
+    # `cells` has p, the number of the group times that of all users plus that of the user, and i, the item's.
+    # `name_u` has the names of the users.
 
     source: Source
     columns: Columns
@@ -451,10 +447,7 @@ class Cells:
     integers: bool  # whether the column of the user has integers
 
     def batches(self, rows: int | None = None, *, named: bool = True) -> Iterator[Tally]:
-        """The counts in one batch, or in batches of about so many rows: whole users of one group each.
-
-        Unless `named`, users have no names.
-        """
+        """The counts at once, or in batches of about so many rows, each of whole users of one group."""
         starts = [0, len(self.groups) * self.users]
         if rows is not None:
             starts += [group * self.users for group in range(len(self.groups))]
@@ -530,10 +523,7 @@ class Cells:
         return int(self.source.rows(f"SELECT count(*) FROM ({forms})")[0][0])
 
     def named_by_integers(self) -> bool:
-        """Whether users are named by integers where they come from, so that results can name them so.
-
-        In a text table they are if every name is the usual text of an integer (not 007).
-        """
+        """Whether results can name users by integers: the column has them, or their usual texts (not 007)."""
         if not self.integers and self.source.kind not in (*files.TEXTS, *files.JSONS):
             return False
         usual = f"SELECT bool_and(regexp_full_match(name, '{_INTEGER}')) FROM name_u"
@@ -644,10 +634,7 @@ def _name(source: Source, name: str) -> tuple[str, bool]:
 
 
 def _amount(source: Source, columns: Columns, name: str) -> str:
-    """The SQL of a column of amounts as doubles: null where there is no number, NaN where nothing is.
-
-    With `lenient` nothing is zero.
-    """
+    """The SQL of amounts as doubles: null where there is no number, NaN (or zero) where there is nothing."""
     kind, column = source.types[name], quoted(name)
     number = f"CAST({column} AS DOUBLE)"
     if kind in _TEXTS:
@@ -738,11 +725,10 @@ def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[st
 
 
 class Writer:
-    """A table that is made part by part in bounded memory, and then written whole or not at all.
+    """A table that is made part by part in bounded memory, and then written whole or not at all."""
 
-    DuckDB holds all values as text until the table is saved, because only then the types are known; of a text
-    that stands in every row of a part it holds the number.
-    """
+    # All values are texts until the table is saved, when the types are known; of a text that stands in
+    # every row of a part DuckDB holds the number.
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
@@ -809,10 +795,8 @@ def _kind(types: set[type]) -> str:
 
 
 def _joined(values: Sequence[Any]) -> tuple[str, str, str]:
-    """Two characters that are in no text, and all texts as one: the first between, the second for None.
-
-    One string, because DuckDB looks for pandas at every object that it is given.
-    """
+    """Two characters that are in no text, and all texts as one: the first between, the second for None."""
+    # One string, because DuckDB looks for pandas at every object that it is given.
     texts = [None if value is None else str(value) for value in values]
     used = set().union(*(value for value in texts if value is not None))
     separator, missing = islice((c for c in map(chr, range(1, 0x110000)) if c not in used), 2)
