@@ -225,7 +225,7 @@ class Reading:
             object.__setattr__(self, "columns", replace(self.columns, lenient=True))
 
     def users(self, cells: Any, sums: Sums) -> dict[str, Users]:
-        """The users of a batch by group, none if it is wrong; what the driver has to know goes into `sums`."""
+        """The users of a batch by group, none if it is wrong; what the driver must know goes into `sums`."""
         options = self.options
         if not _count_cells(cells, sums, self.columns):
             return {}

@@ -123,7 +123,7 @@ def compression_of(path: Path) -> str:
 
 
 def unpacked(path: Path, most: int | None = None) -> Iterator[bytes]:
-    """The unpacked bytes of a file piece by piece; gzip that is damaged or unpacks to very much is refused."""
+    """The unpacked bytes of a file piece by piece; gzip that is damaged, or a bomb, is refused."""
     # DuckDB reads what it can of a damaged file, and what is counted comes into this process.
     allowed, total = most or max(workbook.LEAST, workbook.RATIO * path.stat().st_size), 0
     try:
