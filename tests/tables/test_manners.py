@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -247,3 +248,12 @@ def test_too_long_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ):
         files._copy(source, tmp_path / "copy", "standard input")
     assert set(Path(tempfile.gettempdir()).glob("sottovoce-*")) <= before
+
+
+def test_zstd_is_read_in_utf_8_only(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.zst"
+    rows = "SELECT * FROM (VALUES ('Drama', 30), ('War', 10)) AS t(item, count)"
+    duckdb.connect().execute(f"COPY ({rows}) TO '{path}' (FORMAT CSV, HEADER, COMPRESSION zstd)")
+    assert prior_of(path) == {"Drama": 0.75, "War": 0.25}
+    with pytest.raises(sv.errors.TableError, match=r"UTF-8 is read only: unpack it first \(unzstd\)"):
+        prior_of(path, Dialect(encoding="cp1252"))
