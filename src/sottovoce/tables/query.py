@@ -38,7 +38,7 @@ from .tally import Tally, numbered
 Result = TypeVar("Result")
 MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
-PIECE = 50_000
+PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
 SAMPLED = 200_000
 """Rows of a public table that are looked at for columns that name people."""
