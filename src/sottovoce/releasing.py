@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Unpack
-
-import numpy as np
+from typing import Any, Unpack
 
 from .errors import ParameterError, PriorError, SottovoceError, TableError, UserDataError
 from .groups import Groups
 from .prior import FROM_USERS
-from .release.ledger import Ledger, Receipt, request
+from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer
+from .tables.query import Writer, count_table
 from .tables.users import (
     CheckedUsers,
     FileColumns,
@@ -25,7 +23,7 @@ from .tables.users import (
     ReadingOptions,
     checked_users,
     maker_like,
-    read_users,
+    users_of_tally,
 )
 from .users import Users
 
@@ -39,10 +37,7 @@ Drawn = tuple[str, Sequence[Any], Sequence[Any]]
 
 @dataclass(frozen=True)
 class ReportForm:
-    """The columns of a table of reports: user, the group if there are groups, item, epsilon, mechanism.
-
-    Where any mechanism gives several samples, every row tells which sample it is.
-    """
+    """The columns of a table of reports, a row for each sample of a user."""
 
     mechanisms: Mapping[str, Mechanism]
     user: str
@@ -140,31 +135,47 @@ def release_table(
     >>> sv.release_table(frame, mechanism).columns
     ['user', 'item', 'epsilon', 'mechanism']
     """
-    known = Groups.of(mechanism, by)
-    if not all(isinstance(one, Mechanism) for one in known.values()):
-        raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
-    if ledger is None:
-        no_stream(known.values(), "a release without a ledger")
-    if provenance != "users" and any(one.provenance == "users" for one in known.values()):
-        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("epoch and exhausted need a ledger")
+    known = checked_mechanisms(mechanism, by, provenance)
+    check_terms(known, ledger, epoch, exhausted)
     form = ReportForm(known, user, item, by)
     make = maker_like(frame)
-    chosen: Any = {"unknown": "prior", **options}
-    read: Any = read_users(frame, prior=known.returned, user=user, item=item, weight=weight, by=by, **chosen)
-    groups: Groups[Users] = Groups.of(read, by)
+    options.setdefault("unknown", "prior")
+    reading = ReadingOptions(**options)
+    cells = count_table(frame, user=user, item=item, weight=weight, by=by, lenient=reading.lenient)
+    groups = users_of_tally(cells, known, reading)
     drawn = draw_batches(known, [groups])
     if ledger is not None:
-        charged = Charged(known, groups, ledger, grouped=by is not None)
-        charged.charge(epoch, exhausted)
-        drawn = charged.answers()
+        requests = requests_of(form, groups)
+        receipt = ledger.charge(list(requests.values()), epoch=epoch, exhausted=exhausted)
+        drawn = answers_of(ledger, requests, receipt, groups)
     columns: dict[str, list[Any]] = {name: [] for name in form.names}
     for name, who, answers in drawn:
         rows = len(answers) * known[name].samples
         for column, values in form.part(name, who, answers).items():
             columns[column] += [values] * rows if isinstance(values, str) else list(values)
     return make(columns)
+
+
+def checked_mechanisms(
+    given: Mechanism | Mapping[str, Mechanism], by: str | None, provenance: str
+) -> Groups[Mechanism]:
+    """The mechanisms by group; refused if a prior was made from its users, unless that is meant."""
+    known = Groups.of(given, by)
+    if not all(isinstance(mechanism, Mechanism) for mechanism in known.values()):
+        raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
+    if provenance != "users" and any(mechanism.provenance == "users" for mechanism in known.values()):
+        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
+    return known
+
+
+def check_terms(
+    known: Mapping[str, Mechanism], ledger: Ledger | None, epoch: str | None, exhausted: str
+) -> None:
+    """Refuse what needs a ledger, where there is none."""
+    if ledger is None and (epoch is not None or exhausted != "error"):
+        raise ParameterError("epoch and exhausted need a ledger")
+    if ledger is None:
+        no_stream(known.values(), "a release without a ledger (--ledger)")
 
 
 def draw_batches(known: Mapping[str, Mechanism], batches: Iterable[Mapping[str, Users]]) -> Iterator[Drawn]:
@@ -175,68 +186,38 @@ def draw_batches(known: Mapping[str, Mechanism], batches: Iterable[Mapping[str, 
                 yield name, users.ids, known[name].release_many(users)
 
 
-class Charged:
-    """Users of all groups who are charged in one commit, and then answered."""
+def requests_of(form: ReportForm, groups: Mapping[str, Users]) -> dict[str, Request]:
+    """What the users of every group ask of a ledger, which charges all of them in one commit."""
+    return {
+        name: request(form.mechanisms[name], users.ids, users.p, group="" if form.by is None else name)
+        for name, users in groups.items()
+        if len(users)
+    }
 
-    def __init__(
-        self,
-        known: Mapping[str, Mechanism],
-        groups: Mapping[str, Users],
-        ledger: Ledger,
-        *,
-        grouped: bool,
-    ) -> None:
-        self.groups, self.ledger = groups, ledger
-        self.requests = {
-            name: request(known[name], users.ids, users.p, group=name if grouped else "")
-            for name, users in groups.items()
-            if len(users)
-        }
-        self.receipt: Receipt | None = None
 
-    def charge(self, epoch: str | None, exhausted: str) -> Receipt:
-        """Charge everybody, or nobody."""
-        self.receipt = self.ledger.charge(list(self.requests.values()), epoch=epoch, exhausted=exhausted)
-        return self.receipt
+def answers_of(
+    ledger: Ledger, requests: Mapping[str, Request], receipt: Receipt, groups: Mapping[str, Users]
+) -> Iterator[Drawn]:
+    """What those who were charged release: drawn once, and remembered."""
+    for (name, asked), kept in zip(requests.items(), receipt.kept, strict=True):
+        for begin in range(0, len(kept), BATCH):
+            part = kept[begin : begin + BATCH]
+            answers = ledger.answers(asked, receipt.epoch, part)
+            yield name, [groups[name].ids[i] for i in part.tolist()], list(answers)
 
-    def answers(self) -> Iterator[Drawn]:
-        """What those who were charged release: drawn once, and remembered."""
-        if self.receipt is None:
-            return
-        for (name, asked), kept in zip(self.requests.items(), self.receipt.kept, strict=True):
-            for begin in range(0, len(kept), BATCH):
-                part = kept[begin : begin + BATCH]
-                answers = self.ledger.answers(asked, self.receipt.epoch, part)
-                yield name, [self.groups[name].ids[i] for i in part.tolist()], list(answers)
+
+def spent(receipt: Receipt | None) -> str:
+    """What a release that ends here has cost."""
+    if receipt is None or not receipt.charged:
+        return "nobody was charged"
+    return f"{receipt.charged:,} releases were charged; running again costs nothing more"
 
 
 # --- files ----------------------------------------------------------------------------------------------
 
 
-class Step(Protocol):
-    """A part of the work that may take long."""
-
-    def advance(self, more: float = 1) -> None:
-        """So much more is done."""
-
-
-class Progress(Protocol):
-    """Shows a step while it runs; see `cli.terminal.step`."""
-
-    def __call__(
-        self, name: str, of: object = None, *, total: float | None = None, unit: str = ""
-    ) -> AbstractContextManager[Step]:
-        """The step of this name, of so many units where they are known."""
-
-
-class Signals(Protocol):
-    """Keeps signals back; see `cli.interruption.Interruptions`."""
-
-    def held_back(self) -> AbstractContextManager[None]:
-        """Let a step end before an interruption counts."""
-
-    def ignore(self) -> None:
-        """From here on nothing interrupts."""
+Around = Callable[..., AbstractContextManager[Any]]
+"""Shows a step while it runs (`cli.terminal.step`), or keeps signals back (`cli.interruption`)."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -244,20 +225,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _Silent:
-    """Shows nothing, and keeps no signal back."""
+    """A step that shows nothing, and signals that are not kept back."""
 
-    def advance(self, more: float = 1) -> None:
-        """Nothing."""
-
-    def __call__(self, *_: object, **__: object) -> AbstractContextManager[_Silent]:
+    def __call__(self, *_: object, **__: object) -> AbstractContextManager[Any]:
         return nullcontext(self)
 
-    def held_back(self) -> AbstractContextManager[None]:
-        """Nothing is kept back."""
-        return nullcontext()
-
-    def ignore(self) -> None:
-        """Nothing is ignored."""
+    advance = ignore = held_back = __call__
 
 
 SILENT = _Silent()
@@ -276,9 +249,9 @@ def release_file(
     epoch: str | None = None,
     exhausted: str = "error",
     force: bool = False,
-    progress: Progress = SILENT,
+    progress: Around = SILENT,
     note: Callable[[str], object] = lambda text: None,
-    signals: Callable[[], AbstractContextManager[Signals]] = SILENT,
+    signals: Around = SILENT,
     **columns: Unpack[FileColumns],
 ) -> int:
     """Release one private category per user of a file into a new file; returns how many.
@@ -303,10 +276,7 @@ def release_file(
     table, output = Path(table), Path(output)
     by = columns.get("by")
     form = ReportForm(mechanisms, columns.get("user", "user"), columns.get("item", "item"), by)
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("epoch and exhausted (--epoch, --exhausted) need a ledger (--ledger)")
-    if ledger is None:
-        no_stream(mechanisms.values(), "a release without a ledger (--ledger)")
+    check_terms(mechanisms, ledger, epoch, exhausted)
     files.check_writable(output, table, force=force)
     if ledger is not None:
         files.check_writable(output, ledger.path, ledger.witness, force=True)
@@ -333,38 +303,32 @@ def release_file(
         with work.costs_told():
             if ledger is None:
                 note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
+                drawn = draw_batches(mechanisms, users)
             else:
-                work.charge(ledger, epoch, exhausted)
-            work.draw_and_write(force)
+                drawn = work.charge(ledger, epoch, exhausted)
+            work.write(drawn, force)
         note(f"{form.summary(work.count)}, into {work.target}")
         return work.count
 
 
+@dataclass
 class _FileRelease:
     """A release into a file as it goes on: what was charged, drawn and written so far."""
 
-    def __init__(
-        self,
-        form: ReportForm,
-        users: CheckedUsers,
-        output: Path,
-        progress: Progress,
-        note: Callable[[str], object],
-        signals: Signals,
-    ) -> None:
-        self.form, self.users, self.output = form, users, output
-        self.progress, self.note, self.signals = progress, note, signals
-        self.target = "standard output" if files.is_standard(output) else str(output)
-        self.charged: Charged | None = None
-        self.count, self.written = 0, False
+    form: ReportForm
+    users: CheckedUsers
+    output: Path
+    progress: Around
+    note: Callable[[str], object]
+    signals: Any
+    receipt: Receipt | None = None
+    count: int = 0
+    written: bool = False
 
     @property
-    def spent(self) -> str:
-        """What an interruption or a failure has cost."""
-        receipt = None if self.charged is None else self.charged.receipt
-        if receipt is None or not receipt.charged:
-            return "nobody was charged"
-        return f"{receipt.charged:,} releases were charged; running again costs nothing more"
+    def target(self) -> str:
+        """Where the releases go, in words."""
+        return "standard output" if files.is_standard(self.output) else str(self.output)
 
     @contextmanager
     def costs_told(self) -> Iterator[None]:
@@ -373,60 +337,60 @@ class _FileRelease:
             yield
         except KeyboardInterrupt:
             self.signals.ignore()  # a second one must not take the last line away
-            done = f"nothing was written, {self.spent}"
+            done = f"nothing was written, {spent(self.receipt)}"
             if self.written:
                 done = f"{self.count:,} releases had been written into {self.target} already"
             elif files.is_standard(self.output):
-                done = f"a part of the releases may have been read already, {self.spent}"
+                done = f"a part of the releases may have been read already, {spent(self.receipt)}"
             raise Interrupted(done) from None
         except BrokenPipeError:
-            self.note(f"standard output was closed: a part of the releases may have been read; {self.spent}")
+            cost = spent(self.receipt)
+            self.note(f"standard output was closed: a part of the releases may have been read; {cost}")
             raise
         except FileExistsError:
-            raise TableError(f"{self.output} is there already, since a moment ago; {self.spent}") from None
+            raise TableError(
+                f"{self.output} is there already, since a moment ago; {spent(self.receipt)}"
+            ) from None
         except OSError as problem:
-            raise TableError(f"{self.output} cannot be written: {problem.strerror}; {self.spent}") from None
+            raise TableError(
+                f"{self.output} cannot be written: {problem.strerror}; {spent(self.receipt)}"
+            ) from None
         except SottovoceError as problem:
-            if self.charged is None or self.charged.receipt is None:
+            if self.receipt is None:
                 raise
-            raise type(problem)(f"{problem}; {self.spent}") from None
+            raise type(problem)(f"{problem}; {spent(self.receipt)}") from None
 
-    def charge(self, ledger: Ledger, epoch: str | None, exhausted: str) -> None:
-        """Charge the users of all groups in one commit."""
+    def charge(self, ledger: Ledger, epoch: str | None, exhausted: str) -> Iterator[Drawn]:
+        """Charge the users of all groups in one commit; what they release is drawn as it is taken."""
         groups = next(iter(self.users))
-        self.charged = Charged(self.form.mechanisms, groups, ledger, grouped=self.form.by is not None)
+        requests = requests_of(self.form, groups)
         if epoch is not None and not ledger.knows(epoch):
             shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if ledger.lifetime is None else ", as far as the lifetime allows"
             self.note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
         step = self.progress("charging", f"{self.users.left.people:,} releases")
         with step, self.signals.held_back():
-            receipt = self.charged.charge(epoch, exhausted)
-        told = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
+            receipt = ledger.charge(list(requests.values()), epoch=epoch, exhausted=exhausted)
+            self.receipt = receipt
+        paid = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
         if receipt.continued:
-            told += f", {receipt.continued:,} of streams that go on, at no cost"
+            paid += f", {receipt.continued:,} of streams that go on, at no cost"
         if receipt.left_out:
-            told += f", {receipt.left_out:,} left out: their users have too little budget left"
-        self.note(f"{told}.")
+            paid += f", {receipt.left_out:,} left out: their users have too little budget left"
+        self.note(f"{paid}.")
+        return answers_of(ledger, requests, receipt, groups)
 
-    def draw_and_write(self, force: bool) -> None:
-        """Draw batch by batch, then let the output take its place at once."""
-        charged, mechanisms = self.charged, self.form.mechanisms
-        drawn, total = draw_batches(mechanisms, self.users), self.users.left.people
-        if charged is not None and charged.receipt is not None:
-            drawn, total = charged.answers(), sum(map(len, charged.receipt.kept))
+    def write(self, drawn: Iterable[Drawn], force: bool) -> None:
+        """Take what is drawn batch by batch, then let the output take its place at once."""
+        total = self.users.left.people if self.receipt is None else sum(map(len, self.receipt.kept))
         integers = self.users.cells.named_by_integers()
-        with ExitStack() as stack:
-            writer = None
+        with Writer(self.form.names) as writer:
             with self.progress("releasing", total=total, unit="releases") as going:
                 for group, who, answers in drawn:
-                    names = np.array(list(map(int, who)), dtype=np.int64) if integers else who
-                    part = self.form.part(group, names, answers)
-                    writer = writer or stack.enter_context(Writer(part))
-                    writer.add(part)
+                    names = list(map(int, who)) if integers else who
+                    writer.add(self.form.part(group, names, answers))
                     self.count += len(answers)
                     going.advance(len(answers))
-            writer = writer or stack.enter_context(Writer({name: [] for name in self.form.names}))
             wait = nullcontext() if files.is_standard(self.output) else self.signals.held_back()
             with self.progress("writing", self.target), wait:
                 writer.save(self.output, replace=force)

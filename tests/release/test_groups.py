@@ -115,9 +115,13 @@ def test_promise_14_nor_under_another_name(tmp_path: Path, by: str) -> None:
 
 
 def test_promise_14_prior_files_make_no_such_groups_either(tmp_path: Path) -> None:
-    (tmp_path / "o.json").write_text('{"a": {"x": 1, "y": 2}, "b": {"x": 2, "y": 2}}')
+    rows = [
+        {"age": age, "item": item, "n": n}
+        for age, item, n in (("a", "x", 1), ("a", "y", 2), ("b", "x", 2), ("b", "y", 2))
+    ]
+    (tmp_path / "o.json").write_text(json.dumps(rows))
     check_refused(run("design", tmp_path / "o.json", "-e", 1, "--by", "item"), "cannot be a group")
-    data = priors_table.read_priors(tmp_path / "o.json", by="age")
+    data = priors_table.read_priors(tmp_path / "o.json", by="age", count="n")
     priors_table.write_priors(data, tmp_path / "p.json")
     plain = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps({**plain, "by": "user"}))

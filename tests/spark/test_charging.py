@@ -156,7 +156,7 @@ def test_a_driver_that_fails_after_the_charge_repeats_at_no_cost(
     call: dict[str, Any] = {**NAMED, "ledger": ledger, "epoch": "11"}
     monkeypatch.setattr(releasing, "BATCH", 100)
     monkeypatch.setattr(sv.Ledger, "answers", three_batches)
-    message = f"the disk is gone; {PEOPLE} releases were charged; running again costs nothing more"
+    message = f"the disk is gone; {PEOPLE:,} releases were charged; running again costs nothing more"
     with pytest.raises(sv.errors.LedgerError, match=message):
         spark.release(frame, mechanisms, str(tmp_path / "out"), **call)
     monkeypatch.setattr(sv.Ledger, "answers", answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import random
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_a_file_does_not_show_how_long_the_parts_were(tmp_path: Path) -> None:
     layouts = set()
     for number, size in enumerate((7_001, 100_000, 130_000, 420_000)):
         path = tmp_path / f"{number}.parquet"
-        with Writer({"user": names[:1], "mechanism": "m"}) as writer:
+        with Writer(["user", "mechanism"]) as writer:
             for begin in range(0, len(names), size):
                 writer.add({"user": names[begin : begin + size], "mechanism": "m"})
             writer.save(path)
@@ -177,3 +178,22 @@ def test_one_user_in_several_spellings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(sv.errors.UserDataError, match="names of 2 users occur in several spellings"):
         releasing.release_file({"all": mechanism}, tmp_path / "t.csv", tmp_path / "o.csv")
     assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".json"])
+def test_every_name_and_number_is_written_as_it_is(tmp_path: Path, kind: str) -> None:
+    names = ["", "  pad", "\x01", "\x02,", "l\r", "new\nline", 'quo"te', "x\x00y", "ünï", None]
+    columns = {"user": names, "share": [0.1, 2] * 5, "yes": [True, None] * 5, "large": [1, 2**70] * 5}
+    path = tmp_path / f"t{kind}"
+    with Writer(list(columns)) as writer:
+        for _ in range(2):
+            writer.add(columns)
+        writer.save(path)
+    rows = list(zip(names, [0.1, 2.0] * 5, [True, None] * 5, ["1", str(2**70)] * 5, strict=True)) * 2
+    if kind == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            written = list(csv.reader(file))
+        texts = [["" if value is None else str(value) for value in row] for row in rows]
+        assert written == [list(columns), *([a, b, c.lower(), d] for a, b, c, d in texts)]
+    else:
+        assert (pl.read_parquet(path) if kind == ".parquet" else pl.read_json(path)).rows() == rows

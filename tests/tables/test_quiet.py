@@ -20,7 +20,6 @@ def test_no_bar_of_duckdb_is_shown() -> None:
 COUNTING = """
 import sys
 from pathlib import Path
-from pathlib import Path
 
 class Missing:
     asked = 0
@@ -30,10 +29,12 @@ class Missing:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())
-from sottovoce.tables import files
+from sottovoce.tables.query import Writer
 names = [f"u{i}" for i in range(5000)]
 columns = {"user": names, "item": ["é", None] * 2500, "share": [0.5, None] * 2500, "sign": [True, False] * 2500}
-files.write_columns([columns], Path(sys.argv[1]))
+with Writer(columns) as table:
+    table.add(columns)
+    table.save(Path(sys.argv[1]))
 print(Missing.asked)
 """
 

@@ -484,14 +484,17 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
     smoothed = PriorOptions(smoothing=1)
     options: dict[str, Any]
     for options in (
-        {"options": PriorOptions(top=2)},
-        {"options": PriorOptions(average="users")},
         {"count": "n"},
         {"user": "who"},
-        {"provenance": "public"},
+        {"wide": True},
     ):
         with pytest.raises(sv.errors.ParameterError, match="this is a JSON object of counts"):
             priors_table.read_priors(tmp_path / "o.json", **options)
+    with pytest.raises(sv.errors.ParameterError, match="need the user column"):
+        priors_table.read_priors(tmp_path / "o.json", options=PriorOptions(average="users"))
+    best = priors_table.read_priors(tmp_path / "o.json", options=PriorOptions(top=2), provenance="users")
+    assert best.priors["all"].categories == ("a", "b")
+    assert best.priors["all"].provenance == "users"
     priors_table.write_priors(
         priors_table.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json"
     )

@@ -221,14 +221,14 @@ def _compare_on_spark(
     try:
         with files.prefix_errors(path):
             frame = read_file(started, str(path))
-            item, weight, how = private_columns(frame.columns, by=by, wide=False, **columns)
+            read, how = private_columns(frame.columns, by=by, **columns)
             table = spark.compare(
                 frame,
                 Groups(samplers, by).returned,
                 measures,
                 user=columns["user"],
-                item=item,
-                weight=weight,
+                item=read.item,
+                weight=read.weight,
                 by=by,
                 as_text=True,
                 **asdict(options),

@@ -12,15 +12,14 @@ import numpy as np
 from scipy import sparse
 
 from ..divergences import FDivergence
-from ..errors import ParameterError
 from ..planning.streams import SamplesRow, StepRow, compare_over_time, compare_samples
 from ..prior import Prior
 from ..samplers.base import Sampler
 from ..samplers.stream import MOST_STEPS, stream
 from ..tables.files import at_hand, prefix_errors
 from ..tables.priors import PublicData
-from ..tables.query import count_table, opened
-from ..tables.users import ReadingOptions, private_columns, read_users
+from ..tables.query import opened, tally_of
+from ..tables.users import ReadingOptions, private_columns, users_of_tally
 from ..users import Users
 from .options import Reading, written_rows
 from .terminal import (
@@ -69,20 +68,11 @@ def _steps(
 ) -> tuple[dict[str, Any], str]:
     """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
     with opened(path, reading.dialect) as source:
-        items, weight, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
-    user, dialect = columns["user"], reading.dialect
-    counted = count_table(path, user=user, item=items, weight=weight, by=column, dialect=dialect)
+        read, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
+        counted = tally_of(source, read)
     names = sorted(counted.filled, key=_naturally)
-    groups = read_users(
-        counted,
-        prior=dict.fromkeys(names, prior),
-        unknown=options.unknown,
-        other=options.other,
-        empty="skip",
-        several_groups="allow",
-    )
-    if isinstance(groups, Users):
-        raise ParameterError("--over-time names the column that tells releases apart")
+    lenient = ReadingOptions(options.unknown, options.other, empty="skip", several_groups="allow")
+    groups = users_of_tally(counted, dict.fromkeys(names, prior), lenient)
     people = {user: i for i, user in enumerate(dict.fromkeys(u for name in names for u in groups[name].ids))}
     steps = {}
     for name in names:

@@ -64,12 +64,12 @@ def _counted(
     described = "mechanism" in columns and all(model.digest is not None for model in known.values())
     user = "user" if user is None and "user" in columns else user
     weight = weight_of(columns, item, user)
-    counted = tally_of(source, Columns(item, user, weight, by))
+    read = Columns(item, user, weight, by)
+    counted = tally_of(source, read)
     digests = tally_of(source, Columns("mechanism", by=by)) if described else None
-    names = [name for name in (item, user, by) if name is not None]
     if described and source.dialect.missing == "drop":
-        _check_described(source, names)
-    how = left_unread(source, names).removeprefix("; ")
+        _check_described(source, list(read.names.values()))
+    how = left_unread(source, read).removeprefix("; ")
     joint = any(one.samples > 1 for one in known.values())
     if joint and user is None:
         raise EstimateError(

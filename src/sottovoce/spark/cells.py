@@ -19,53 +19,38 @@ import pyarrow.compute as pc
 from .._validate import FloatArray
 from ..errors import TableError
 from ..tables import tally
-from ..tables.query import Columns, no_column, opened, tally_of
+from ..tables.query import Columns, opened, require, tally_of
 from ..tables.tally import Tally
 from ..tables.users import REFUSE_ALL, LeftOut, ReadingOptions, check_one_group, users_by_group
 from ..users import Users
 
-KEYS = ("group", "user", "item")
 SUMS_OF_CELLS = ("amount", "fine_amount")
 
 # --- records and cells ---
 
 
-def require(present: Sequence[str], needed: Sequence[str]) -> None:
-    """Refuse a table without a needed column."""
-    missing = [name for name in needed if name not in present]
-    if missing:
-        raise no_column(missing[0], needed, present)
-
-
 def record_frame(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
-    """The needed columns alone, a row per record: key_group, key_user, key_item, amount and fine_amount.
-
-    With `as_text` integers become text, as they are in files.
-    """
+    """A row per record: key_g, key_u, key_i (with `as_text` as in files), amount and fine_amount."""
     from pyspark.sql import functions as F
 
-    require(frame.columns, columns.needed)
+    require(columns.needed, frame.columns)
     types = dict(frame.dtypes)
     for name in columns.names.values():
         if types[name] not in ("string", "tinyint", "smallint", "int", "bigint"):
             raise TableError(
                 f"column {name!r} must hold text or integers, it holds {types[name].split('<')[0]}"
             )
-    shown = {"g": "key_group", "u": "key_user", "i": "key_item"}
-    keys = {shown[letter]: F.col(f"`{name}`") for letter, name in columns.names.items()}
+    keys = {f"key_{letter}": F.col(f"`{name}`") for letter, name in columns.names.items()}
     names = [(key.cast("string") if as_text else key).alias(name) for name, key in keys.items()]
     if columns.long:
         sums = [] if columns.weight is None else [_double(frame, types, columns.weight).alias("amount")]
         table = frame.select(*names, *sums)
     else:
-        kept = [
-            column.alias(f"c{k}") for k, column in enumerate(_double(frame, types, n) for n in columns.items)
-        ]
-        wide = frame.select(*names, *kept)
-        ids, cells = [shown[letter] for letter in columns.names], [f"c{k}" for k in range(len(columns.items))]
-        table = wide.unpivot(ids, cells, "key_item", "amount").replace(
-            dict(zip(cells, columns.items, strict=True)), subset=["key_item"]
+        cells = {f"c{k}": name for k, name in enumerate(columns.items)}
+        wide = frame.select(
+            *names, *(_double(frame, types, name).alias(cell) for cell, name in cells.items())
         )
+        table = wide.unpivot(list(keys), list(cells), "key_i", "amount").replace(cells, subset=["key_i"])
     if "amount" not in table.columns:
         return table
     table = table.fillna(0.0, subset=["amount"]) if columns.lenient else table
@@ -94,33 +79,25 @@ def counts(records: Any) -> list[Any]:
 def count_on_spark(frame: Any, columns: Columns) -> Tally:
     """The tally of a Spark table: grouped there, one row per cell comes back."""
     records = record_frame(frame, columns)
-    keys = [name for name in records.columns if name.startswith("key_")]
-    cells = records.groupBy(*keys).agg(*counts(records)).toArrow()
-    if columns.weight is not None:
-        total = pc.sum(cells["rows"]).as_py() or 0
-        check_amounts(columns, total, pc.sum(cells["fine_amount"]).as_py() or 0)
+    cells = records.groupBy(*keys_of(records)).agg(*counts(records)).toArrow()
+    sums = Sums()
+    if len(cells):
+        _count_cells(cells, sums, columns)
+    _check_table(sums.totals, columns)
     return to_tally(cells, columns)
 
 
-def check_amounts(columns: Columns, total: float, fine: float) -> None:
-    """Refuse amounts that are missing, negative or not finite."""
-    if fine != total:
-        what = f"column {columns.weight!r}" if columns.weight else "the category columns"
-        wrong = f"{int(total - fine)} of {int(total)} rows do not"
-        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
+def keys_of(records: Any) -> list[str]:
+    """The columns that name a group, a user or an item."""
+    return [name for name in records.columns if name.startswith("key_")]
 
 
 def to_tally(cells: Any, columns: Columns) -> Tally:
     """The tally of cells that Spark has counted, by the engine that counts tables in one process."""
-    shown = {"key_group": columns.by, "key_user": columns.user, "amount": columns.weight or "cell:amount"}
-    shown |= {"key_item": columns.item if isinstance(columns.item, str) else "cell:item", "rows": "cell:rows"}
-    named = cells.select([name for name in cells.column_names if name in shown])
-    weight = shown["amount"] if "amount" in cells.column_names else None
-    with opened(named.rename_columns([str(shown[name]) for name in named.column_names])) as source:
-        same = Columns(
-            str(shown["key_item"]), columns.user, weight, columns.by, None, columns.lenient, "cell:rows"
-        )
-        return replace(tally_of(source, same), long=columns.long)
+    user, by, weight = (name if name in cells.column_names else None for name in ("key_u", "key_g", "amount"))
+    with opened(cells) as source:
+        tally_of_cells = tally_of(source, Columns("key_i", user, weight, by, None, columns.lenient, "rows"))
+    return replace(tally_of_cells, by=columns.by, long=columns.long)
 
 
 # --- batches of complete people ---
@@ -134,13 +111,11 @@ PERSON = "person"
 
 def cells_by_person(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
     """The counts of a Spark table: all of a person in one partition, one person after the other."""
-
     records = record_frame(frame, columns, as_text=as_text)
-    keys = [name for name in records.columns if name.startswith("key_")]
-    together = records.withColumn(PERSON, person(records, "key_user")).repartition(
+    together = records.withColumn(PERSON, person(records, "key_u")).repartition(
         parts_of(records.sparkSession), PERSON
     )
-    cells = together.groupBy(PERSON, *keys).agg(*counts(records))
+    cells = together.groupBy(PERSON, *keys_of(records)).agg(*counts(records))
     return cells.sortWithinPartitions(PERSON)
 
 
@@ -181,30 +156,31 @@ def in_batches(cells: Any, work: Callable[[Iterator[Any]], Iterable[Any]], schem
 
 
 def complete_people(parts: Iterable[Any], least: int | None = None) -> Iterator[Any]:
-    """Arrow tables of at least `least` cells (but the last) that hold all cells of their people.
-
-    The parts are ordered by person; a table ends before the first cell of the part's last person.
-    """
-    least = enough = CELLS if least is None else least
-    held: list[Any] = []
-    size = 0
-    for part in parts:
-        if part.num_rows == 0:
-            continue
-        held.append(part)
-        size += part.num_rows
-        if size < enough:
-            continue
-        whole = pa.Table.from_batches(held)
+    """Tables of at least `least` cells (but the last), cut between people, by whom the parts are ordered."""
+    rest = None
+    for table in at_least(parts, CELLS if least is None else least):
+        whole = table if rest is None else pa.concat_tables([rest, table])
         numbers = np.from_dlpack(whole[PERSON].combine_chunks())
         cut = int(np.searchsorted(numbers, numbers[-1]))
         if cut:
             yield whole.slice(0, cut).drop_columns([PERSON])
-        held = whole.slice(cut).to_batches()
-        size -= cut
-        enough = max(least, 2 * size)  # one person with very many cells is not looked at part by part
-    if held:
-        yield pa.Table.from_batches(held).drop_columns([PERSON])
+        rest = whole.slice(cut)
+    if rest is not None:
+        yield rest.drop_columns([PERSON])
+
+
+def at_least(parts: Iterable[Any], least: int) -> Iterator[Any]:
+    """Arrow batches joined to tables of at least so many rows, but for the last; none without rows."""
+    waiting: list[Any] = []
+    size = 0
+    for part in parts:
+        waiting.append(part)
+        size += part.num_rows
+        if size >= least:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if size:
+        yield pa.Table.from_batches(waiting)
 
 
 # --- what workers report ---
@@ -213,7 +189,7 @@ SUMS, LEFT_OUT, SEVERAL, TABLE, GROUP = (-1, -2), -3, -4, -5, -6
 """What a partition reports beside each sampler's values (0, 1, …): the users' moments, and counters."""
 
 REPORTED = "group string, what int, values array<double>"
-_SUMMARY = f"{REPORTED}, users long, mean double, median double, p90 double, p99 double, maximum double"
+STATISTICS = ("mean", "median", "p90", "p99", "maximum")
 Summaries = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
@@ -221,16 +197,16 @@ Summaries = Mapping[tuple[str, int], Mapping[str, Any]]
 class Sums:
     """What adds up over the batches of a partition, by group and kind."""
 
-    held: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
+    totals: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
 
     def add(self, group: str, what: int, values: Sequence[float] | FloatArray) -> None:
         """Add numbers to those of the same group and kind."""
-        before = self.held.get((group, what))
-        self.held[group, what] = np.asarray(values, float) if before is None else before + values
+        before = self.totals.get((group, what))
+        self.totals[group, what] = np.asarray(values, float) if before is None else before + values
 
     def to_arrow(self) -> Any:
         """The sums as rows that cross the network."""
-        return found_table([(group, what, values) for (group, what), values in self.held.items()])
+        return report_table([(group, what, values) for (group, what), values in self.totals.items()])
 
 
 @dataclass(frozen=True)
@@ -243,18 +219,15 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.options.unknown == "other":
-            for one in self.known.values():
-                tally.other_category(one, self.options.other)
+            for known in self.known.values():
+                tally.other_category(known, self.options.other)
         if self.options.unknown == "prior":
             object.__setattr__(self, "columns", replace(self.columns, lenient=True))
 
     def users(self, cells: Any, sums: Sums) -> dict[str, Users]:
-        """The users of a batch by group, in a worker; what the driver has to know of them goes into `sums`.
-
-        A batch that is wrong has no users: the driver refuses the table.
-        """
+        """The users of a batch by group, none if it is wrong; what the driver must know goes into `sums`."""
         options = self.options
-        if not _count_cells(cells, sums, lenient=self.columns.lenient):
+        if not _count_cells(cells, sums, self.columns):
             return {}
         counted = to_tally(cells, self.columns)
         if np.bincount(counted.user, counted.rows).max() < options.minimum_rows:
@@ -262,73 +235,76 @@ class Reading:
         counted = tally.with_minimum_rows(counted, options.minimum_rows)
         sums.add("", SEVERAL, [tally.in_several_groups(counted), counted.people])
         users = users_by_group(counted, self.known, options)
-        for name, one in users.items():
-            sums.add(name, LEFT_OUT, [one.dropped, one.refused, len(one)])
+        for name, group in users.items():
+            sums.add(name, LEFT_OUT, [group.dropped, group.refused, len(group)])
         return users
 
 
-def _count_cells(cells: Any, sums: Sums, *, lenient: bool) -> bool:
+def _count_cells(cells: Any, sums: Sums, columns: Columns) -> bool:
     """Count rows, what is wrong with them, and the rows of each group; whether nothing is wrong."""
     rows = cells["rows"]
     total = pc.sum(rows).as_py()
-    fine = pc.sum(cells["fine_amount"]).as_py() if "fine_amount" in cells.column_names else total
-    added = pc.sum(cells["amount"]).as_py() if "amount" in cells.column_names else total
-    keys = [cells[f"key_{key}"] if f"key_{key}" in cells.column_names else None for key in KEYS]
+    added, fine = (
+        pc.sum(cells[name]).as_py() if name in cells.column_names else total for name in SUMS_OF_CELLS
+    )
     absent = [
-        0 if key is None or not key.null_count else pc.sum(rows.filter(key.is_null())).as_py()
-        for key in keys[: 2 if lenient else 3]
+        pc.sum(rows.filter(cells[f"key_{letter}"].is_null())).as_py() or 0
+        if letter in columns.required
+        else 0
+        for letter in "gui"
     ]
     amount = np.nan if added is None else float(added)
     sums.add("", TABLE, [total, fine, amount, *absent])
-    if keys[0] is not None:
-        for name in keys[0].unique().to_pylist():
-            sums.add(str(name), GROUP, [1.0])
+    for name in cells["key_g"].unique().to_pylist() if columns.by is not None else ():
+        sums.add(str(name), GROUP, [1.0])
     return fine == total and bool(np.isfinite(amount)) and not any(absent)
 
 
-def found_table(found: Sequence[tuple[str, int, Any]]) -> Any:
+def report_table(reported: Sequence[tuple[str, int, Any]]) -> Any:
     """What a worker reports, as rows that cross the network."""
     return pa.table(
         {
-            "group": pa.array([name for name, _, _ in found], pa.string()),
-            "what": pa.array([what for _, what, _ in found], pa.int32()),
-            "values": pa.array([np.asarray(values) for _, _, values in found], pa.list_(pa.float64())),
+            "group": pa.array([name for name, _, _ in reported], pa.string()),
+            "what": pa.array([what for _, what, _ in reported], pa.int32()),
+            "values": pa.array([np.asarray(values) for _, _, values in reported], pa.list_(pa.float64())),
         }
     )
 
 
-def summaries(found: Any, summarise: Callable[[FloatArray], dict[str, float]]) -> Summaries:
+def summaries(reported: Any, summarise: Callable[[FloatArray], dict[str, float]]) -> Summaries:
     """One summary per group and sampler: the function that summarises in one process, run by a worker."""
 
     def summary(parts: Any) -> Any:
-        what = parts["what"][0].as_py()
+        group, what = (parts[name][0].as_py() for name in ("group", "what"))
         values: FloatArray = np.asarray(np.from_dlpack(parts["values"].combine_chunks().flatten()), float)
-        row: dict[str, Any] = dict.fromkeys(("mean", "median", "p90", "p99", "maximum"))
+        row: dict[str, Any] = {"group": group, "what": what, "values": [], "users": 0}
         if what >= 0:
-            row = {"values": None, "users": len(values), **summarise(values)}
+            row |= {"users": len(values), **summarise(values)}
         else:
-            row = {"values": values.reshape(len(parts), -1).sum(axis=0).tolist(), "users": 0, **row}
-        group = parts["group"][0].as_py()
-        return pa.Table.from_pylist([{"group": group, "what": what, **row}], _arrow_summary())
+            row["values"] = values.reshape(len(parts), -1).sum(axis=0).tolist()
+        return pa.Table.from_pylist([row], _summary_schema())
 
-    rows = found.groupBy("group", "what").applyInArrow(summary, _SUMMARY).toArrow().to_pylist()
+    schema = f"{REPORTED}, users long, {', '.join(f'{name} double' for name in STATISTICS)}"
+    rows = reported.groupBy("group", "what").applyInArrow(summary, schema).toArrow().to_pylist()
     return {(row["group"], row["what"]): row for row in rows}
 
 
-def _arrow_summary() -> Any:
-    numbers = [(name, pa.float64()) for name in ("mean", "median", "p90", "p99", "maximum")]
-    head = [("group", pa.string()), ("what", pa.int32()), ("values", pa.list_(pa.float64()))]
-    return pa.schema([*head, ("users", pa.int64()), *numbers])
+def _summary_schema() -> Any:
+    kinds = {"group": pa.string(), "what": pa.int32(), "values": pa.list_(pa.float64()), "users": pa.int64()}
+    return pa.schema({**kinds, **dict.fromkeys(STATISTICS, pa.float64())})
 
 
-def check_found(found: Summaries, reading: Reading) -> int:
+def check_reported(reported: Summaries, reading: Reading) -> int:
     """Raise what would have been raised in one process; return how many users there are."""
-    rows = _check_table(found, reading)
-    counters = [row["values"] for (_, what), row in found.items() if what == LEFT_OUT]
-    dropped, refused, people = (int(sum(one[i] for one in counters)) for i in range(3))
-    options = reading.options
-    if ("", SEVERAL) in found:
-        in_several, everybody = map(int, found["", SEVERAL]["values"])
+    totals = {key: row["values"] for key, row in reported.items() if key[1] < 0}
+    rows, options = _check_table(totals, reading.columns), reading.options
+    groups = [name for name, what in totals if what == GROUP]
+    if groups:
+        tally.check_groups(groups, reading.known, options.unknown_groups)
+    counters = [values for (_, what), values in totals.items() if what == LEFT_OUT]
+    dropped, refused, people = (int(sum(counter[i] for counter in counters)) for i in range(3))
+    if ("", SEVERAL) in totals:
+        in_several, everybody = map(int, totals["", SEVERAL])
         check_one_group(in_several, everybody, reading.columns.by, options.several_groups)
     LeftOut(rows=rows, people=people, dropped=dropped, refused=refused).check(options)
     if not people:
@@ -336,31 +312,18 @@ def check_found(found: Summaries, reading: Reading) -> int:
     return people
 
 
-def _check_table(found: Summaries, reading: Reading) -> int:
-    """Refuse missing names, bad amounts and unknown groups; return how many rows the table has."""
-    if ("", TABLE) not in found:
+def _check_table(totals: Mapping[tuple[str, int], Any], columns: Columns) -> int:
+    """Refuse missing names and bad amounts; return how many rows the table has."""
+    if ("", TABLE) not in totals:
         raise TableError("the table is empty: it has no rows")
-    columns = reading.columns
-    total, fine, amount, *absent = found["", TABLE]["values"]
-    check_amounts(columns, total, fine)
+    total, fine, amount, *absent = totals["", TABLE]
+    what = f"column {columns.weight!r}" if columns.weight else "the category columns"
+    if fine != total:
+        wrong = f"{int(total - fine)} of {int(total)} rows do not"
+        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
     if not np.isfinite(amount):
-        raise TableError("the weight adds up to infinity: divide it by a constant first")
-    for name, gone in zip((columns.by, columns.user, columns.item), absent, strict=False):
+        raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+    for letter, gone in zip("gui", absent, strict=True):
         if gone:
-            raise TableError(f"column {name!r} has {int(gone)} missing values")
-    groups = [name for name, what in found if what == GROUP]
-    if groups:
-        tally.check_groups(groups, reading.known, reading.options.unknown_groups)
+            raise TableError(f"column {columns.required[letter]!r} has {int(gone)} missing values")
     return int(total)
-
-
-def at_least(parts: Iterable[Any], least: int) -> Iterator[Any]:
-    """Arrow batches joined to tables of at least so many rows, but for the last."""
-    held: list[Any] = []
-    for part in parts:
-        held.append(part)
-        if sum(one.num_rows for one in held) >= least:
-            yield pa.Table.from_batches(held)
-            held = []
-    if any(one.num_rows for one in held):
-        yield pa.Table.from_batches(held)

@@ -18,13 +18,14 @@ from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from .cells import (
     REPORTED,
+    STATISTICS,
     SUMS,
     Reading,
     Sums,
     cells_by_person,
-    check_found,
-    found_table,
+    check_reported,
     in_batches,
+    report_table,
     summaries,
 )
 from .session import translate_errors
@@ -67,25 +68,25 @@ def compare(
                     sums.add(name, what, values)
                 pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
                 if len(users):
-                    found = [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
-                    yield found_table(found)
+                    reported = [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
+                    yield report_table(reported)
         yield sums.to_arrow()
 
-    found = translate_errors(
+    reported = translate_errors(
         lambda: summaries(
             in_batches(cells_by_person(frame, reading.columns, as_text=as_text), measure, REPORTED), summarise
         )
     )
-    check_found(found, reading)
+    check_reported(reported, reading)
     parts = []
-    for name in sorted({group for group, what in found if what == 0}):
+    for name in sorted({group for group, what in reported if what == 0}):
         pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
-        sums = [np.array(found[name, what]["values"]) for what in SUMS]
+        sums = [np.array(reported[name, what]["values"]) for what in SUMS]
         seen = doubt(priors[name].probabilities, sums)
         gave = seen is not None and seen.certain
         for k, (sampler, f) in enumerate(pairs):
-            row = found[name, k]
-            summary = {key: row[key] for key in ("mean", "median", "p90", "p99", "maximum")}
+            row = reported[name, k]
+            summary = {key: row[key] for key in STATISTICS}
             parts.append(make_row(name, sampler, f, row["users"], summary, gave))
     return Comparison(tuple(parts))
 

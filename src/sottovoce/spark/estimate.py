@@ -13,8 +13,8 @@ from ..errors import TableError
 from ..groups import Groups
 from ..release.mechanism import Mechanism, one_sample_each
 from ..samplers.base import Sampler
-from ..tables.query import Columns
-from .cells import count_on_spark, parts_of, record_frame, require
+from ..tables.query import Columns, require
+from .cells import count_on_spark, keys_of, parts_of, record_frame
 from .session import translate_errors
 
 
@@ -46,7 +46,7 @@ def estimate(
     described = "mechanism" in columns and all(one.digest is not None for one in models.values())
     named = [by, user, item, weight, "mechanism" if described else None]
     needed = list(dict.fromkeys(name for name in named if name is not None))
-    require(columns, needed)
+    require(needed, columns)
     reports = frame.select(*(f"`{name}`" for name in needed)).persist()
     try:  # counted by item, by mechanism and by user
         counted = count_on_spark(reports, Columns(item, weight=weight, by=by))
@@ -55,8 +55,8 @@ def estimate(
     finally:
         reports.unpersist()
     counts = checked_counts(ReportCounts(counted, digests, several), models, as_text=True)
-    found = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
-    return Groups(found, by).returned
+    estimates = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
+    return Groups(estimates, by).returned
 
 
 def _several(reports: Any, item: str, user: str, by: str | None) -> tuple[int, int]:
@@ -64,10 +64,10 @@ def _several(reports: Any, item: str, user: str, by: str | None) -> tuple[int, i
     from pyspark.sql import functions as F
 
     records = record_frame(reports, Columns(item, user, by=by))
-    keys = [name for name in ("key_group", "key_user") if name in records.columns]
-    people = records.repartition(parts_of(records.sparkSession), "key_user").groupBy(*keys).count()
+    keys = [name for name in keys_of(records) if name != "key_i"]
+    people = records.repartition(parts_of(records.sparkSession), "key_u").groupBy(*keys).count()
     several = F.count_if(F.col("count") > 1)
-    nobody = F.sum(F.when(F.col("key_user").isNull(), F.col("count")).otherwise(0))
+    nobody = F.sum(F.when(F.col("key_u").isNull(), F.col("count")).otherwise(0))
     more, everybody, missing = people.agg(several, F.count(F.lit(1)), nobody).first()
     if missing:
         raise TableError(f"column {user!r} has {missing} missing values")

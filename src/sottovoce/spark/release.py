@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from ..errors import LedgerError, ParameterError, PriorError, SottovoceError
-from ..groups import Groups
+from ..errors import LedgerError, SottovoceError
 from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism, no_stream, one_sample_each
+from ..releasing import ReportForm, check_terms, checked_mechanisms, spent
 from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
@@ -33,7 +33,7 @@ from .cells import (
     Sums,
     at_least,
     cells_by_person,
-    check_found,
+    check_reported,
     in_batches,
     summaries,
 )
@@ -90,21 +90,15 @@ def release(
     Raises
         BudgetError: with exhausted="error", somebody has too little left. Nobody is charged.
     """
-    known = Groups.of(mechanism, by)
+    known = checked_mechanisms(mechanism, by, provenance)
     one_sample_each(known.values(), "Spark's release")
     no_stream(known.values(), "Spark's release")
-    if provenance != "users" and any(one.provenance == "users" for one in known.values()):
-        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
-    answer = item if isinstance(item, str) else "item"
-    names = [user, *([by] if by is not None else []), answer, "epsilon", "mechanism"]
-    if len(set(names)) < len(names):
-        raise ParameterError("user, item and by must differ, and not be named epsilon or mechanism")
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("epoch and exhausted need a ledger")
+    check_terms(known, ledger, epoch, exhausted)
+    names = ReportForm(known, user, item if isinstance(item, str) else "item", by).names
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
-    chosen: Any = {"unknown": "prior", **options}
-    reading = Reading(Columns(item, user, weight, by), known, ReadingOptions(**chosen))
+    options.setdefault("unknown", "prior")
+    reading = Reading(Columns(item, user, weight, by), known, ReadingOptions(**options))
     check_new(frame.sparkSession, output)
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
@@ -113,7 +107,7 @@ def release(
             for name, users in reading.users(cells, sums).items():
                 if len(users):
                     yield people_rows(name, users)
-        yield found_rows(sums)
+        yield report_rows(sums)
 
     def draw(parts: Iterator[Any]) -> Iterator[Any]:
         for table in at_least(parts, BATCH):
@@ -124,10 +118,10 @@ def release(
         lambda: in_batches(cells_by_person(frame, reading.columns, as_text=as_text), read, PEOPLE).persist()
     )
     try:  # used by the checks, by the draws, and with a ledger by the charges
-        found = translate_errors(
+        reported = translate_errors(
             lambda: summaries(everybody.filter("what < 0").select("group", "what", "values"), summarise)
         )
-        count = check_found(found, reading)
+        count = check_reported(reported, reading)
         if any(one.provenance == "users" for one in known.values()):
             warnings.warn(FROM_USERS, stacklevel=2)
         people = everybody.filter("what = 0").drop("what")
@@ -137,7 +131,7 @@ def release(
         drawn, receipt = charge_and_draw(
             people, known, ledger, epoch, exhausted=exhausted, grouped=by is not None, batch=BATCH
         )
-        with spent(receipt):
+        with costs_told(receipt):
             write_for_owner(_described(drawn, known, names), output)
         return receipt.charged + receipt.repeated
     finally:
@@ -149,10 +143,7 @@ def _described(drawn: Any, known: Mapping[str, Mechanism], names: Sequence[str])
     from pyspark.sql import functions as F
 
     def of_group(values: Mapping[str, str]) -> Any:
-        if len(values) == 1:
-            return F.lit(next(iter(values.values())))
-        pairs = [F.lit(word) for pair in values.items() for word in pair]
-        return F.create_map(*pairs)[F.col("group")]
+        return F.create_map(*(F.lit(word) for pair in values.items() for word in pair))[F.col("group")]
 
     epsilons = of_group({name: str(one.epsilon) for name, one in known.items()})
     digests = of_group({name: one.digest for name, one in known.items()})
@@ -193,7 +184,7 @@ def charge_and_draw(
     payers = {
         group: _paying(one, places) for (group, one), places in zip(asked.items(), receipt.kept, strict=True)
     }
-    with spent(receipt):
+    with costs_told(receipt):
         parts = [drawn_table("", [], [])]
         for table in at_least(_rows_of(people), batch):
             for group, ids, p in by_group(table, known):
@@ -208,20 +199,17 @@ def charge_and_draw(
 
 
 @contextmanager
-def spent(receipt: Receipt) -> Iterator[None]:
-    """Errors say what they have cost."""
+def costs_told(receipt: Receipt) -> Iterator[None]:
+    """Errors tell what they have cost."""
     try:
         yield
     except SottovoceError as problem:
-        said = "nobody was charged"
-        if receipt.charged:
-            said = f"{receipt.charged} releases were charged; running again costs nothing more"
-        raise type(problem)(f"{problem}; {said}") from None
+        raise type(problem)(f"{problem}; {spent(receipt)}") from None
 
 
 def _names_of(names: Any, group: str) -> list[str]:
-    found: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
-    return found
+    reported: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
+    return reported
 
 
 def _paying(asked: Request, places: Any) -> frozenset[str] | None:
@@ -271,11 +259,11 @@ def people_rows(group: str, users: Users) -> Any:
     )
 
 
-def found_rows(sums: Sums) -> Any:
+def report_rows(sums: Sums) -> Any:
     """What the driver has to know, as rows of the same table."""
-    found = sums.to_arrow()
-    nothing = pa.nulls(len(found), pa.string()), pa.nulls(len(found), pa.list_(pa.int32()))
-    return found.append_column("user", nothing[0]).append_column("places", nothing[1])
+    reported = sums.to_arrow()
+    nothing = pa.nulls(len(reported), pa.string()), pa.nulls(len(reported), pa.list_(pa.int32()))
+    return reported.append_column("user", nothing[0]).append_column("places", nothing[1])
 
 
 def by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:

@@ -74,10 +74,8 @@ def check_new(started: Any, output: str) -> None:
 
 
 def write_for_owner(written: Any, output: str) -> None:
-    """Write a new folder that only its owner can read, as far as the file system has owners.
-
-    Hadoop's local file system ignores its own setting, so a local folder is made here first.
-    """
+    """Write a new folder that only its owner can read, as far as the file system has owners."""
+    # Hadoop's local file system ignores its own setting, so a local folder is made here first.
     local = output.removeprefix("file://") if "://" not in output.removeprefix("file://") else None
     writer = written.write.mode("error" if local is None else "append")
     if local is None:

@@ -8,13 +8,11 @@ import csv
 import gzip
 import json
 import os
-import re
 import shutil
-import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,15 +29,11 @@ JSONS = (".json", ".jsonl", ".ndjson")
 KINDS = (*TEXTS, ".parquet", *JSONS)
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
-DECIMALS = ("point", "comma")
 LARGEST_JSON = 256 << 20
 """Bytes that a JSON object of counts may have, unpacked."""
 LONGEST_PIPE = 4 << 30
 """Bytes of standard input that are copied; a larger table should be a file."""
 _STEP = 1 << 20
-_LINES = 50
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CONTROLS = re.compile("[\x80-\x9f]")
 _STANDARD = ("-", "/dev/stdin")
 
 
@@ -51,9 +45,8 @@ class Dialect:
         separator: between the fields of a text table: one character, or comma, semicolon, tab, pipe.
         encoding: of a text table: utf-8, utf-16, latin-1, or cp1252, which Windows writes in Western Europe.
         missing: what to do with rows without a user, item or group: "error" or "drop".
-        decimal: the mark in amounts that are written as text: "point" or "comma"; the other one may then
-            separate thousands, in groups of three. Without it there are points, and a comma is refused; so
-            are points that may separate thousands, in a file with semicolons.
+        decimal: the mark in amounts that are written as text: "point" or "comma". Without it there are
+            points; in a file with semicolons, where a comma is as likely, a mark is refused.
         sheet: of a workbook: its name, or its number from 1; without it the first one that is neither hidden
             nor empty.
 
@@ -70,24 +63,17 @@ class Dialect:
     def __post_init__(self) -> None:
         _validate.one_of(("error", "drop"), missing=self.missing)
         if self.decimal is not None:
-            _validate.one_of(DECIMALS, decimal=self.decimal)
-        number = isinstance(self.sheet, int) and not isinstance(self.sheet, bool)
-        if self.sheet is not None and not (self.sheet if isinstance(self.sheet, str) else number):
+            _validate.one_of(("point", "comma"), decimal=self.decimal)
+        if self.encoding is not None:
+            _validate.one_of(ENCODINGS, encoding=self.encoding)
+        named = bool(self.sheet) if isinstance(self.sheet, str) else type(self.sheet) is int
+        if self.sheet is not None and not named:
             raise ParameterError("sheet must be the name of a sheet, or its number from 1")
         if self.separator is not None:
-            meant = SEPARATORS.get(self.separator.lower(), self.separator.replace("\\t", "\t"))
-            if len(meant) != 1 or meant in '"\r\n' or not meant.isascii():
-                names = ", ".join(SEPARATORS)
-                raise ParameterError(f"separator must be one character, or one of {names}")
-            object.__setattr__(self, "separator", meant)
-        if self.encoding is not None:
-            known = {codecs.lookup(name).name: name for name in ENCODINGS}
-            name = ""
-            with suppress(LookupError):
-                name = codecs.lookup(self.encoding).name
-            if name not in known:
-                raise ParameterError(f"encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
-            object.__setattr__(self, "encoding", known[name])
+            character = SEPARATORS.get(self.separator.lower(), self.separator)
+            if len(character) != 1 or character in '"\r\n' or not character.isascii():
+                raise ParameterError(f"separator must be one character, or one of {', '.join(SEPARATORS)}")
+            object.__setattr__(self, "separator", character)
 
 
 DETECTED = Dialect()
@@ -106,45 +92,45 @@ def kind_of(path: Path) -> str:
 
 def checked(path: Path) -> Path:
     """Return the path of a table file; refuse what cannot be one, before anything is read."""
-    if path.is_dir():
-        raise TableError(f"{path} cannot be read: it is a folder")
-    if not path.is_file():
-        raise TableError(f"{path} cannot be read: there is no such file")
     kind = kind_of(path)
+    if not path.is_file():
+        reason = "it is a folder" if path.is_dir() else "there is no such file"
+        raise TableError(f"{path} cannot be read: {reason}")
     if kind not in (*KINDS, *workbook.KINDS):
         known = ", ".join((*KINDS, *workbook.KINDS))
         raise TableError(f"{path} cannot be read: its name must end in one of {known} (or .csv.gz)")
     if kind in workbook.KINDS and find_spec("fastexcel") is None:
         raise TableError(f"{path} is a workbook, which needs fastexcel: {workbook.INSTALL}")
-    if path.stat().st_size == 0:
+    beginning = _beginning(path)
+    if not beginning:
         raise TableError(f"{path} is empty")
-    if kind in TEXTS:
-        with path.open("rb") as file:
-            actual = workbook.kind_by_content(file.read(200))
-        if actual is not None:
-            raise TableError(
-                f"{path} cannot be read as text: it is a workbook or an archive; name it {actual}"
-            )
+    actual = workbook.kind_by_content(beginning) if kind in TEXTS else None
+    if actual is not None:
+        raise TableError(f"{path} cannot be read as text: it is a workbook or an archive; name it {actual}")
     return path
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(200)
 
 
 def compression_of(path: Path) -> str:
     """gzip, zstd or none, by the first bytes of a file and not by its name."""
-    with path.open("rb") as file:
-        beginning = file.read(4)
-    return "gzip" if beginning[:2] == b"\x1f\x8b" else "zstd" if beginning == b"\x28\xb5\x2f\xfd" else "none"
+    marks = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+    beginning = _beginning(path)
+    return next((kind for mark, kind in marks.items() if beginning.startswith(mark)), "none")
 
 
-def check_gzip(path: Path) -> None:
-    """Refuse gzip that is cut off, damaged or followed by something: DuckDB reads what it can of it.
-
-    A small file that unpacks to very much is refused as well: what is counted comes into this process.
-    """
-    allowed, total = max(workbook.LEAST, workbook.RATIO * path.stat().st_size), 0
+def unpacked(path: Path, most: int | None = None) -> Iterator[bytes]:
+    """The unpacked bytes of a file piece by piece; gzip that is damaged, or a bomb, is refused."""
+    # DuckDB reads what it can of a damaged file, and what is counted comes into this process.
+    allowed, total = most or max(workbook.LEAST, workbook.RATIO * path.stat().st_size), 0
     try:
-        with gzip.open(path) as file:
+        with gzip.open(path) if compression_of(path) == "gzip" else path.open("rb") as file:
             while total <= allowed and (piece := file.read(_STEP)):
                 total += len(piece)
+                yield piece
     except (OSError, EOFError, zlib.error):
         total = -1
     if total < 0:
@@ -155,68 +141,42 @@ def check_gzip(path: Path) -> None:
 
 def encoding_of(path: Path, dialect: Dialect) -> str:
     """The encoding that was set, else UTF-16 where the file begins with its mark, else UTF-8."""
-    if dialect.encoding is not None:
-        return dialect.encoding
-    with suppress(OSError, EOFError, zlib.error), _unpacked(path) as file:
-        return "utf-16" if file.read(2) in _UTF_16 else "utf-8"
-    return "utf-8"
+    marked = next(unpacked(path), b"").startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return dialect.encoding or ("utf-16" if marked else "utf-8")
 
 
 def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
     """The path of a copy of a text file in UTF-8, which DuckDB reads."""
+    # Latin-1 is read as cp1252, which has the same letters, and others where Latin-1 has none.
     copy = folder / f"text{kind_of(path)}"
-    decoder = codecs.getincrementaldecoder(encoding)()
+    decoder = codecs.getincrementaldecoder("cp1252" if encoding == "latin-1" else encoding)()
+    if compression_of(path) == "zstd":
+        raise TableError(f"{path} is packed with zstd, and then UTF-8 is read only: unpack it first (unzstd)")
     try:
-        with _unpacked(path) as source, copy.open("w", encoding="utf-8", newline="") as target:
-            while piece := source.read(_STEP):
-                text = decoder.decode(piece)
-                if encoding == "latin-1" and _CONTROLS.search(text):
-                    raise TableError(f"{path} is not Latin-1, but likely of Windows: set the encoding cp1252")
-                target.write(text)
+        with copy.open("w", encoding="utf-8", newline="") as target:
+            for piece in unpacked(path):
+                target.write(decoder.decode(piece))
             target.write(decoder.decode(b"", final=True))
-    except (UnicodeDecodeError, OSError, EOFError, zlib.error):
-        raise TableError(f"{path} cannot be read as text in {encoding}") from None
+    except UnicodeDecodeError:
+        copy.unlink()
+    if not copy.exists():  # out of the handler: its error quotes the file
+        raise TableError(f"{path} cannot be read as text in {encoding}")
     return copy
 
 
-def separator_of(lines: Sequence[str], kind: str, dialect: Dialect) -> str:
-    """The separator that was set, else one that splits the first lines into equally many fields.
-
-    The one that the name of the file promises comes first (a comma in .csv, a tab in .tsv), and is also taken
-    where none fits.
-    """
-    if dialect.separator is not None:
-        return dialect.separator
-    usual = "\t" if kind == ".tsv" else ","
-    for separator in (usual, *SEPARATORS.values()):
-        widths = _widths(lines, separator)
-        if widths and widths[0] > 1 and len(set(widths)) == 1:
-            return separator
-    return usual
-
-
-def header_of(lines: Sequence[str], separator: str) -> list[str]:
-    """The first record of a text table: the names of its columns, as they are written there."""
-    with suppress(csv.Error, StopIteration):
-        return next(csv.reader((f"{line}\n" for line in lines), delimiter=separator))
-    return []
-
-
-def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    """How many fields each of the first records has, empty lines aside."""
-    widths: list[int] = []
-    with suppress(csv.Error):
-        for record in csv.reader((f"{line}\n" for line in lines), delimiter=separator):
-            if record:
-                widths.append(len(record))
-            if len(widths) == _LINES:
-                break
-    return widths
-
-
-def _unpacked(path: Path) -> Any:
-    """A file, unpacked if it is gzip, open for reading bytes."""
-    return gzip.open(path) if compression_of(path) == "gzip" else path.open("rb")
+def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, list[str]]:
+    """The separator that was set, else the one that splits the header into most names; and these names."""
+    # Of equals the one that the name of the file promises comes first.
+    promised = "\t" if kind == ".tsv" else ","
+    headers: dict[str, list[str]] = {}
+    for separator in [dialect.separator] if dialect.separator else [promised, *SEPARATORS.values()]:
+        with suppress(csv.Error):
+            reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
+            headers[separator] = next(reader, [])
+    separator = max(
+        headers, key=lambda separator: len(headers[separator]), default=dialect.separator or promised
+    )
+    return separator, headers.get(separator, [])
 
 
 @contextmanager
@@ -230,29 +190,31 @@ def prefix_errors(path: Path) -> Iterator[None]:
         raise  # the same error: a new one would keep the old as its context
 
 
-def read_json(path: Path) -> Any:
-    """The content of a JSON file, also gzip; an object that names a key twice is refused."""
+def json_object(path: Path) -> dict[str, Any] | None:
+    """The content of a JSON file that is one object, in which no name occurs twice; None for tables."""
+    if kind_of(path) != ".json" or not path.is_file():
+        return None
+    if not next(unpacked(path), b"").lstrip().startswith(b"{"):
+        return None
     try:
-        with _unpacked(path) as file:
-            data = file.read(LARGEST_JSON + 1)
-        if len(data) > LARGEST_JSON:
-            raise TableError(f"{path} unpacks to more than {LARGEST_JSON >> 20} MiB: refused")
-        return json.loads(data.decode("utf-8") or "null", object_pairs_hook=_distinct)
-    except (PriorError, TableError):
+        loaded: dict[str, Any] = json.loads(
+            b"".join(unpacked(path, LARGEST_JSON)), object_pairs_hook=_distinct
+        )
+        return loaded
+    except SottovoceError:
         raise
-    except (ValueError, OSError, EOFError, zlib.error, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:
         reason = type(problem).__name__  # the error itself holds the whole document
     raise TableError(f"{path} cannot be read as json: {reason}")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that names a category twice is refused: one of its two amounts would be lost."""
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
+    loaded: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in loaded:
             raise PriorError(f"categories must be distinct: {name!r} appears more than once")
-        seen.add(name)
-    return dict(pairs)
+        loaded[name] = value
+    return loaded
 
 
 # --- standard input -------------------------------------------------------------------------------------
@@ -260,13 +222,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def at_hand(path: str | Path) -> Iterator[Path]:
-    """The path of a file; for `-`, /dev/stdin and other pipes that of a copy, which is removed afterwards.
-
-    The copy lies in a folder that only its owner can open; a process that is killed outright leaves it there.
-    """
+    """The path of a file; for `-`, /dev/stdin and other pipes that of a copy, which is removed afterwards."""
     given = Path(path)
     standard = str(given) in _STANDARD
-    if not standard and not _is_pipe(given):
+    if not standard and not given.is_fifo():
         yield given
         return
     name = "standard input" if standard else str(given)
@@ -283,12 +242,6 @@ def at_hand(path: str | Path) -> Iterator[Path]:
         except SottovoceError as problem:
             problem.args = (str(problem).replace(str(named), name),)
             raise
-
-
-def _is_pipe(path: Path) -> bool:
-    with suppress(OSError, ValueError):
-        return stat.S_ISFIFO(path.stat().st_mode)
-    return False
 
 
 def _copy(source: BinaryIO, copy: Path, name: str) -> None:
@@ -314,20 +267,15 @@ def _kind_by_content(path: Path) -> str:
         return ".parquet"
     if compression_of(path) != "none":
         return ".csv.gz"
-    book = workbook.kind_by_content(beginning)
-    if book is not None:
-        return book
     text = beginning.lstrip()
-    if text[:1] == b"[":
-        return ".json"
-    if text[:1] != b"{":
-        return ".csv"
-    first, newline, more = text.partition(b"\n")
-    try:
-        json.loads(first)
-    except (ValueError, RecursionError):
-        return ".json"
-    return ".jsonl" if newline and more.strip() else ".json"
+    if text[:1] not in (b"[", b"{"):
+        return workbook.kind_by_content(beginning) or ".csv"
+    first, _, more = text.partition(b"\n")
+    if text[:1] == b"{" and more.strip():
+        with suppress(ValueError, RecursionError):
+            json.loads(first)  # a record to itself: more of them follow
+            return ".jsonl"
+    return ".json"
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -358,29 +306,18 @@ def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
+    from .query import Writer
+
     if path.suffix.lower() == ".json":
         write_whole(json.dumps(inf_to_null(rows), indent=1) + "\n", path, mode, replace=replace)
         return
-    write_columns([{name: [row[name] for row in rows] for name in rows[0]}], path, mode, replace=replace)
-
-
-def write_columns(
-    parts: Sequence[Mapping[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True
-) -> None:
-    """Write one table made of parts below each other, each a mapping of columns to values or to one value."""
-    from .query import Writer
-
-    with Writer(parts[0]) as table:
-        for part in parts:
-            table.add(part)
+    with Writer(list(rows[0])) as table:
+        table.add({name: [row[name] for row in rows] for name in rows[0]})
         table.save(path, mode, replace=replace)
 
 
 def copy_whole(source: Path, path: Path, mode: int, *, replace: bool) -> None:
-    """Copy a file to an output, whole or not at all; or to standard output.
-
-    As bytes: whatever the terminal's encoding is, names stay intact.
-    """
+    """Copy a file to an output, whole or not at all; or to standard output, as bytes in any encoding."""
     with source.open("rb") as file:
         if not is_standard(path):
             with written_whole(path, mode, replace=replace) as target:

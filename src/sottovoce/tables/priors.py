@@ -20,12 +20,11 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import write_whole
-from .._validate import FloatArray
 from ..errors import ParameterError, PriorError, TableError
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Learned, Prior
 from . import tally
-from .files import DETECTED, Dialect, at_hand, kind_of, prefix_errors, read_json
+from .files import DETECTED, Dialect, at_hand, json_object, prefix_errors
 from .query import Columns, Source, count_missing, count_table, opened, recurring, tally_of
 from .tally import Tally, numbered
 
@@ -111,12 +110,6 @@ def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorColumns])
 def build_prior(table: Any, *, by: str, **options: Unpack[PriorColumns]) -> dict[str, Prior]: ...
 
 
-@overload
-def build_prior(
-    table: Any, *, by: str | None, **options: Unpack[PriorColumns]
-) -> Prior | dict[str, Prior]: ...
-
-
 def build_prior(
     table: Any,
     *,
@@ -124,17 +117,10 @@ def build_prior(
     weight: str | None = None,
     by: str | None = None,
     user: str | None = None,
-    smoothing: float = 0.0,
-    top: int | None = None,
     top_by: str | None = None,
-    other: str | None = None,
-    minimum_rows: int = 0,
-    minimum_users: int = 0,
-    average: str = "rows",
-    merge_rare: str | None = None,
-    rare_below: float | None = None,
     provenance: str | None = None,
     dialect: Dialect | None = None,
+    **options: Any,
 ) -> Prior | dict[str, Prior]:
     """Count the public rows of a table into a Prior, or into one Prior per group.
 
@@ -164,15 +150,12 @@ def build_prior(
     >>> build_prior(frame, item="genre").probabilities.tolist()
     [0.75, 0.25]
     """
-    options = PriorOptions(
-        smoothing, top, other, minimum_rows, minimum_users, average, False, merge_rare, rare_below
-    )
-    if top is None and top_by is not None:
+    chosen = PriorOptions(**options)
+    if chosen.top is None and top_by is not None:
         raise ParameterError("top_by ranks the items for top=: specify how many to keep")
     cells = counted(table, dialect, item=item, weight=weight, by=by, user=user, top_by=top_by)
     origin = provenance or ("public" if cells.users is None else "users")
-    priors, _ = priors_of(cells, options, origin)
-    return Groups(priors, cells.by).returned
+    return Groups(priors_of(cells, chosen, origin)[0], cells.by).returned
 
 
 def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **columns: Any) -> Tally:
@@ -191,209 +174,15 @@ def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **column
     return count_table(table, dialect=dialect or DETECTED, lenient=lenient, **columns)
 
 
-AMOUNTS = ("count", "weight", "probability")
-"""Default names of the column of amounts, in any case of letters."""
-_ONCE = "no column of amounts: every row counts once"
-
-
-def read_priors(
-    path: str | Path,
-    *,
-    item: str = "item",
-    count: str | None = None,
-    by: str | None = None,
-    user: str | None = None,
-    wide: bool = False,
-    top_by: str | None = None,
-    provenance: str | None = None,
-    options: PriorOptions = AS_COUNTED,
-    dialect: Dialect = DETECTED,
-    ask: bool = False,
-) -> PublicData:
-    """Priors from a file of public data.
-
-    With `ask`, a table with other columns, no amounts and one row for each item is an error: its prior would
-    be uniform, which is rarely meant.
-
-    A table with a column named `user`, or with any column whose values recur with several items, looks like
-    histories of the users to be served, so that is the provenance of its prior, unless `provenance` states
-    another.
-    """
-    with at_hand(path) as path, prefix_errors(path):
-        if kind_of(path) == ".json" and path.is_file():
-            loaded = read_json(path)
-            if isinstance(loaded, dict):
-                given = {
-                    "top_by": top_by,
-                    "count": None if count == "none" else count,
-                    "user": user,
-                    "wide": wide,
-                    "provenance": provenance,
-                }
-                return from_json(loaded, by, options, {**asdict(options), **given})
-        if top_by is not None and options.top is None:
-            raise ParameterError("--top-by ranks the items for --top: specify how many to keep")
-        with opened(path, dialect) as source:
-            present = list(source.types)
-            if wide:
-                items = tuple(name for name in present if name not in (user or "user", by))
-                columns, how = Columns(items, user, by=by), f"a wide table of {len(items)} categories"
-            else:
-                amount = amount_column(present, count, AMOUNTS)
-                columns = Columns(item, user, amount, by, top_by)
-                how = f"amounts from column {amount!r}" if amount else _ONCE
-            cells = tally_of(source, columns)
-            if columns.weight is not None and columns.weight.casefold() == "probability" and count is None:
-                _check_probabilities(cells, columns.weight)
-            private, seen = _looks_private(source, columns, cells, provenance, ask)
-            priors, merged = priors_of(cells, options, "users" if private else provenance or "public")
-            without = len(cells.groups) - len(priors)
-            how += f"; {without} of {len(cells.groups)} groups left out: too few users" if without else ""
-            how += _zeros_left_out(cells, priors) if options.drop_zero and options.top is None else ""
-            how += merged_said(merged, options, public=not private)
-            how += left_unread(source, [user, None if wide else item, by]) + seen
-            return PublicData(Groups(priors, by), how)
-
-
-def _looks_private(
-    source: Source, columns: Columns, cells: Tally, provenance: str | None, ask: bool
-) -> tuple[bool, str]:
-    """Whether a table looks like histories of the users to be served, and what to tell about that."""
-    user = columns.user or "user"
-    private = user.casefold() in {name.casefold() for name in source.types}
-    people, groups = list[str](), list[str]()
-    if not columns.long:
-        private = private or bool(cells.rows.max() > 1)  # more than one row a group
-    else:
-        used = (columns.item, columns.weight, columns.by, columns.top_by)
-        others = [name for name in source.types if name not in used]
-        alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
-        if ask and alone and any(name != user for name in others):
-            raise TableError(
-                "every item has one row, so that all would weigh the same: name the column of amounts "
-                "(--count), or pass --count none if that is meant"
-            )
-        if provenance is None and not private:
-            people, groups = recurring(source, columns.items[0], others)
-            private = bool(people)
-    seen = ""
-    if people:
-        seen = (
-            f"; the rows look like people, because the values of {people[0]!r} recur with several items: "
-            f"pass --provenance public if they are not the users to be served"
-        )
-    elif groups:
-        seen = f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
-    return (private if provenance is None else provenance == "users"), seen
-
-
-def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
-    """The column of amounts: the one named, else the first of the usual names, in any case of letters."""
-    if given == "none" and given not in columns:
-        return None
-    if given is not None:
-        return given
-    folded = {column.casefold(): column for column in reversed(columns)}
-    return next((folded[name] for name in usual if name in folded), None)
-
-
-def left_unread(source: Source, names: Sequence[str | None]) -> str:
-    """How many rows were dropped because a name is missing, and which sheet was read, in words."""
-    number = 0
-    if source.dialect.missing == "drop":
-        number = count_missing(source, [name for name in names if name is not None])
-    dropped = f"; {number:,} rows with a missing name dropped" if number else ""
-    return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
-
-
-def _zeros_left_out(counted: Tally, priors: Mapping[str, Prior]) -> str:
-    """Which categories nothing was counted for; only how many, if the table may be about the users."""
-    lost = {name for prior in priors.values() for name in set(counted.items) - set(prior.categories)}
-    if not lost:
-        return ""
-    names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
-    private = any(prior.provenance == "users" for prior in priors.values())
-    return f"; {len(lost)} categories without a count left out{'' if private else names}"
-
-
-def _check_probabilities(counted: Tally, column: str) -> None:
-    """A column named probability has to be one: its sum is not quietly divided out."""
-    for total in np.bincount(counted.group, counted.amount).tolist():
-        if abs(total - 1) > 1e-6:
-            raise PriorError(
-                f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, pass --count {column}"
-            )
-
-
-# --- counts ---
+# --- from counts ---
 
 
 @dataclass(frozen=True)
 class Counts:
     """What was counted for each category of one prior, and the categories that were merged into another."""
 
-    names: list[Category]
-    counts: FloatArray
+    counts: Mapping[Category, float]
     merged: tuple[Category, ...] = ()
-
-
-def merge_rare(
-    groups: Mapping[str, Counts], name: str, below: float | None, *, shared: bool
-) -> dict[str, Counts]:
-    """The counts with the rare categories added up into `name`: those without a count, or below a number.
-
-    A category called `name` takes the others, however rare it is itself. Groups that share their categories
-    (`shared`) still do: what is rare in one of them is merged in all of them.
-    """
-    rare = {
-        group: {
-            category
-            for category, count in zip(given.names, given.counts.tolist(), strict=True)
-            if category != name and (count == 0 if below is None else count < below)
-        }
-        for group, given in groups.items()
-    }
-    everywhere = set().union(*rare.values())
-    return {
-        group: _merged(given, everywhere if shared else rare[group], name) for group, given in groups.items()
-    }
-
-
-def _merged(given: Counts, rare: set[Category], name: str) -> Counts:
-    """The counts of one group with these categories merged."""
-    gone = tuple(category for category in given.names if category in rare)
-    if not gone:
-        return given
-    counts = dict(zip(given.names, given.counts.tolist(), strict=True))
-    added = float(given.counts[[category in rare for category in given.names]].sum())
-    kept = {category: count for category, count in counts.items() if category not in rare}
-    kept[name] = kept.get(name, 0.0) + added
-    return Counts(list(kept), np.array(list(kept.values())), gone)
-
-
-def check_merged(one: Counts, name: str, *, smoothing: float, public: bool) -> None:
-    """Refuse a merged category without a count, and one that took all others; they are named if public."""
-    if not one.merged:
-        return
-    if len(one.names) == 1:
-        raise PriorError(
-            f"all {len(one.merged)} categories are rare, and {name!r} would be the only one left: merge "
-            f"fewer (rare_below=, --rare-below)"
-        )
-    if one.counts[one.names.index(name)] == 0 and not smoothing:
-        more = "N"
-        if public and (one.counts > 0).any():
-            more = str(math.floor(float(one.counts[one.counts > 0].min())) + 1)
-        raise PriorError(
-            f"the {len(one.merged)} categories to be merged into {name!r}{listed(one.merged, public)} have "
-            f"no count together: merge more of them (rare_below={more}, --rare-below {more}), merge them "
-            f"into a category that has one, or smooth (smoothing=, --smoothing)"
-        )
-
-
-def listed(names: tuple[Category, ...], public: bool) -> str:
-    """The names in brackets, if they are public."""
-    return f" ({tally.shown(names)})" if public else ""
 
 
 def priors_of(
@@ -405,45 +194,27 @@ def priors_of(
             "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
         )
     cells = tally.with_minimum_rows(cells, options.minimum_rows)
-    groups = _counts_of(cells, options)
-    if options.merge_rare is not None:
-        groups = merge_rare(groups, options.merge_rare, options.rare_below, shared=options.top is None)
+    groups = _merged(_counts_of(cells, options), options)
     priors = {}
-    for group, one in groups.items():
+    for group, counts in groups.items():
         try:
-            priors[group] = prior_of(one, options, provenance)
+            priors[group] = _prior_of(counts, options, provenance)
         except PriorError as problem:
             raise PriorError(
                 f"group {group!r}: {problem}" if cells.by is not None else str(problem)
             ) from None
-    merged = {name for one in groups.values() for name in one.merged}
+    merged = {name for counts in groups.values() for name in counts.merged}
     return priors, tuple(name for name in cells.items if name in merged)
 
 
-def prior_of(one: Counts, options: PriorOptions, provenance: str = "public") -> Prior:
-    """The prior of counts; a category without a count is refused, or left out where that was said."""
-    names, counts = one.names, one.counts
-    if options.merge_rare is not None:
-        check_merged(one, options.merge_rare, smoothing=options.smoothing, public=provenance != "users")
-    if options.drop_zero:
-        names = [name for name, count in zip(names, counts.tolist(), strict=True) if count]
-        counts = counts[counts > 0]
-    if not options.smoothing:
-        _check_zeros(Counts(names, counts), public=provenance != "users")
-    return Prior.from_counts(counts, names, smoothing=options.smoothing, provenance=provenance)
-
-
 def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
-    """The counts of every group that has enough users.
-
-    Without `top` every group has all items of the table; with it each group has its own best-scoring
-    items, ties going to the name that sorts first, and `other` takes the rest.
-    """
+    """The counts of every group with enough users: of all items of the table, or of the group's own top."""
+    # Ties at the top go to the name that sorts first; `other` takes the rest.
     if options.other is not None and options.other in cells.items:
         raise TableError(
             f"the table has an item called {options.other!r} already: give the other category a new name"
         )
-    found = {}
+    groups = {}
     size = len(cells.items)
     for group, g in cells.filled.items():
         here = cells.cells(g)
@@ -464,28 +235,76 @@ def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
             continue
         if options.average == "users":  # every user weighs the same, as one record spread over their items
             amount = amount / np.bincount(person, amount)[person]
-        found[group] = Counts(names, np.bincount(item, amount, len(names)).astype(np.float64))
-    if not found:
+        groups[group] = Counts(dict(zip(names, np.bincount(item, amount, len(names)).tolist(), strict=True)))
+    if not groups:
         least = f"at least {options.minimum_users} users" if options.minimum_users > 1 else "a usable row"
         raise TableError(f"no prior is left: no group has {least}")
-    return found
+    return groups
 
 
-def _check_zeros(one: Counts, *, public: bool) -> None:
-    """Refuse several categories without a count, and name all of them at once, if they are public."""
-    zeros = tuple(name for name, count in zip(one.names, one.counts.tolist(), strict=True) if not count)
-    if len(zeros) > 1:
-        named = listed(zeros, public)
+def _merged(groups: dict[str, Counts], options: PriorOptions) -> dict[str, Counts]:
+    """The counts with the rare categories added up into one: those without a count, or below a number."""
+    # The one that takes the others stays, however rare it is; groups that share categories still do.
+    name, below = options.merge_rare, options.rare_below
+    if name is None:
+        return groups
+    rare = {
+        group: {
+            category
+            for category, count in given.counts.items()
+            if category != name and (count == 0 if below is None else count < below)
+        }
+        for group, given in groups.items()
+    }
+    if options.top is None:
+        rare = dict.fromkeys(groups, set().union(*rare.values()))
+    merged = {}
+    for group, given in groups.items():
+        gone = tuple(category for category in given.counts if category in rare[group])
+        counts = {category: count for category, count in given.counts.items() if category not in rare[group]}
+        if gone:
+            counts[name] = counts.get(name, 0.0) + float(np.sum([given.counts[one] for one in gone]))
+        merged[group] = Counts(counts, gone)
+    return merged
+
+
+def _prior_of(given: Counts, options: PriorOptions, provenance: str) -> Prior:
+    """The prior of counts; what merging left without a count is refused, or too few categories."""
+    counts, name, number = given.counts, options.merge_rare, len(given.merged)
+    public = provenance != "users"
+    if number and len(counts) == 1:
         raise PriorError(
-            f"counts must be greater than 0: {len(zeros)} of {len(one.names)} categories have none{named}; "
-            f"leave them out (sottovoce prior --rare drop), merge them with other rare ones (merge_rare=, "
-            f"--rare as=NAME --rare-below N), or smooth (smoothing=, --smoothing)"
+            f"all {number} categories are rare, and {name!r} would be the only one left: merge fewer "
+            f"(rare_below=, --rare-below)"
         )
+    if number and not options.smoothing and not counts[str(name)]:
+        more = math.floor(min(filter(None, counts.values()))) + 1 if public and any(counts.values()) else "N"
+        raise PriorError(
+            f"the {number} categories to be merged into {name!r}{_listed(given.merged, public)} have no "
+            f"count together: merge more of them (rare_below={more}, --rare-below {more}), merge them into a "
+            f"category that has one, or smooth (smoothing=, --smoothing)"
+        )
+    if options.drop_zero:
+        counts = {category: count for category, count in counts.items() if count}
+    zeros = tuple(category for category, count in counts.items() if not count)
+    if len(zeros) > 1 and not options.smoothing:  # all of them at once, if they are public
+        raise PriorError(
+            f"counts must be greater than 0: {len(zeros)} of {len(counts)} categories have none"
+            f"{_listed(zeros, public)}; leave them out (sottovoce prior --rare drop), merge them with other "
+            f"rare ones (merge_rare=, --rare as=NAME --rare-below N), or smooth (smoothing=, --smoothing)"
+        )
+    return Prior.from_counts(counts, smoothing=options.smoothing, provenance=provenance)
 
 
-# --- files ---
+def _listed(names: tuple[Category, ...], public: bool) -> str:
+    """The names in brackets, if they are public."""
+    return f" ({tally.shown(names)})" if public else ""
 
 
+# --- from files ---
+
+AMOUNTS = ("count", "weight", "probability")
+"""Default names of the column of amounts, in any case of letters."""
 FORMAT = "sottovoce-prior"
 
 
@@ -500,6 +319,171 @@ class PublicData:
     def by(self) -> str | None:
         """The group column."""
         return self.priors.by
+
+
+def read_priors(
+    path: str | Path,
+    *,
+    item: str = "item",
+    count: str | None = None,
+    by: str | None = None,
+    user: str | None = None,
+    wide: bool = False,
+    provenance: str | None = None,
+    options: PriorOptions = AS_COUNTED,
+    dialect: Dialect = DETECTED,
+    ask: bool = False,
+) -> PublicData:
+    """Priors from a file of public data.
+
+    With `ask`, a table with other columns, no amounts and one row for each item is an error: its prior would
+    be uniform, which is rarely meant.
+
+    A table with a column named `user`, or with any column whose values recur with several items, looks like
+    histories of the users to be served, so that is the provenance of its prior, unless `provenance` states
+    another.
+    """
+    with at_hand(path) as path, prefix_errors(path):
+        loaded = json_object(path)
+        if loaded is None:
+            with opened(path, dialect) as source:
+                items = tuple(name for name in source.types if name not in (user or "user", by))
+                amount = None if wide else amount_column(list(source.types), count, AMOUNTS)
+                columns = Columns(items if wide else item, user, amount, by)
+                return _from_table(source, columns, options, provenance, ask, named=count is not None)
+        given = {"count": None if count == "none" else count, "user": user, "wide": wide}
+        if loaded.get("format") == FORMAT:
+            changed = {
+                key: value for key, value in asdict(options).items() if value != getattr(AS_COUNTED, key)
+            }
+            _only_for_tables({**given, "provenance": provenance, **changed}, "a prior that is made already")
+            return _ready(loaded, by)
+        _only_for_tables(given, "a JSON object of counts")
+        cells = _tally_of_object(loaded, by)
+        priors, merged = priors_of(cells, options, provenance or "public")
+        how = "amounts from the JSON object" + _left_out(cells, priors, merged, options)
+        return PublicData(Groups(priors), how)
+
+
+def _from_table(
+    source: Source, columns: Columns, options: PriorOptions, provenance: str | None, ask: bool, *, named: bool
+) -> PublicData:
+    """The priors of an open table; `named` is whether the column of amounts is the caller's choice."""
+    cells = tally_of(source, columns)
+    how = "no column of amounts: every row counts once"
+    if columns.weight is not None:
+        how = f"amounts from column {columns.weight!r}"
+        if columns.weight.casefold() == "probability" and not named:
+            _check_probabilities(cells, columns.weight)
+    elif not columns.long:
+        how = f"a wide table of {len(columns.items)} categories"
+    private, seen = _looks_private(source, columns, cells, provenance, ask)
+    priors, merged = priors_of(cells, options, "users" if private else "public")
+    how += _left_out(cells, priors, merged, options)
+    how += left_unread(source, columns) + seen
+    return PublicData(Groups(priors, columns.by), how)
+
+
+def _looks_private(
+    source: Source, columns: Columns, cells: Tally, provenance: str | None, ask: bool
+) -> tuple[bool, str]:
+    """Whether a table looks like histories of the users to be served, and what to tell about that."""
+    user = columns.user or "user"
+    private = user.casefold() in {name.casefold() for name in source.types}
+    if not columns.long:
+        private = private or bool(cells.rows.max() > 1)  # more than one row a group
+    else:
+        used = (columns.item, columns.weight, columns.by)
+        others = [name for name in source.types if name not in used]
+        alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
+        if ask and alone and any(name != user for name in others):
+            raise TableError(
+                "every item has one row, so that all would weigh the same: name the column of amounts "
+                "(--count), or pass --count none if that is meant"
+            )
+        if provenance is None and not private:
+            people, groups = recurring(source, columns.items[0], others)
+            if people:
+                return True, (
+                    f"; the rows look like people, because the values of {people[0]!r} recur with several "
+                    f"items: pass --provenance public if they are not the users to be served"
+                )
+            if groups:
+                seen = f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
+                return False, seen
+    return (private if provenance is None else provenance == "users"), ""
+
+
+def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
+    """The column of amounts: the one named, else the first of the usual names, in any case of letters."""
+    if given == "none" and given not in columns:
+        return None
+    if given is not None:
+        return given
+    folded = {column.casefold(): column for column in reversed(columns)}
+    return next((folded[name] for name in usual if name in folded), None)
+
+
+def left_unread(source: Source, columns: Columns) -> str:
+    """How many rows were dropped because a name is missing, and which sheet was read, in words."""
+    dropping = source.dialect.missing == "drop" and columns.required
+    number = count_missing(source, columns.required.values()) if dropping else 0
+    dropped = f"; {number:,} rows with a missing name dropped" if number else ""
+    return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
+
+
+def _left_out(
+    cells: Tally, priors: Mapping[str, Prior], merged: tuple[Category, ...], options: PriorOptions
+) -> str:
+    """Which groups and categories were left out or merged, in words; which, only if they are public."""
+    public = all(prior.provenance != "users" for prior in priors.values())
+    summary, without = "", len(cells.groups) - len(priors)
+    if without:
+        summary = f"; {without} of {len(cells.groups)} groups left out: too few users"
+    lost = {name for prior in priors.values() for name in set(cells.items) - set(prior.categories)}
+    if lost and options.drop_zero and options.top is None:
+        names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
+        summary += f"; {len(lost)} categories without a count left out{names if public else ''}"
+    if options.merge_rare is not None:
+        what = "without a count" if options.rare_below is None else f"below {options.rare_below:g}"
+        into = (
+            f"{len(merged):,} categories {what} merged into {options.merge_rare!r}{_listed(merged, public)}"
+        )
+        summary += f"; {into}" if merged else f"; no category {what}: nothing merged"
+    return summary
+
+
+def _check_probabilities(cells: Tally, column: str) -> None:
+    """A column named probability has to be one: its sum is not quietly divided out."""
+    for total in np.bincount(cells.group, cells.amount).tolist():
+        if abs(total - 1) > 1e-6:
+            raise PriorError(
+                f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, pass --count {column}"
+            )
+
+
+def _only_for_tables(given: Mapping[str, Any], what: str) -> None:
+    """Refuse options that a JSON object of counts, or a ready prior, cannot honour."""
+    flags = ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value)
+    if flags:
+        raise ParameterError(f"{flags} is for tables, and this is {what}: make the prior anew from its table")
+
+
+def _tally_of_object(loaded: dict[str, Any], by: str | None) -> Tally:
+    """A JSON object of counts as a table of them."""
+    if not loaded:
+        raise TableError("the object is empty")
+    if by is not None or any(isinstance(amount, dict) for amount in loaded.values()):
+        raise TableError(
+            "an object has the counts of one prior, {category: count}; for groups write a list of records "
+            "with a column for the group, and pass --by"
+        )
+    if not all(map(_naming.is_text, loaded)):
+        raise TableError("the object has names that are no text")
+    Prior.from_counts(loaded, smoothing=1.0)  # refuses what is no count
+    amount = np.array(list(loaded.values()), dtype=np.float64)
+    same, each = np.zeros(len(amount), dtype=np.intp), np.arange(len(amount))
+    return Tally((EVERYBODY,), None, tuple(loaded), same, same, each, same + 1, amount, amount)
 
 
 def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
@@ -520,98 +504,38 @@ def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
     write_whole(json.dumps(plain, ensure_ascii=False, indent=0) + "\n", path, replace=replace)
 
 
-def from_json(
-    loaded: dict[str, Any], by: str | None, options: PriorOptions, given: Mapping[str, Any]
-) -> PublicData:
-    """The priors of a JSON object; `given` are options that only a table can honour, and which are said."""
-    ready = loaded.get("format") == FORMAT
-    kept = ("merge_rare",) if ready else ("merge_rare", "rare_below", "smoothing")
-    _only_for_tables({key: value for key, value in given.items() if key not in kept}, ready)
-    return _parsed(loaded, by, options) if ready else _from_object(loaded, by, options)
-
-
-def merged_said(merged: tuple[Category, ...], options: PriorOptions, *, public: bool) -> str:
-    """How many rare categories were merged, and which, if they are public."""
-    if options.merge_rare is None:
-        return ""
-    what = "without a count" if options.rare_below is None else f"below {options.rare_below:g}"
-    if not merged:
-        return f"; no category {what}: nothing merged"
-    return f"; {len(merged):,} categories {what} merged into {options.merge_rare!r}{listed(merged, public)}"
-
-
-def _parsed(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> PublicData:
+def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
     grouped_by, provenance, groups = (loaded.get(key) for key in ("by", "provenance", "groups"))
-    if not isinstance(groups, dict) or not groups or not all(map(_naming.is_text, groups)):
-        raise TableError("this is not a prior file of version 1")
-    named = set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str)
-    if loaded.get("version") != 1 or provenance not in PROVENANCES or not named:
+    if not (
+        loaded.get("version") == 1
+        and provenance in PROVENANCES
+        and isinstance(groups, dict)
+        and groups
+        and all(map(_naming.is_text, groups))
+        and all(
+            isinstance(law, dict) and set(law) - {"learned"} == {"categories", "probabilities"}
+            for law in groups.values()
+        )
+        and (set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str))
+    ):
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
         _naming.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
-    priors = {}
-    for name, one in groups.items():
-        if not isinstance(one, dict) or set(one) - {"learned"} != {"categories", "probabilities"}:
-            raise TableError("this is not a prior file of version 1")
-        learned = _learned(one["learned"], provenance) if "learned" in one else None
-        priors[name] = Prior(one["categories"], one["probabilities"], provenance=provenance, learned=learned)
-    if options.merge_rare is not None and any(
-        options.merge_rare not in prior.index for prior in priors.values()
-    ):
-        raise PriorError(
-            f"this is a prior that is made already, and it has no category {options.merge_rare!r}: name one "
-            f"that it has, or make it anew from its table (sottovoce prior --rare as=NAME --rare-below N)"
-        )
+    priors = {name: _prior(law, provenance) for name, law in groups.items()}
     return PublicData(Groups(priors, grouped_by), f"a prior file ({loaded.get('how')})")
 
 
-def _learned(plain: Any, provenance: Any) -> Learned:
-    """What a prior file says that a prior was learned from."""
+def _prior(law: dict[str, Any], provenance: str) -> Prior:
+    """One prior of a file, with what it was learned from if the file says so."""
+    source = law.get("learned")
+    if source is None:
+        return Prior(law["categories"], law["probabilities"], provenance=provenance)
     types = {"reports": int, "epsilon": float, "mechanism": str}
-    fits = isinstance(plain, dict) and {key: type(value) for key, value in plain.items()} == types
-    if not fits or provenance != "learned" or not re.fullmatch("[0-9a-f]{64}", plain["mechanism"], re.ASCII):
+    fits = isinstance(source, dict) and {key: type(value) for key, value in source.items()} == types
+    if not fits or provenance != "learned" or not re.fullmatch("[0-9a-f]{64}", source["mechanism"], re.ASCII):
         raise TableError("this is not a prior file of version 1")
-    return Learned(**plain)
-
-
-def _only_for_tables(options: Mapping[str, Any], ready: bool) -> None:
-    """Refuse options that a JSON object of counts, or a ready prior, cannot honour."""
-    given = [name for name, value in options.items() if value and value != "rows"]
-    if given:
-        what = "a prior that is made already" if ready else "a JSON object of counts"
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ParameterError(f"{flags} is for tables, and this is {what}: make the prior anew from its table")
-
-
-def _from_object(loaded: dict[str, Any], by: str | None, options: PriorOptions) -> PublicData:
-    """The priors of a JSON object of counts."""
-    if not loaded:
-        raise TableError("the object is empty")
-    if by is not None:
-        _naming.group_column(by)
-    grouped = all(isinstance(amounts, dict) for amounts in loaded.values())
-    if by is not None and not grouped:
-        raise TableError("with --by the object must be {group: {category: amount}}")
-    if by is None and grouped:
-        raise TableError("the object holds groups: pass --by with the name of the group column")
-    if not all(map(_naming.is_text, loaded)):
-        raise TableError("the object has names that are no text")
-    objects = {EVERYBODY: loaded} if by is None else loaded
-    names = list(dict.fromkeys(name for amounts in objects.values() for name in amounts))
-    groups = {group: {name: amounts.get(name, 0) for name in names} for group, amounts in objects.items()}
-    how = "amounts from the JSON object"
-    if options.merge_rare is None:
-        smoothing = options.smoothing
-        priors = {group: Prior.from_counts(one, smoothing=smoothing) for group, one in groups.items()}
-        return PublicData(Groups(priors, by), how)
-    for one in groups.values():
-        Prior.from_counts(one, smoothing=1.0)  # refuses what is no count
-    counts = {group: Counts(names, np.array(list(one.values()), float)) for group, one in groups.items()}
-    merged = merge_rare(counts, options.merge_rare, options.rare_below, shared=True)
-    priors = {group: prior_of(one, options) for group, one in merged.items()}
-    gone = next(iter(merged.values())).merged  # the same in all groups
-    return PublicData(Groups(priors, by), how + merged_said(gone, options, public=True))
+    return Prior(law["categories"], law["probabilities"], learned=Learned(**source))

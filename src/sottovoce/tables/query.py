@@ -9,11 +9,12 @@ The text of DuckDB's errors quotes data, so it is never shown: an error tells wh
 
 from __future__ import annotations
 
+import glob
 import math
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -37,7 +38,7 @@ from .tally import Tally, numbered
 Result = TypeVar("Result")
 MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
-PIECE = 50_000
+PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
 SAMPLED = 200_000
 """Rows of a public table that are looked at for columns that name people."""
@@ -49,34 +50,26 @@ LOOKED_AT = 10_000
 MOST_SHOWN, LONGEST_SHOWN, LONGEST_LIST = 20, 30, 200
 """Columns in a message, characters of a name, and of all names."""
 _SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_INTEGERS = frozenset((*_SIZES, *(f"U{size}" for size in _SIZES)))
+_INTEGERS = (*_SIZES, *(f"U{size}" for size in _SIZES))
+_TEXTS = ("VARCHAR", "ENUM", '"NULL"', "NULL")
+_FRACTIONS = ("FLOAT", "DOUBLE", "DECIMAL")
 _INTEGER = "0|-?[1-9][0-9]{0,17}"
 _SPACE = r"[\s\pZ\x{b}\x{1c}-\x{1f}\x{85}]"
 """What str.strip takes away, as a regular expression of DuckDB."""
 _FORM = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
 """The one form of a name's spellings."""
-_MARKS = {"point": (".", ","), "comma": (",", ".")}
-_MIXED = ("mixed", "mixed-integer", "boolean", "bytes")
-_PLAIN = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?"
-_THOUSANDS = r"[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+(,[0-9]*)?"
-FINE, NO_NUMBER, NO_AMOUNT, WITH_COMMA, WITH_THOUSANDS, WITH_EITHER = range(6)
-"""What an amount is: fine; text that is no number; missing, negative or not finite; or a number only if the
-comma is decimal, if it separates thousands, or in both cases."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns mean what; several items are the columns of a wide table, one per category.
-
-    With `lenient` a row without an item or an amount counts for nothing, and its user is there all the same.
-    """
+    """Which columns mean what; several items are the columns of a wide table, one per category."""
 
     item: str | Sequence[str]
     user: str | None = None
     weight: str | None = None
     by: str | None = None
     top_by: str | None = None
-    lenient: bool = False
+    lenient: bool = False  # a row without an item or an amount counts for nothing, and its user is there
     times: str | None = None  # how many records a row stands for; one, without a column
 
     def __post_init__(self) -> None:
@@ -104,6 +97,11 @@ class Columns:
         return {letter: name for letter, name in named.items() if isinstance(name, str)}
 
     @property
+    def required(self) -> dict[str, str]:
+        """Those that no row may lack."""
+        return {k: name for k, name in self.names.items() if not (self.lenient and k == "i")}
+
+    @property
     def amounts(self) -> dict[str, str]:
         """The columns of a long table that are added up, by their letter."""
         return {letter: name for letter, name in {"a": self.weight, "s": self.top_by}.items() if name}
@@ -122,7 +120,7 @@ class Source:
     """An open table: its connection, where it is the relation `source`, and the type of each column."""
 
     connection: duckdb.DuckDBPyConnection
-    types: Mapping[str, str]
+    types: Mapping[str, str]  # in SQL, without what they hold
     path: Path | None
     dialect: Dialect
     separator: str | None = None
@@ -151,53 +149,44 @@ class Source:
         """The columns of a query as arrays."""
         return _translated(lambda: self.connection.execute(sql).fetchnumpy(), self.path)
 
-    def require(self, needed: Sequence[str]) -> None:
-        """Refuse a table without a needed column; its columns are listed if they are names and not data."""
-        missing = [name for name in needed if name not in self.types]
-        if missing:
-            raise no_column(missing[0], needed, list(self.types), self.head)
-
-    def head(self) -> list[tuple[Any, ...]]:
-        """The first rows."""
-        return self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}")
-
 
 @contextmanager
 def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
     """A file or a dataframe as the relation `source` of a connection that can reach nothing else."""
     path = files.checked(Path(table)) if isinstance(table, str | Path) else None
+    stamp = None if path is None else _stamp(path)
     with (
         tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder,
         closing(_connection(folder)) as connection,
     ):
-        sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, None
-        stamp = None if path is None else _stamp(path)
+        sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, list[str]()
         if path is None:
-            _translated(lambda: connection.register("frame", _frame(table)), None)
+            _translated(lambda: connection.register("frame", _frame(table)))
         elif files.kind_of(path) in workbook.KINDS:
             frame, sheet = workbook.read_sheet(path, dialect.sheet)
             connection.register("frame", frame)
             sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
             sql, separator, allowed = _file(connection, path, Path(folder), dialect)
-        settings = [
-            f"SET allowed_paths = [{text(str(allowed))}]" if allowed else "RESET allowed_paths",
-            f"SET allowed_directories = [{text(folder)}]",
-            "SET enable_external_access = false",
-            "SET lock_configuration = true",
-        ]
         source = Source(connection, {}, path, dialect, separator, sheet, stamp)
-        for setting in settings:
-            source.run(setting)
-        described = source.rows(f"DESCRIBE {sql}")
-        kinds = {name: kind for name, kind, *_ in described}
-        if len({name.strip() for name in kinds}) < len(described):
+        source.run(f"SET allowed_paths = [{', '.join(map(text, allowed))}]")
+        source.run(f"SET allowed_directories = [{text(folder)}]")
+        source.run("SET enable_external_access = false")
+        source.run("SET lock_configuration = true")
+        types = [(name, kind.split("(")[0].upper()) for name, kind, *_ in source.rows(f"DESCRIBE {sql}")]
+        if len({name.strip() for name, _ in types}) < len(types):
             raise same_name(path)
-        shown = ", ".join(f"{quoted(name)} AS {quoted(name.strip())}" for name in kinds)
-        source.run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
-        yield replace(
-            source, types={name.strip(): kind for name, kind in kinds.items()} | _mixed_types(table)
+        shown = ", ".join(
+            f"{(_PLAIN if kind == 'JSON' else '{0}').format(quoted(name))} AS {quoted(name.strip())}"
+            for name, kind in types
         )
+        source.run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
+        known = {name.strip(): kind.replace("JSON", "VARCHAR") for name, kind in types}
+        yield replace(source, types=known | _mixed_types(table))
+
+
+_PLAIN = "CASE WHEN json_type({0}) IN ('ARRAY', 'OBJECT') THEN error('nested') ELSE {0}->>'$' END"
+"""A value of a JSON record as text, as in a CSV file; lists and objects are refused where they are used."""
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -228,17 +217,16 @@ def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
 
 def _frame(table: Any) -> Any:
     """A dataframe as DuckDB takes it; what it does not take is refused by its type."""
+    library = type(table).__module__.split(".")[0]
     if isinstance(table, duckdb.DuckDBPyRelation):
         if len(set(table.columns)) < len(table.columns):
             raise same_name(None)
         return table.to_arrow_table()
-    if type(table).__module__.startswith("pyspark"):
+    if library == "pyspark":
         return table.toArrow()
     if type(table).__name__ == "LazyFrame":
-        table = table.collect()
-    if type(table).__module__.split(".")[0] not in ("pandas", "polars", "pyarrow") or not hasattr(
-        table, "columns"
-    ):
+        return table.collect()
+    if library not in ("pandas", "polars", "pyarrow") or not hasattr(table, "columns"):
         raise TableError(
             f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
             f"got {type(table).__name__}"
@@ -253,52 +241,60 @@ def _mixed_types(table: Any) -> dict[str, str]:
     from pandas.api.types import infer_dtype
 
     kinds = {str(name).strip(): infer_dtype(values) for name, values in table.items() if values.dtype == "O"}
-    return {name: kind.upper() for name, kind in kinds.items() if kind in _MIXED}
+    mixed = ("mixed", "mixed-integer", "boolean", "bytes")
+    return {name: kind.upper() for name, kind in kinds.items() if kind in mixed}
 
 
 def _file(
     connection: duckdb.DuckDBPyConnection, path: Path, folder: Path, dialect: Dialect
-) -> tuple[str, str | None, Path]:
-    """The query that reads a file, the separator of a text table, and the path that it reads."""
+) -> tuple[str, str | None, list[str]]:
+    """The query that reads a file, the separator of a text table, and the paths that may be read."""
     kind, packed, actual = files.kind_of(path), files.compression_of(path), Path(os.path.realpath(path))
-    if packed == "gzip":
-        files.check_gzip(path)
-    if kind in files.TEXTS and (encoding := files.encoding_of(path, dialect)) != "utf-8":
+    encoding = files.encoding_of(path, dialect) if kind in files.TEXTS else "utf-8"
+    if encoding != "utf-8":
         actual, packed = files.as_utf_8(path, encoding, folder), "none"
-    if any(character in str(actual) for character in "*?["):  # DuckDB would take it for a pattern
-        copy = folder / f"table{kind}"
-        with suppress(OSError):
-            os.link(actual, copy)
-        actual = copy if copy.exists() else Path(shutil.copyfile(actual, copy))
-    name = text(str(actual))
+    elif packed == "gzip":
+        deque(files.unpacked(path), maxlen=0)  # refuses what is damaged, or a bomb
+    pattern = glob.escape(str(actual))  # DuckDB takes every path for a pattern
+    name, allowed = text(pattern), [pattern, str(actual)]
     if kind == ".parquet":
-        return f"SELECT * FROM read_parquet({name})", None, actual
-    if kind not in files.TEXTS:
+        return f"SELECT * FROM read_parquet({name})", None, allowed
+    if kind in files.JSONS:
         form = "array" if kind == ".json" else "newline_delimited"
         options = f"format = '{form}', records = 'true', maximum_depth = 1, sample_size = -1"
         packed = packed.replace("none", "uncompressed")
-        return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", None, actual
+        return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", None, allowed
     options = f"auto_detect = false, strict_mode = true, compression = '{packed}'"
     raw = (
         f"SELECT line FROM read_csv({name}, {options}, header = false, delim = chr(1), quote = '', "
         f"escape = '', columns = {{'line': 'VARCHAR'}}) LIMIT 60"
     )
-    found = _translated(lambda: connection.execute(raw).fetchall(), path)
-    lines = [(line or "").removeprefix("\ufeff") for (line,) in found]
-    separator = files.separator_of(lines, kind, dialect)
-    header = files.header_of(lines, separator)
-    if len(set(header)) < len(header):
+    rows = _translated(lambda: connection.execute(raw).fetchall(), path)
+    lines = [(line or "").removeprefix("\ufeff") for (line,) in rows]
+    separator, header = files.header_of(lines, kind, dialect)
+    if len({name.casefold() for name in header}) < len(header):  # to DuckDB they are the same
         raise same_name(path)
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
     options += (
         f", header = true, delim = {text(separator)}, quote = '\"', escape = '\"', allow_quoted_nulls = false"
     )
-    return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", separator, actual
+    return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", separator, allowed
 
 
-def _translated(work: Callable[[], Result], path: Path | None) -> Result:
+_HINTS = {
+    "not UTF-8": " (set its encoding, such as --read encoding=cp1252)",
+    **dict.fromkeys(
+        files.TEXTS,
+        " (every line needs the same number of fields; if need be, set the separator: --read separator=…)",
+    ),
+    **dict.fromkeys(files.JSONS, " (records are expected, with texts and numbers in them)"),
+}
+
+
+def _translated(
+    work: Callable[[], Result], path: Path | None = None, what: str = "the table cannot be read"
+) -> Result:
     """Do something with DuckDB; its errors become ours, without their words."""
-    reason = ""
     try:
         return work()
     except (SottovoceError, KeyboardInterrupt, SystemExit):
@@ -309,17 +305,9 @@ def _translated(work: Callable[[], Result], path: Path | None) -> Result:
         if "utf-8 encoded" in str(problem) or "not valid UTF8" in str(problem):
             reason = "not UTF-8"
     if path is None:
-        raise TableError(f"the table cannot be read: {reason}")
+        raise TableError(f"{what}: {reason}")
     kind = files.kind_of(path)
-    hint = ""
-    if reason == "not UTF-8":
-        hint = " (set its encoding, such as --read encoding=cp1252)"
-    elif kind in files.TEXTS:
-        hint = (
-            " (every line needs the same number of fields; if need be, set the separator: --read separator=…)"
-        )
-    elif kind == ".json":
-        hint = " (a list of records is expected)"
+    hint = _HINTS.get(reason) or _HINTS.get(kind, "")
     raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
 
 
@@ -343,13 +331,19 @@ def text(value: str) -> str:
 
 def same_name(path: Path | None) -> TableError:
     """The error for a table two of whose columns have the same name."""
-    if path is None:
-        return TableError("two columns of the table have the same name")
-    return TableError(f"{path} cannot be read: two of its columns have the same name")
+    what = "the table" if path is None else path
+    return TableError(f"{what} cannot be read: two of its columns have the same name")
 
 
 Head = Callable[[], Sequence[Sequence[Any]]]
 """Gives the first rows of a table; called only where a column is missing."""
+
+
+def require(needed: Sequence[str], present: Sequence[str], head: Head | None = None) -> None:
+    """Refuse a table without a needed column."""
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise no_column(missing[0], needed, present, head)
 
 
 def no_column(
@@ -361,7 +355,7 @@ def no_column(
     columns are listed only if they look like names, no value below is one of them, and either one of them is
     needed or a column holds numbers below its name.
     """
-    if not may_be_listed(present, needed, head):
+    if head is None or not _are_plain(present) or not _are_names(present, needed, head):
         return TableError(f"there is no column {name!r}: is the first line of the table a header?")
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
@@ -369,42 +363,38 @@ def no_column(
     return TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
-def may_be_listed(present: Sequence[str], needed: Sequence[str], head: Head | None) -> bool:
-    """Whether these are names that may be shown, where `needed` are names that a column should have."""
-    missing = [name for name in needed if name not in present]
-    folded = {name.casefold() for name in present}
-    nearly = any(name.casefold() in folded for name in missing)
-    if head is None or not are_plain(present) or not (nearly or len(missing) < max(len(needed), 2)):
-        return False
-    try:
-        rows = [[str(value).strip() for value in row if value is not None] for row in head()]
-    except SottovoceError:  # the message without the list is always right
-        return False
-    forbidden = {name.strip().casefold() for name in (*present, *needed)}
-    if not rows or any(value.casefold() in forbidden for row in rows for value in row):
-        return False
-    columns = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
-    return nearly or len(missing) < len(needed) or any(all(map(is_number, values)) for values in columns)
-
-
-def is_number(value: str) -> bool:
-    """Whether a text is a number, perhaps with thousands apart or as a percentage."""
-    bare = value.removesuffix("%")
-    for plain in (bare.replace(",", "."), bare.replace(".", "").replace(",", ".")):
-        with suppress(ValueError):
-            float(plain)
-            return True
-    return False
-
-
-def are_plain(names: Sequence[str]) -> bool:
+def _are_plain(names: Sequence[str]) -> bool:
     """Whether these are few short names that can be printed and are no numbers."""
     return (
         len(names) <= MOST_SHOWN
         and sum(map(len, names)) + 2 * len(names) <= LONGEST_LIST
         and all(name and len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
-        and not any(name[0].isdigit() or is_number(name) for name in names)
+        and not any(name[0].isdigit() or _is_number(name) for name in names)
     )
+
+
+def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> bool:
+    """Whether the rows below tell that these are names of columns, one of which should be in `needed`."""
+    folded, wanted = ({name.strip().casefold() for name in names} for names in (present, needed))
+    if not folded & wanted and len(needed) > 1:
+        return False
+    try:
+        rows = [[str(value).strip().casefold() for value in row if value is not None] for row in head()]
+    except SottovoceError:  # the message without the list is always right
+        return False
+    if not rows or any(value in folded | wanted for row in rows for value in row):
+        return False
+    columns = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
+    return bool(folded & wanted) or any(all(map(_is_number, values)) for values in columns)
+
+
+def _is_number(value: str) -> bool:
+    """Whether a text is a number, perhaps with thousands apart or as a percentage."""
+    bare = value.removesuffix("%").replace(",", ".")
+    with suppress(ValueError):
+        float(bare.replace(".", "", max(0, bare.count(".") - 1)))
+        return True
+    return False
 
 
 # --- records --------------------------------------------------------------------------------------------
@@ -444,11 +434,10 @@ def tally_of(source: Source, columns: Columns) -> Tally:
 
 @dataclass(frozen=True)
 class Cells:
-    """The records of an open table, which DuckDB holds as codes in the order of group, user and item.
+    """The records of an open table, which DuckDB holds as codes in the order of group, user and item."""
 
-    They are the relation `cells`: p is the number of the group times that of all users, plus the number of
-    the user; i is the number of the item. `name_u` has the names of the users.
-    """
+    # `cells` has p, the number of the group times that of all users plus that of the user, and i, the item's.
+    # `name_u` has the names of the users.
 
     source: Source
     columns: Columns
@@ -458,18 +447,14 @@ class Cells:
     integers: bool  # whether the column of the user has integers
 
     def batches(self, rows: int | None = None, *, named: bool = True) -> Iterator[Tally]:
-        """The counts in batches of about so many rows: of one group each, with all rows of their users.
-
-        Without a number there is one batch of everything. Unless `named`, users have no names.
-        """
-        if rows is None:
-            yield self._counted(0, len(self.groups) * self.users, named)
-            return
-        found = self.source.rows(f"SELECT p FROM cells WHERE rowid % {rows} = 0")
-        starts = [group * self.users for group in range(len(self.groups) + 1)]
-        for low, high in pairwise(sorted({*starts, *(p for (p,) in found)})):
+        """The counts at once, or in batches of about so many rows, each of whole users of one group."""
+        starts = [0, len(self.groups) * self.users]
+        if rows is not None:
+            starts += [group * self.users for group in range(len(self.groups))]
+            starts += [p for (p,) in self.source.rows(f"SELECT p FROM cells WHERE rowid % {rows} = 0")]
+        for low, high in pairwise(sorted(set(starts))):
             tally = self._counted(low, high, named)
-            if len(tally.rows):
+            if rows is None or len(tally.rows):
                 yield tally
 
     def _counted(self, low: int, high: int, named: bool) -> Tally:
@@ -538,20 +523,11 @@ class Cells:
         return int(self.source.rows(f"SELECT count(*) FROM ({forms})")[0][0])
 
     def named_by_integers(self) -> bool:
-        """Whether users are named by integers where they come from, so that results can name them so.
-
-        In a text table they are if every name is the usual text of an integer (not 007); else the column
-        tells.
-        """
-        source = self.source
-        kind = source.types[str(self.columns.user)]
-        if not self.integers and (kind != "JSON" and source.kind not in files.TEXTS):
+        """Whether results can name users by integers: the column has them, or their usual texts (not 007)."""
+        if not self.integers and self.source.kind not in (*files.TEXTS, *files.JSONS):
             return False
-        if kind == "JSON":
-            column = quoted(str(self.columns.user))
-            if source.rows(f"SELECT count(*) FROM source WHERE json_type({column}) = 'VARCHAR'")[0][0]:
-                return False
-        return bool(source.rows(f"SELECT bool_and(regexp_full_match(name, '{_INTEGER}')) FROM name_u")[0][0])
+        usual = f"SELECT bool_and(regexp_full_match(name, '{_INTEGER}')) FROM name_u"
+        return bool(self.source.rows(usual)[0][0])
 
 
 def ordered_cells(source: Source, columns: Columns) -> Cells:
@@ -612,188 +588,92 @@ def _sums(columns: Columns) -> dict[str, str]:
 
 def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
-    source.require(columns.needed)
+    require(
+        columns.needed, list(source.types), lambda: source.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}")
+    )
     workbook.check_amounts(source, list(columns.amounts.values() if columns.long else columns.items))
-    integers, named = {}, {}
-    for letter, name in columns.names.items():
-        named[letter], integers[letter] = _name(source, name)
+    named = {letter: _name(source, name) for letter, name in columns.names.items()}
+    integers = {letter: is_integer for letter, (_, is_integer) in named.items()}
+    selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
     if columns.long:
-        selected = [f"{sql} AS {letter}" for letter, sql in named.items()]
-        for letter, name in columns.amounts.items():
-            selected += _amount(source, [name], quoted(name), letter, columns.lenient)
-        selected += [f"{quoted(columns.times)} AS n"] if columns.times else []
-        query = f"SELECT {', '.join(selected)} FROM source"
-    else:
-        query = _unpivoted(source, columns, named)
-        integers["i"] = False
-    if source.dialect.missing == "drop":
-        kept = [
-            f"{letter} IS NOT NULL" for letter in columns.names if not (columns.lenient and letter == "i")
+        selected += [
+            f"{_amount(source, columns, name)} AS {letter}" for letter, name in columns.amounts.items()
         ]
-        query = f"SELECT * FROM ({query}) WHERE {' AND '.join(kept)}" if kept else query
+        selected += [f"{quoted(columns.times)} AS n"] if columns.times else []
+    else:
+        amounts = ", ".join(_amount(source, columns, name) for name in columns.items)
+        selected += [f"unnest([{', '.join(map(text, columns.items))}]) AS i", f"unnest([{amounts}]) AS a"]
+        integers["i"] = False
+    query = f"SELECT {', '.join(selected)} FROM source"
+    if source.dialect.missing == "drop" and columns.required:
+        present = " AND ".join(f"{letter} IS NOT NULL" for letter in columns.required)
+        query = f"SELECT * FROM ({query}) WHERE {present}"
     # A text is parsed once, a column store and a frame may be scanned several times.
     what = "VIEW" if source.kind in ("", ".parquet") else "TABLE"
-    for stale in ("VIEW", "TABLE"):
-        with suppress(TableError):
-            source.run(f"DROP {stale} IF EXISTS records")
-    source.run(f"CREATE TEMP {what} records AS {query}")
+    source.run(f"CREATE OR REPLACE TEMP {what} records AS {query}")
     return integers
 
 
 def _name(source: Source, name: str) -> tuple[str, bool]:
     """The SQL of a column of names as text, and whether they are integers; other types are refused."""
-    kind, column = source.types[name].upper(), quoted(name)
-    refused = TableError(f"column {name!r} must hold text or integers, it holds {kind.split('(')[0]}")
+    kind, column = source.types[name], quoted(name)
     if source.kind in workbook.KINDS:
         workbook.check_name(source, name)
-    if kind == "VARCHAR" or kind.startswith("ENUM"):
-        return f"CAST({column} AS VARCHAR)", False
-    if kind in _INTEGERS:
-        return f"CAST({column} AS VARCHAR)", True
-    if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
-        numbers = f"nullif(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
-        ((fraction, large),) = source.rows(
-            f"SELECT coalesce(bool_or(floor(x) != x), false), "
-            f"coalesce(bool_or(abs(x) >= {LARGEST_NAME}), false) "
-            f"FROM (SELECT {numbers} AS x FROM source)"
+    if kind in (*_TEXTS, *_INTEGERS):
+        return f"CAST({column} AS VARCHAR)", kind in _INTEGERS
+    if kind in _FRACTIONS:
+        number = f"nullif(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
+        large = f"count(*) FILTER (abs({number}) >= {LARGEST_NAME})"
+        ((fractions, large),) = source.rows(
+            f"SELECT count(*) FILTER (trunc({number}) != {number}), {large} FROM source"
         )
-        if fraction or large:
-            odd = "floats beyond 2^53" if large else "fractions"
-            raise TableError(f"column {name!r} must hold text or integers, it holds {odd}")
-        return f"CAST(CAST({numbers} AS BIGINT) AS VARCHAR)", True
-    if kind == "JSON":
-        ((odd,),) = source.rows(
-            f"SELECT count(*) FROM source "
-            f"WHERE json_type({column}) NOT IN ('VARCHAR', 'UBIGINT', 'BIGINT', 'NULL') "
-            f"AND NOT (json_type({column}) = 'DOUBLE' AND TRY_CAST({column} AS DOUBLE) = "
-            f"TRY_CAST(TRY_CAST({column} AS DOUBLE) AS BIGINT))"
-        )
-        if odd:
-            raise TableError(f"column {name!r} must hold text or integers, {odd} rows hold something else")
-        return (
-            f"CASE WHEN json_type({column}) = 'DOUBLE' THEN CAST(CAST(CAST({column} AS DOUBLE) AS BIGINT) AS "
-            f"VARCHAR) ELSE {column}->>'$' END",
-            False,
-        )
-    if kind in ('"NULL"', "NULL"):
-        return "CAST(NULL AS VARCHAR)", False
-    raise refused
+        if not fractions and not large:
+            return f"CAST(CAST({number} AS BIGINT) AS VARCHAR)", True
+        kind = "floats beyond 2^53" if large else "fractions"
+    raise TableError(f"column {name!r} must hold text or integers, it holds {kind}")
 
 
-def _amount(source: Source, names: Sequence[str], column: str, letter: str, lenient: bool) -> list[str]:
-    """The SQL of a column of amounts as doubles, and of what is wrong with each of them."""
-    kind = source.types[names[0]].upper()
-    unreadable = str(NO_NUMBER)
-    if kind in _INTEGERS or kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
-        number, readable = f"CAST({column} AS DOUBLE)", "true"
-    elif kind in ("VARCHAR", "JSON", '"NULL"', "NULL") or kind.startswith("ENUM"):
-        value = f"trim({column}->>'$')" if kind == "JSON" else f"trim(CAST({column} AS VARCHAR))"
-        number, readable = _parsed(source, names, value)
-        if source.dialect.decimal is None and source.path is not None and kind != "JSON":
-            comma, thousands = (
-                f"regexp_full_match({value}, {text(_form(mark))})" for mark in ("comma", "point")
-            )
-            unreadable = (
-                f"CASE WHEN {comma} AND {thousands} THEN {WITH_EITHER} WHEN {comma} THEN {WITH_COMMA} "
-                f"WHEN {thousands} THEN {WITH_THOUSANDS} ELSE {NO_NUMBER} END"
-            )
-    else:
-        what = f"column {names[0]!r}" if len(names) == 1 else "every category column"
-        raise TableError(f"{what} must hold numbers, it holds {kind.split('(')[0]}")
-    missing = "0.0" if lenient else "NULL"
-    fine = f"({number} >= 0 AND {number} < 'inf'::DOUBLE)"
-    return [
-        f"coalesce({number}, {missing}) AS {letter}",
-        f"CASE WHEN {column} IS NULL THEN {FINE if lenient else NO_AMOUNT} "
-        f"WHEN NOT {readable} THEN {unreadable} "
-        f"WHEN {fine} THEN {FINE} ELSE {NO_AMOUNT} END::TINYINT AS bad_{letter}",
-    ]
+def _amount(source: Source, columns: Columns, name: str) -> str:
+    """The SQL of amounts as doubles: null where there is no number, NaN (or zero) where there is nothing."""
+    kind, column = source.types[name], quoted(name)
+    number = f"CAST({column} AS DOUBLE)"
+    if kind in _TEXTS:
+        value = f"trim(CAST({column} AS VARCHAR))"
+        decimal = source.dialect.decimal or ("none" if source.separator == ";" else "point")
+        digits = {"none": "[0-9]+", "point": _DIGITS.format("[.]"), "comma": _DIGITS.format("[,]")}[decimal]
+        form = f"[+-]?{digits}([eE][+-]?[0-9]{{1,3}})?"
+        number = f"TRY_CAST(replace({value}, ',', '.') AS DOUBLE)"
+        number = f"CASE WHEN regexp_full_match({value}, {text(form)}) THEN {number} END"
+    elif kind not in (*_INTEGERS, *_FRACTIONS):
+        shown = f"column {name!r}" if columns.long or source.path is None else "every category column"
+        raise TableError(f"{shown} must hold numbers, it holds {kind}")  # in a file a name may be data
+    return f"CASE WHEN {column} IS NULL THEN {'0.0' if columns.lenient else _NOTHING} ELSE {number} END"
 
 
-def _parsed(source: Source, names: Sequence[str], value: str) -> tuple[str, str]:
-    """The SQL of amounts that are written as text, and of whether they are numbers under the decimal mark."""
-    decimal = source.dialect.decimal
-    if decimal is not None and source.kind in files.JSONS:
-        raise TableError("numbers in JSON have points: leave the decimal mark out")
-    if decimal is None:
-        if len(names) == 1:
-            _ask_about_thousands(source, [value], f"column {names[0]!r} has")
-        readable = f"regexp_full_match({value}, {text(_PLAIN)})"
-        return f"CASE WHEN {readable} THEN CAST({value} AS DOUBLE) END", readable
-    mark, apart = _MARKS[decimal]
-    readable = f"regexp_full_match({value}, {text(_form(decimal))})"
-    plain = f"replace(replace({value}, {text(apart)}, ''), {text(mark)}, '.')"
-    return f"CASE WHEN {readable} THEN CAST({plain} AS DOUBLE) END", readable
-
-
-def _form(decimal: str) -> str:
-    """How a number looks: digits, or thousands apart, then perhaps the decimal mark and digits."""
-    mark, apart = _MARKS[decimal]
-    digits = f"([0-9]+|[1-9][0-9]{{0,2}}([{apart}][0-9]{{3}})+)"
-    return rf"[+-]?({digits}([{mark}][0-9]*)?|[{mark}][0-9]+)([eE][+-]?[0-9]{{1,3}})?"
-
-
-def _ask_about_thousands(source: Source, values: Sequence[str], what: str) -> None:
-    """In a file with semicolons, as they are written where a comma is decimal, 1.500 may be 1500: ask."""
-    if source.separator != ";" or source.dialect.decimal is not None:
-        return
-    ((pointed, thousands),) = source.rows(
-        f"SELECT count(*), count_if(regexp_full_match(x, {text(_THOUSANDS)})) FROM (SELECT "
-        f"unnest([{', '.join(values)}]) AS x FROM (SELECT * FROM source LIMIT {SAMPLED})) "
-        f"WHERE contains(x, '.')"
-    )
-    if pointed and pointed == thousands:
-        raise TableError(
-            f"{what} points that may separate thousands or be decimal: set decimal=comma "
-            f"(--read decimal=comma, 1.500 is fifteen hundred) or decimal=point (--read decimal=point, "
-            f"1.500 is one and a half)"
-        )
-
-
-def _unpivoted(source: Source, columns: Columns, named: Mapping[str, str]) -> str:
-    """A wide table as a long one."""
-    items = columns.items
-    kinds = {source.types[name].upper() for name in items}
-    for name in items:  # refuses types that hold no numbers; in a file the name may be somebody's data
-        _amount(source, [name] * (1 if source.path is None else 2), quoted(name), "a", columns.lenient)
-    if kinds == {"VARCHAR"}:
-        _ask_about_thousands(source, [f"trim({quoted(name)})" for name in items], "the category columns have")
-    plain = len(kinds) == 1
-    cast = [
-        f"{quoted(name) if plain else f'CAST({quoted(name)} AS VARCHAR)'} AS {quoted(f'c{k}')}"
-        for k, name in enumerate(items)
-    ]
-    keys = [f"{sql} AS {letter}" for letter, sql in named.items()]
-    inner = f"SELECT {', '.join([*keys, *cast])} FROM source"
-    cells = ", ".join(quoted(f"c{k}") for k in range(len(items)))
-    long = f"SELECT * FROM ({inner}) UNPIVOT INCLUDE NULLS (v FOR c IN ({cells}))"
-    typed = Source(
-        source.connection,
-        {"v": next(iter(kinds)) if plain else "VARCHAR"},
-        source.path,
-        source.dialect,
-        None,
-    )
-    amount = _amount(typed, ["v", "v"], "v", "a", columns.lenient)
-    listed = ", ".join(f"({text(f'c{k}')}, {text(name)})" for k, name in enumerate(items))
-    letters = "".join(f"{letter}, " for letter in named)
-    labels = f"(VALUES {listed}) AS n(c, item)"
-    return f"SELECT {letters}item AS i, {', '.join(amount)} FROM ({long}) JOIN {labels} USING (c)"
+_DIGITS = "([0-9]+({0}[0-9]*)?|{0}[0-9]+)"
+_NOTHING = "'NaN'::DOUBLE"
+_DECIMALS = (
+    "for decimal commas set decimal=comma (--read decimal=comma), for decimal points in a file with "
+    "semicolons decimal=point"
+)
 
 
 def _check_amounts(source: Source, columns: Columns) -> None:
     """Refuse bad amounts; a message counts rows and shows none, and names the option that would help."""
     for letter, what in _sums(columns).items():
-        found = source.rows(f"SELECT bad_{letter}, count(*), sum({letter}) FROM records GROUP BY ALL")
-        counts = {bad: count for bad, count, _ in found}
-        total, wrong = sum(counts.values()), counts.get(NO_AMOUNT, 0)
-        unreadable = total - wrong - counts.get(FINE, 0)
-        if unreadable:
-            advice = _advice(set(counts) - {FINE, NO_AMOUNT})
-            raise TableError(f"{what} must hold numbers: {unreadable} of {total} rows do not{advice}")
-        if wrong:
-            raise TableError(f"{what} must hold finite numbers of at least 0: {wrong} of {total} rows do not")
-        if not all(math.isfinite(added or 0) for _, _, added in found):
+        ((rows, numbers, added, fine),) = source.rows(
+            f"SELECT count(*), count({letter}), sum({letter}), "
+            f"count(*) FILTER ({letter} >= 0 AND {letter} < 'inf'::DOUBLE) FROM records"
+        )
+        if numbers < rows:
+            advice = "; thousands must not be separated" if source.path is not None else ""
+            if advice and source.dialect.decimal is None:
+                advice = f"; {_DECIMALS}{advice}"
+            raise TableError(f"{what} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
+        if fine < rows:
+            wrong = f"{rows - fine} of {rows} rows do not"
+            raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
+        if not math.isfinite(added or 0):
             raise TableError(f"{what} adds up to infinity: divide it by a constant first")
 
 
@@ -801,34 +681,17 @@ def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArr
     """Refuse an empty table and missing names."""
     if not len(names["i"]):
         raise TableError("the table is empty: it has no rows")
-    for letter, name in columns.names.items():
-        if columns.lenient and letter == "i":
-            continue
+    for letter, name in columns.required.items():
         if source.rows(f"SELECT count(*) FROM name_{letter} WHERE name IS NULL")[0][0]:
             ((missing,),) = source.rows(f"SELECT count(*) FROM records WHERE {letter} IS NULL")
             advice = ": fill them in, or set missing=drop (--read missing=drop)" if source.path else ""
             raise TableError(f"column {name!r} has {missing} missing values{advice}")
 
 
-def _advice(found: set[int]) -> str:
-    """Which decimal mark would make numbers of all texts that are none."""
-    if found == {WITH_EITHER}:
-        return (
-            "; the commas may be decimal or separate thousands: set decimal=comma "
-            "(--read decimal=comma, 1,500 is one and a half) or decimal=point (--read decimal=point, 1,500 "
-            "is fifteen hundred)"
-        )
-    if found <= {WITH_COMMA, WITH_EITHER}:
-        return "; for decimal commas set decimal=comma (--read decimal=comma)"
-    if found <= {WITH_THOUSANDS, WITH_EITHER}:
-        return "; for commas between thousands set decimal=point (--read decimal=point)"
-    return ""
-
-
 # --- questions about public tables ----------------------------------------------------------------------
 
 
-def count_missing(source: Source, columns: Sequence[str], present: Sequence[str] = ()) -> int:
+def count_missing(source: Source, columns: Iterable[str], present: Iterable[str] = ()) -> int:
     """How many rows lack a name in one of these columns, and none in `present`."""
     lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in columns)
     there = "".join(f" AND {quoted(name)} IS NOT NULL" for name in present)
@@ -862,21 +725,17 @@ def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[st
 
 
 class Writer:
-    """A table that is made part by part in bounded memory, and then written whole or not at all.
+    """A table that is made part by part in bounded memory, and then written whole or not at all."""
 
-    The first part tells the columns. Where it has a single text for all rows, so have all parts.
-    """
+    # All values are texts until the table is saved, when the types are known; of a text that stands in
+    # every row of a part DuckDB holds the number.
 
-    def __init__(self, first: Mapping[str, Any]) -> None:
+    def __init__(self, columns: Sequence[str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
         self._connection = _connection(self._folder.name, WRITER_MEMORY)
-        self._kinds = {name: _kind(values) for name, values in first.items() if not isinstance(values, str)}
-        self._texts: dict[str, dict[str, int]] = {name: {} for name in first if name not in self._kinds}
-        self._columns = list(first)
-        kinds = {name: self._kinds.get(name, "INTEGER") for name in first}
-        self._run(
-            f"CREATE TABLE written ({', '.join(f'{quoted(name)} {kind}' for name, kind in kinds.items())})"
-        )
+        self._types: dict[str, set[type]] = {name: set() for name in columns}
+        self._shared: dict[str, dict[str, int]] = {}
+        self._run(f"CREATE TABLE written ({', '.join(f'{quoted(name)} VARCHAR' for name in columns)})")
 
     def __enter__(self) -> Self:
         return self
@@ -886,92 +745,59 @@ class Writer:
         self._folder.cleanup()
 
     def _run(self, sql: str, given: Sequence[str] = ()) -> None:
-        reason = ""
-        try:
-            self._connection.execute(sql, list(given))
-        except Exception as problem:  # its words may quote data
-            _raise_signal(problem)
-            reason = type(problem).__name__
-        if reason:
-            raise TableError(f"the table cannot be written: {reason}")
+        _translated(lambda: self._connection.execute(sql, list(given)), what="the table cannot be written")
 
     def add(self, part: Mapping[str, Any]) -> None:
         """Add rows: columns of equally many values; a single text stands in every row."""
-        selected = {}
-        for name in self._columns:
-            if name in self._texts:
-                number = self._texts[name].setdefault(part[name], len(self._texts[name]) + 1)
-                selected[name] = str(number)
-                continue
-            values = part[name]
-            if self._kinds[name] != _kind(values) and len(values):
-                self._kinds[name] = "VARCHAR"  # a number in one part and text in another: then all are text
-                self._run(f"ALTER TABLE written ALTER {quoted(name)} TYPE VARCHAR")
-            selected[name] = f"CAST({quoted(name)} AS {self._kinds[name]})"
-        rows = max((len(part[name]) for name in self._kinds), default=0)
+        rows = max((len(values) for values in part.values() if not isinstance(values, str)), default=0)
         for begin in range(0, rows, PIECE):
-            piece = {name: part[name][begin : begin + PIECE] for name in self._kinds}
-            self._insert(piece, ", ".join(selected.values()))
-
-    def _insert(self, piece: Mapping[str, Any], selected: str) -> None:
-        """Insert a few rows. Texts go as one string each: DuckDB looks for pandas at every object."""
-        arrays = {name: _numbers(values, self._kinds[name]) for name, values in piece.items()}
-        numbers = {name: array for name, array in arrays.items() if array is not None}
-        joined, given = list[str](), list[str]()
-        for name in piece:
-            if name not in numbers:
-                mark, none, value = _joined(piece[name])
-                split = f"unnest(string_split(${len(given) + 1}, {text(mark)}))"
-                joined.append(f"nullif({split}, {text(none)}) AS {quoted(name)}")
-                given.append(value)
-        tables = [f"(SELECT {', '.join(joined)})"] if joined else []
-        if numbers:
-            self._connection.register("part", numbers)
-            tables.append("part")
-        self._run(f"INSERT INTO written SELECT {selected} FROM {' POSITIONAL JOIN '.join(tables)}", given)
-        if numbers:
-            self._connection.unregister("part")
+            selected, given = list[str](), list[str]()
+            for name, types in self._types.items():
+                if isinstance(part[name], str):
+                    numbers = self._shared.setdefault(name, {})
+                    selected.append(str(numbers.setdefault(part[name], len(numbers) + 1)))
+                    continue
+                piece = part[name][begin : begin + PIECE]
+                types |= _types(piece)
+                separator, missing, joined = _joined(piece)
+                given.append(joined)
+                split = f"unnest(string_split(${len(given)}, {text(separator)}))"
+                selected.append(f"nullif({split}, {text(missing)})")
+            self._run(f"INSERT INTO written SELECT {', '.join(selected)}", given)
 
     def save(self, path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
         """Write everything that was added as the kind of file that the path names, or to standard output."""
         kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
         made = Path(self._folder.name) / f"written{kind}"
-        selected = ", ".join(
-            f"[{', '.join(map(text, self._texts[name]))}][{quoted(name)}]::VARCHAR AS {quoted(name)}"
-            if name in self._texts
-            else quoted(name)
-            for name in self._columns
-        )
+        values = {name: f"CAST({quoted(name)} AS {_kind(types)})" for name, types in self._types.items()}
+        for name, texts in self._shared.items():
+            values[name] = f"[{', '.join(map(text, texts))}][CAST({quoted(name)} AS INTEGER)]"
+        selected = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
         self._run(f"COPY (SELECT {selected} FROM written) TO {text(str(made))} (FORMAT {form})")
         files.copy_whole(made, path, mode, replace=replace)
 
 
-def _kind(values: Any) -> str:
-    """The SQL type of a column's values."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int64:
-        return "BIGINT"
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {bool, np.bool_} and kinds:
-        return "BOOLEAN"
-    if kinds <= {int, np.int64, np.int32} and kinds:
-        large = any(abs(int(value)) >= 1 << 63 for value in values if value is not None)
-        return "HUGEINT" if large else "BIGINT"
-    return "DOUBLE" if kinds <= {int, float, np.float64, np.int64} and kinds else "VARCHAR"
+def _types(values: Sequence[Any]) -> set[type]:
+    """The types of values; an integer that no 64 bits hold counts as a text."""
+    types = set(map(type, values))
+    integers = int in types and any(abs(value) >= 1 << 63 for value in values if type(value) is int)
+    return types | ({str} if integers else set())
 
 
-def _numbers(values: Any, kind: str) -> Any:
-    """Values as an array of numbers that DuckDB scans; None if they go as texts."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int64 and kind == "BIGINT":
-        return values
-    if kind not in ("BIGINT", "DOUBLE") or any(value is None for value in values):
-        return None
-    return np.asarray(values, dtype=np.int64 if kind == "BIGINT" else np.float64)
+def _kind(types: set[type]) -> str:
+    """The SQL type of a column with values of these types."""
+    names = {one.__name__.rstrip("_0123456789") for one in types} - {"NoneType"}
+    for kind, allowed in {"BOOLEAN": {"bool"}, "BIGINT": {"int"}, "DOUBLE": {"int", "float"}}.items():
+        if names and names <= allowed:
+            return kind
+    return "VARCHAR"
 
 
 def _joined(values: Sequence[Any]) -> tuple[str, str, str]:
     """Two characters that are in no text, and all texts as one: the first between, the second for None."""
+    # One string, because DuckDB looks for pandas at every object that it is given.
     texts = [None if value is None else str(value) for value in values]
-    used = set().union(*(one for one in texts if one is not None))
-    mark, none = islice((character for character in map(chr, range(1, 0x110000)) if character not in used), 2)
-    return mark, none, mark.join(none if one is None else one for one in texts)
+    used = set().union(*(value for value in texts if value is not None))
+    separator, missing = islice((c for c in map(chr, range(1, 0x110000)) if c not in used), 2)
+    return separator, missing, separator.join(missing if value is None else value for value in texts)

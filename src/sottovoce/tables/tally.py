@@ -19,18 +19,14 @@ from scipy import sparse
 from .._validate import FloatArray, IntArray
 from ..errors import TableError
 from ..prior import Category
-from ..users import Users
+from ..users import Named, Users
 
 SHOWN = 12
 """Names of public groups and categories in a message: enough to see the mistake."""
 
 
-class Categories(Protocol):
+class Categories(Named, Protocol):
     """What users are read against: a prior, or a mechanism."""
-
-    @property
-    def categories(self) -> Sequence[Category]:
-        """The names."""
 
     @property
     def index(self) -> Mapping[Category, int]:
@@ -107,12 +103,7 @@ def with_minimum_rows(tally: Tally, least: int) -> Tally:
 
 
 def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:
-    """The users of one group as distributions over the known categories.
-
-    Items that are no category are left out, or counted as `other` where `unknown` is "other"; users without a
-    usable record are left out, but with unknown="prior" they have an empty row. How many there were of each
-    is kept, for `LeftOut`.
-    """
+    """The users of one group as distributions over the known categories, and how much was left out."""
     cells = tally.cells(g)
     rows, amount, item = tally.rows[cells], tally.amount[cells], tally.item[cells]
     people, person = numbered(tally.user[cells])

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
@@ -21,7 +20,7 @@ from ..users import Users
 from . import tally
 from .files import DETECTED, Dialect, at_hand, prefix_errors
 from .priors import amount_column, counted, left_unread
-from .query import Cells, Columns, Source, no_column, opened, ordered_cells
+from .query import Cells, Columns, no_column, opened, ordered_cells
 from .tally import Categories, Tally
 
 
@@ -34,6 +33,25 @@ class ReadingKeywords(TypedDict, total=False):
     unknown_groups: str
     several_groups: str
     minimum_rows: int
+
+
+class UserKeywords(ReadingKeywords, total=False):
+    """The keyword arguments of `read_users` for a table that is not counted yet."""
+
+    user: Required[str]
+    item: Required[str | Sequence[str]]
+    weight: str | None
+    dialect: Dialect | None
+
+
+class FileColumns(TypedDict, total=False):
+    """The columns of a file of histories: `wide` means one column per category."""
+
+    user: str
+    item: str
+    weight: str | None
+    by: str | None
+    wide: bool
 
 
 @dataclass(frozen=True)
@@ -54,29 +72,14 @@ class ReadingOptions:
         _validate.one_of(("error", "allow"), several_groups=self.several_groups)
         _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
 
-
-class FileColumns(TypedDict, total=False):
-    """The columns of a file of histories: `wide` means one column per category."""
-
-    user: str
-    item: str
-    weight: str | None
-    by: str | None
-    wide: bool
+    @property
+    def lenient(self) -> bool:
+        """Whether a row without an item or an amount counts for nothing."""
+        return self.unknown == "prior"
 
 
 REFUSE_ALL = ReadingOptions()
 """Whatever does not fit is an error."""
-
-
-class UserKeywords(ReadingKeywords, total=False):
-    """The keyword arguments of `read_users` for a table that is not counted yet."""
-
-    user: Required[str]
-    item: Required[str | Sequence[str]]
-    weight: str | None
-    dialect: Dialect | None
-
 
 Known: TypeAlias = Categories | Mapping[str, Categories]
 
@@ -97,12 +100,6 @@ def read_users(
 def read_users(table: Any, *, prior: Known, by: str, **options: Unpack[UserKeywords]) -> dict[str, Users]: ...
 
 
-@overload
-def read_users(
-    table: Any, *, prior: Known, by: str | None, **options: Unpack[UserKeywords]
-) -> Users | dict[str, Users]: ...
-
-
 def read_users(
     table: Any,
     *,
@@ -111,13 +108,8 @@ def read_users(
     item: str | Sequence[str] | None = None,
     weight: str | None = None,
     by: str | None = None,
-    unknown: str = "error",
-    other: str = "other",
-    empty: str = "error",
-    unknown_groups: str = "error",
-    several_groups: str = "error",
-    minimum_rows: int = 0,
     dialect: Dialect | None = None,
+    **options: Any,
 ) -> Users | dict[str, Users]:
     """Turn a table of histories into one distribution per user; with `by`, per group and user.
 
@@ -147,35 +139,27 @@ def read_users(
     >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    options = ReadingOptions(unknown, other, empty, unknown_groups, several_groups, minimum_rows)
-    lenient = unknown == "prior"
-    cells = counted(table, dialect, lenient=lenient, item=item, weight=weight, by=by, user=user)
-    users = users_from(cells, prior, options)[0]
-    return Groups(users, cells.by).returned
-
-
-def users_from(cells: Tally, prior: Known, options: ReadingOptions) -> tuple[dict[str, Users], LeftOut]:
-    """The users of a tally by group and what did not fit."""
+    chosen = ReadingOptions(**options)
+    cells = counted(table, dialect, lenient=chosen.lenient, item=item, weight=weight, by=by, user=user)
     if cells.users is None:
         raise ParameterError("read_users needs the column of the user: user=")
-    people, cells = cells.people, tally.with_minimum_rows(cells, options.minimum_rows)
-    known = known_by_group(prior, cells.groups, cells.by)
-    several = tally.in_several_groups(cells)
-    check_filled(list(cells.filled), known, several, cells.people, cells.by, options)
+    if isinstance(prior, Mapping) and cells.by is None:
+        raise ParameterError("a prior per group needs the group column: by=")
+    known = prior if isinstance(prior, Mapping) else dict.fromkeys(cells.groups, prior)
+    return Groups(users_of_tally(cells, known, chosen), cells.by).returned
+
+
+def users_of_tally(
+    cells: Tally, known: Mapping[str, Categories], options: ReadingOptions
+) -> dict[str, Users]:
+    """The users of every group of a counted table; what does not fit is refused."""
+    cells = tally.with_minimum_rows(cells, options.minimum_rows)
+    check_filled(list(cells.filled), known, tally.in_several_groups(cells), cells.people, cells.by, options)
     users = users_by_group(cells, known, options)
-    left = LeftOut(without_rows=people - cells.people, groups=len(cells.filled) - len(users))
+    left = LeftOut()
     left.add(cells, users, known, options)
     left.check(options)
-    return users, left
-
-
-def known_by_group(prior: Known, groups: Sequence[str], by: str | None) -> Mapping[str, Categories]:
-    """What the users of each group are read against."""
-    if not isinstance(prior, Mapping):
-        return dict.fromkeys(groups, prior)
-    if by is None:
-        raise ParameterError("a prior per group needs the group column: by=")
-    return prior
+    return users
 
 
 def check_filled(
@@ -225,7 +209,6 @@ class LeftOut:
     dropped: int = 0  # rows without a category
     refused: int = 0  # users without a usable record
     moved: int = 0  # rows that count as another category
-    without_rows: int = 0  # users with too few rows
     groups: int = 0  # groups without a prior
     items: set[int] = field(default_factory=set)
     same_kind: bool = True
@@ -245,8 +228,8 @@ class LeftOut:
             self.refused += group.refused
             self.moved += group.moved
             if group.dropped and options.unknown == "error":
-                place = tally.positions_of(cells, cells.filled[name], known[name])
-                self.items.update(np.flatnonzero(place == -1).tolist())
+                position = tally.positions_of(cells, cells.filled[name], known[name])
+                self.items.update(np.flatnonzero(position == -1).tolist())
         self.same_kind = type(cells.items[0]) is type(next(iter(known.values())).categories[0])
 
     def check(self, options: ReadingOptions) -> None:
@@ -269,9 +252,8 @@ class LeftOut:
 
     def summary(self, options: ReadingOptions) -> str:
         """What happened to rows and users that are not there as they were."""
-        nothing = "count for nothing" if options.unknown == "prior" else "dropped"
+        nothing = "count for nothing" if options.lenient else "dropped"
         numbers = {
-            "users with too few rows left out": self.without_rows,
             "groups without a prior left out": self.groups,
             f"rows with unknown items {nothing}": self.dropped,
             f"rows with unknown items counted as {options.other}": self.moved,
@@ -280,23 +262,12 @@ class LeftOut:
         return "".join(f"; {number:,} {text}" for text, number in numbers.items() if number)
 
 
+# --- from files ---
+
 AMOUNTS = ("weight", "count")
 """Default names of the column of amounts, in any case of letters."""
 BATCH_ROWS = 1_000_000
 """Rows of a file that are held in memory at a time where users are read in batches."""
-
-
-def read_user_groups(
-    path: str | Path,
-    known: Mapping[str, Categories],
-    *,
-    options: ReadingOptions = REFUSE_ALL,
-    dialect: Dialect = DETECTED,
-    **columns: Unpack[FileColumns],
-) -> tuple[dict[str, Users], str]:
-    """The users of every group from a file of histories, and how it was counted."""
-    with checked_users(path, known, options=options, dialect=dialect, held=True, **columns) as users:
-        return next(iter(users)), users.how
 
 
 @dataclass(frozen=True)
@@ -308,13 +279,18 @@ class CheckedUsers:
     options: ReadingOptions
     left: LeftOut
     how: str
-    held: dict[str, Users] | None
+    rows: int | None  # of a batch; None is one batch
 
     def __iter__(self) -> Iterator[dict[str, Users]]:
-        if self.held is not None:
-            return iter([self.held])
-        batches = self.cells.batches(BATCH_ROWS)
-        return (users_by_group(batch, self.known, self.options) for batch in batches)
+        return (users_by_group(batch, self.known, self.options) for batch in self.cells.batches(self.rows))
+
+
+def read_user_groups(
+    path: str | Path, known: Mapping[str, Categories], **settings: Any
+) -> tuple[dict[str, Users], str]:
+    """The users of every group from a file of histories, and how it was counted; see `checked_users`."""
+    with checked_users(path, known, held=True, **settings) as users:
+        return next(iter(users)), users.how
 
 
 @contextmanager
@@ -327,71 +303,62 @@ def checked_users(
     held: bool = False,
     **columns: Unpack[FileColumns],
 ) -> Iterator[CheckedUsers]:
-    """The users of a file of histories, all checked; with `held` in memory, else read again in batches."""
+    """The users of a file of histories, checked in batches; then they are read again, with `held` at once."""
+    if options.minimum_rows > 1:
+        raise ParameterError("minimum_rows needs all users in memory: pass it to read_users")
     with ExitStack() as stack:
         path = stack.enter_context(at_hand(path))
         with prefix_errors(path):
             source = stack.enter_context(opened(path, dialect))
-            users = _checked(source, known, options, held or options.minimum_rows > 1, **columns)
-        yield users
+            read, how = private_columns(list(source.types), lenient=options.lenient, **columns)
+            cells = ordered_cells(source, read)
+            left = _checked(cells, known, options)
+        how += left_unread(source, read) + left.summary(options)
+        yield CheckedUsers(cells, known, options, left, how, None if held else BATCH_ROWS)
 
 
-def _checked(
-    source: Source,
-    known: Mapping[str, Categories],
-    options: ReadingOptions,
-    held: bool,
+def _checked(cells: Cells, known: Mapping[str, Categories], options: ReadingOptions) -> LeftOut:
+    """Refuse what does not fit, batch by batch, and count what is left out."""
+    check_filled(cells.groups, known, cells.in_several_groups(), cells.users, cells.columns.by, options)
+    left = LeftOut(groups=len(set(cells.groups) - set(known)))
+    for batch in cells.batches(BATCH_ROWS, named=False):
+        left.add(batch, users_by_group(batch, known, options), known, options)
+    left.check(options)
+    if not left.people:
+        raise TableError("no user has a usable record")
+    return left
+
+
+def private_columns(
+    present: Sequence[str],
     *,
     user: str = "user",
     item: str = "item",
     weight: str | None = None,
     by: str | None = None,
     wide: bool = False,
-) -> CheckedUsers:
-    """Read and check the users of an open file."""
-    items, column, how = private_columns(
-        list(source.types), user=user, item=item, weight=weight, by=by, wide=wide
-    )
-    cells = ordered_cells(source, Columns(items, user, column, by, lenient=options.unknown == "prior"))
-    how += left_unread(source, [user, by, None if wide or options.unknown == "prior" else item])
-    users = None
-    if held:
-        users, left = users_from(next(cells.batches()), Groups(known, by).returned, options)
-    else:
-        check_filled(cells.groups, known, cells.in_several_groups(), cells.users, by, options)
-        left = LeftOut(groups=len(set(cells.groups) - set(known)))
-        for batch in cells.batches(BATCH_ROWS, named=False):
-            left.add(batch, users_by_group(batch, known, options), known, options)
-        left.check(options)
-    if not left.people:
-        raise TableError("no user has a usable record")
-    return CheckedUsers(cells, known, options, left, how + left.summary(options), users)
-
-
-def private_columns(
-    columns: Sequence[str], *, user: str, item: str, weight: str | None, by: str | None, wide: bool
-) -> tuple[str | tuple[str, ...], str | None, str]:
-    """Which columns hold the items and the weights of a file of histories, and how that is told."""
+    lenient: bool = False,
+) -> tuple[Columns, str]:
+    """The columns of a file of histories, and where its amounts are, in words."""
     if wide:
         for name in (user, by):
-            if name is not None and name not in columns:
-                raise no_column(name, [name], columns)  # what is there may be somebody's row
-        items = tuple(name for name in columns if name not in (user, by))
-        return items, None, f"a wide table of {len(items)} categories"
-    column = amount_column(columns, weight, AMOUNTS)
-    return item, column, f"weights from column {column!r}" if column else "every row counts once"
+            if name is not None and name not in present:
+                raise no_column(name, [name], present)  # what is there may be somebody's row
+        items = tuple(name for name in present if name not in (user, by))
+        return Columns(items, user, None, by, None, lenient), f"a wide table of {len(items)} categories"
+    amount = amount_column(present, weight, AMOUNTS)
+    how = f"weights from column {amount!r}" if amount else "every row counts once"
+    return Columns(item, user, amount, by, None, lenient), how
 
 
 def maker_like(frame: Any) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
     """What makes a table of the same kind from columns; refused for anything that is no table in memory."""
-    library = type(frame).__module__.split(".")[0]
-    if library not in ("pandas", "polars", "pyarrow") or type(frame).__name__ not in ("DataFrame", "Table"):
+    kind = type(frame)
+    known = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
+    if (kind.__module__.split(".")[0], kind.__name__) not in known:
         raise ParameterError(
-            f"frame must be a pandas, polars or pyarrow table, got {type(frame).__name__}; for files there "
-            f"is `sottovoce release`, for Spark sottovoce.spark.release"
+            f"frame must be a pandas, polars or pyarrow table, got {kind.__name__}; for files there is "
+            f"`sottovoce release`, for Spark sottovoce.spark.release"
         )
-    module = import_module(library)
-    make: Callable[[Mapping[str, Sequence[Any]]], Any] = (
-        module.table if library == "pyarrow" else module.DataFrame
-    )
+    make: Callable[[Mapping[str, Sequence[Any]]], Any] = getattr(kind, "from_pydict", kind)
     return make

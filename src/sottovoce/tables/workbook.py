@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 KINDS = (".xlsx", ".xlsm", ".xls", ".ods")
 INSTALL = "pip install 'sottovoce[excel]'"
-_ZIP, _COMPOUND, _GZIP = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"\x1f\x8b"
+_ZIP, _COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 LARGEST_NUMBER = 1e15
 """Excel keeps 15 digits: of a longer number the last ones are lost before we see it."""
@@ -182,23 +182,17 @@ def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[
 
 def _checked(content: bytes, path: Path) -> int:
     """The bytes that a workbook unpacks to, if it is what its name says."""
-    kind = path.suffix.lower()
-    if content.startswith(_GZIP):
-        raise TableError(f"{path} cannot be read: it is a packed workbook; unpack it first (gunzip)")
-    if content.startswith(_COMPOUND):
-        if kind == ".xls":
-            return len(content)
-        if _ENCRYPTED in content:
-            raise _protected(path)
-        raise TableError(f"{path} cannot be read: it is no {kind} workbook; is it an old one? name it .xls")
-    if not content.startswith(_ZIP):
+    kind, actual = path.suffix.lower(), kind_by_content(content)
+    if actual is None:
         raise TableError(
             f"{path} cannot be read: it is no workbook, whatever its name says; if it is a text table, name "
-            f"it .csv"
+            f"it .csv, and if it is packed, unpack it first"
         )
-    if kind == ".xls":
-        raise TableError(f"{path} cannot be read: it is no old workbook; if it is a new one, name it .xlsx")
-    return unpacked_size(content, path)
+    if kind != ".xls" and actual == ".xls" and _ENCRYPTED in content:
+        raise _protected(path)
+    if (kind == ".xls") != (actual == ".xls"):
+        raise TableError(f"{path} cannot be read: it is no {kind} workbook; name it {actual}")
+    return len(content) if kind == ".xls" else unpacked_size(content, path)
 
 
 def unpacked_size(content: bytes, path: Path) -> int:
@@ -250,10 +244,8 @@ def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
     with contextlib.suppress(ValueError):
         if 1 <= int(sheet) <= len(names):
             return int(sheet) - 1, head(int(sheet) - 1)
-    many = "1 sheet"
-    if len(names) > 1:
-        many = f"{len(names)} sheets: pass a name, or a number up to {len(names)}"
-    raise TableError(f"{path} has no sheet {sheet!r}; it has {many}")  # a name may be that of a person
+    advice = f"pass a name, or a number up to {len(names)}"  # not the names: they may be those of people
+    raise TableError(f"{path} has no sheet {sheet!r}; it has {len(names)} sheets: {advice}")
 
 
 def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str, int]]:
@@ -262,10 +254,10 @@ def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str,
     import pyarrow.compute as pc
 
     names = [column[0].as_py() for column in head.to_arrow().columns] if head.width else []
-    if not names:
-        raise TableError(f"{path} is empty: sheet {index + 1} has no cells")
-    columns = body.to_arrow().columns
+    columns = body.to_arrow().columns if names else []
     kept = [i for i, name in enumerate(names) if name is not None or columns[i].null_count < len(columns[i])]
+    if not kept:
+        raise TableError(f"{path} is empty: sheet {index + 1} has no cells")
     unnamed = sum(names[i] is None for i in kept)
     if unnamed:
         raise TableError(
@@ -276,8 +268,6 @@ def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str,
     if len(positions) < len(kept):
         raise TableError(f"{path} cannot be read: two of its columns have the same name")
     cells = [columns[i].cast(pa.string()) if pa.types.is_null(columns[i].type) else columns[i] for i in kept]
-    if not cells:
-        raise TableError(f"{path} is empty: sheet {index + 1} has no cells")
     table = pa.table(dict(zip(positions, cells, strict=True)))
     texts = {name: i for name, i in positions.items() if pa.types.is_string(table[name].type)}
     looks = f"^(?:{_NUMBER})$"
@@ -292,12 +282,12 @@ def _limit_memory(unpacked: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no image of it on the disk
-        held = 0  # stacks of threads, and whatever was read before
+        present = 0  # stacks of threads, and whatever was read before
         with contextlib.suppress(OSError, StopIteration, ValueError):
             lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-            held = int(next(line.split() for line in lines if line.startswith("VmData:"))[1]) << 10
+            present = int(next(line.split() for line in lines if line.startswith("VmData:"))[1]) << 10
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = held + LEAST_MEMORY + PER_BYTE * unpacked
+        wanted = present + LEAST_MEMORY + PER_BYTE * unpacked
         if soft == resource.RLIM_INFINITY or wanted < soft:
             resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
