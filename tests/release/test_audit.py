@@ -1,6 +1,6 @@
 """Promises 6 and 7: sound mechanisms pass, planted faults are caught, and the test says by what.
 
-How sure the audit is, and how it chooses what to look at, is tested in test_audit_looks.py.
+How sure the audit is, and how it chooses what to look at, is tested in test_audit_bounds.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.release import audit, certify, mechanism
-from sottovoce.release.audit import Seen
 from sottovoce.release.box import BoxEngine
 from sottovoce.release.file import Fields
 from sottovoce.release.ledger import user_name
@@ -43,14 +42,14 @@ def test_the_caution_follows_from_the_number_of_candidates(monkeypatch: pytest.M
     """√(2 ln(m²·(1 + log₂ k))) for m users and k categories."""
     asked: list[float] = []
 
-    def best_sets(*given: object) -> list[object]:
-        asked.append(float(str(given[-1])))
-        return []
+    def pessimistic(a: np.ndarray, *given: float) -> np.ndarray:
+        asked.append(given[-1])
+        return np.zeros(len(a))
 
-    monkeypatch.setattr(audit, "_best_sets", best_sets)
+    monkeypatch.setattr(audit, "_pessimistic", pessimistic)
     drawn = np.repeat(np.arange(8), 2)  # each once to order and once to choose
-    audit.choose_event([Seen().plus(drawn) for _ in range(3)])
-    assert asked == pytest.approx([math.sqrt(2 * math.log(9 * 4))] * 3)
+    audit.choose_event([drawn] * 3)
+    assert asked == pytest.approx([math.sqrt(2 * math.log(9 * 4))] * 6)  # three pairs, both ways
 
 
 def test_a_box_that_rounding_has_closed_is_opened_again() -> None:

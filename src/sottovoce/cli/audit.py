@@ -9,15 +9,13 @@ from typing import Any
 
 import click
 
-from ..release.audit import ALL_DRAWN, AuditReport, Finding, audit, usual_draws
+from ..release.audit import AuditReport, Finding, audit, usual_draws
 from ..release.file import load_mechanisms
 from ..release.proved import agrees
 from .app import Command
 from .options import json_option, mechanism_argument, option, policy, policy_options, provenance_option
 from .terminal import number, print_json, print_note, print_table, shown_text, step
 
-ENDED = {ALL_DRAWN: "no draws are left of those that were requested"}
-"""How the draws came to an end, where the audit's own words are too short for a sentence."""
 SHOWN = 5
 """Categories of an event that are named."""
 
@@ -130,5 +128,5 @@ def _told(found: Finding, epsilon: float) -> str:
     return (
         f"a user with {first} releases {event} at least {math.exp(found.lower_bound):.3g} times as often "
         f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {found.path} in "
-        f"{found.draws:,} draws: {ENDED.get(found.ended, found.ended)}."
+        f"{found.draws:,} draws."
     )

@@ -10,15 +10,10 @@ Both ways of releasing are tested: `release_many`, on rows of all users mixed, a
 and gets a tenth of the draws.
 
 The event. The set of categories that distinguishes two users best is a likelihood-ratio set {i : P_i >
-t·R_i}. Single categories may each differ by less than their noise; the set adds them up. Draws are kept in
-two tallies: one orders the categories, the other chooses how many of them to take, because an order that was
-chosen to look extreme always looks extreme to the draws that chose it. What is chosen here is bounded by
-other draws still.
-
-The looks. The error probability is divided over the looks before anything is drawn: half of it to the last
-look, the other half in equal parts to the earlier ones. Each look uses fresh draws for its limits. So, by
-adding up the parts, *all* limits of an audit are right together with the stated confidence, and an audit may
-stop after any look for any reason, and may report the best of its limits.
+t·R_i}. Single categories may each differ by less than their noise; the set adds them up. Of the draws that
+choose, one half orders the categories and the other decides how many of them to take, because an order that
+was chosen to look extreme always looks extreme to the draws that chose it. What is chosen here is bounded by
+other draws still, which are made afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,16 +52,14 @@ SINGLE = 10
 LEAST = 300
 """Draws per user, at least."""
 
-SETTLED = 0.02
-"""A bound is settled when the limits of its event are within this part of ε of each other."""
+EXPLORED = 3
+"""One draw in so many looks for the event; the others go to the two users that it is about."""
 
 Draw = Callable[[Any], Any]
 """Takes sparse rows of counts, returns one released category per row."""
 
 DrawFor = Callable[[IntegerArray], Any]
 """Takes the numbers of users, returns one released category for each."""
-
-VIOLATION, SETTLED_BOUND, ALL_DRAWN = "a violation is proved", "the bound is settled", "all draws are made"
 
 
 @dataclass(frozen=True)
@@ -77,8 +71,6 @@ class Finding:
     lower_bound: float
     users: tuple[str, str]  # the first releases a category of the event more often than the second
     event: tuple[Any, ...]  # categories, or with several samples tuples of them
-    looks: int
-    ended: str  # why no more was drawn
 
 
 @dataclass(frozen=True)
@@ -131,14 +123,11 @@ def audit(
 
     Guarantees
         A sound mechanism, whose draws are independent, exceeds its ε with probability at most
-        1 − confidence. The two paths share 1 − confidence alike; within a path it is divided over up to four
-        looks, which the number of draws and of users fixes before anything is drawn. Each look bounds an
-        event that was chosen before its draws were made. So all bounds hold together, and stopping early
-        costs nothing: a path ends as soon as a violation is proved, or as the limits of its event lie within
-        2 % of ε of each other, so that more draws could hardly raise the bound of that event.
+        1 − confidence, which the two paths share alike. Each path bounds an event that was chosen before the
+        draws that bound it were made.
 
     Parameters
-        draws: how many releases to look at, at most: nine in ten by `release_many`, one in ten by `release`.
+        draws: how many releases to look at: nine in ten by `release_many`, one in ten by `release`.
             By default a million; with several samples, which take longer, 100,000. Of a stream the first
             three releases of a new user, all from the same data, are one draw.
         confidence: the probability, at least, with which a sound mechanism passes.
@@ -171,9 +160,9 @@ def audit(
     batches = _by_rows(many_at_once, users, len(names))
     several = mechanism.samples > 1 or mechanism.streaming
     answers = None if several else mechanism.answers
-    many = _search("release_many", batches, users, answers, epsilon, draws - draws // SINGLE, error, progress)
+    many = _search("release_many", batches, users, answers, draws - draws // SINGLE, error, progress)
     later = None if progress is None else lambda done: progress(many.draws + done)
-    single = _search("release", one_by_one, users, answers, epsilon, draws // SINGLE, error, later)
+    single = _search("release", one_by_one, users, answers, draws // SINGLE, error, later)
     return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, single))
 
 
@@ -230,7 +219,7 @@ def black_box(
     users = _users(indices, categories)
     error = _check(draws, confidence, len(users))
     by_rows = _by_rows(draw, users, len(categories))
-    finding = _search("function", by_rows, users, categories, epsilon, draws, error, progress)
+    finding = _search("function", by_rows, users, categories, draws, error, progress)
     return AuditReport("function", epsilon, "not checked", confidence, (finding,))
 
 
@@ -248,43 +237,25 @@ def _search(
     draw: DrawFor,
     users: dict[str, dict[int, int]],
     answers: Sequence[Any] | None,
-    epsilon: float,
     draws: int,
     error: float,
     progress: Callable[[int], None] | None,
 ) -> Finding:
-    """Look for the event with the largest bound."""
+    """Choose the event that distinguishes two users best, and bound its ratio by fresh draws."""
     names = list(users)
     positions = _Positions(draw, answers, progress)
-    seen = [Seen() for _ in names]
-    best, chosen, made = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64)), 0
-    ended = ALL_DRAWN
-    for look in schedule(draws, len(names), error):
-        for user, drawn in positions.of(range(len(names)), look.explore).items():
-            seen[user] = seen[user].plus(drawn)
-        event = choose_event(seen)
-        fresh = positions.of((event.first, event.second), look.confirm)
-        hits = [event.count(fresh[user]) for user in (event.first, event.second)]
-        low, high = log_ratio_limits(hits[0], hits[1], look.confirm, look.error)
-        made += 1
-        if low > best:
-            best, chosen = low, event
-        if low > epsilon:
-            ended = VIOLATION
-            break
-        if high - low <= SETTLED * epsilon:
-            ended = SETTLED_BOUND
-            break
-        for user, drawn in fresh.items():  # bounded once; from now on they help to choose
-            seen[user] = seen[user].plus(drawn)
+    explore = draws // EXPLORED // len(names)
+    confirm = (draws - explore * len(names)) // 2
+    seen = positions.of(range(len(names)), explore)
+    event = choose_event([seen[user] for user in range(len(names))])
+    fresh = positions.of((event.first, event.second), confirm)
+    hits = [event.count(fresh[user]) for user in (event.first, event.second)]
     return Finding(
         path=path,
         draws=positions.done,
-        lower_bound=max(best, 0.0),
-        users=(names[chosen.first], names[chosen.second]),
-        event=tuple(positions.names[i] for i in chosen.indices.tolist()),
-        looks=made,
-        ended=ended,
+        lower_bound=max(log_ratio_limit(*hits, confirm, error), 0.0),
+        users=(names[event.first], names[event.second]),
+        event=tuple(positions.names[i] for i in event.indices.tolist()),
     )
 
 
@@ -363,50 +334,26 @@ STRENGTH = 1.0
 """How many draws the average of all users counts for in each category when ratios are smoothed."""
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """How often each category was drawn; only those that were, so that memory follows the draws."""
 
     indices: IntegerArray
     times: IntegerArray
-    draws: int = 0
+    draws: int
 
-    def plus(self, drawn: IntegerArray) -> Tally:
-        """The same with more draws."""
-        return together([self, Tally(*np.unique(drawn, return_counts=True), len(drawn))])
+    @classmethod
+    def of(cls, drawn: IntegerArray) -> Tally:
+        """Count draws."""
+        return cls(*np.unique(drawn, return_counts=True), len(drawn))
 
     def at(self, indices: IntegerArray) -> FloatArray:
-        """The counts at some indices, which ascend."""
+        """The counts at some indices."""
         times = np.zeros(len(indices))
         if len(self.indices):
-            where = np.searchsorted(self.indices, indices)
-            where[where == len(self.indices)] = 0
+            where = np.minimum(np.searchsorted(self.indices, indices), len(self.indices) - 1)
             same = self.indices[where] == indices
             times[same] = self.times[where[same]]
         return times
-
-
-def together(tallies: Sequence[Tally]) -> Tally:
-    """All draws of several tallies."""
-    indices, where = np.unique(np.concatenate([tally.indices for tally in tallies]), return_inverse=True)
-    times = np.zeros(len(indices), dtype=np.int64)
-    np.add.at(times, where, np.concatenate([tally.times for tally in tallies]))
-    return Tally(indices, times, sum(tally.draws for tally in tallies))
-
-
-NOTHING = Tally(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The draws of one user so far: those that order the categories, and those that choose among them."""
-
-    ordering: Tally = NOTHING
-    choosing: Tally = NOTHING
-
-    def plus(self, drawn: IntegerArray) -> Seen:
-        """The same with more draws, half to each."""
-        return Seen(self.ordering.plus(drawn[0::2]), self.choosing.plus(drawn[1::2]))
 
 
 @dataclass(frozen=True)
@@ -422,47 +369,31 @@ class Event:
         return int(np.isin(drawn, self.indices).sum())
 
 
-def choose_event(seen: Sequence[Seen]) -> Event:
+def choose_event(seen: Sequence[IntegerArray]) -> Event:
     """The two users and the set of categories whose ratio, taken pessimistically, is largest."""
-    average = together([user.ordering for user in seen])
+    ordering, choosing = ([Tally.of(drawn[half::2]) for drawn in seen] for half in (0, 1))
+    average = Tally.of(np.concatenate([drawn[0::2] for drawn in seen]))
     # Of so many candidates the luckiest is about this many standard deviations off: each is moved back by it.
     # The sets of a pair contain each other, so that they count for the number of their doublings.
     caution = math.sqrt(2 * math.log(len(seen) ** 2 * (1 + math.log2(max(len(average.indices), 1)))))
     best, chosen = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64))
-    for first in range(len(seen)):
-        for second in range(first + 1, len(seen)):
-            for event, score in _best_sets(seen, first, second, average, caution):
-                if score > best:
-                    best, chosen = score, event
+    for first, second in combinations(range(len(seen)), 2):
+        indices = np.union1d(ordering[first].indices, ordering[second].indices)
+        usual = average.at(indices) / average.draws
+        # Draws a of N become (a + s)/(N + s/usual): few draws say little, and no draw rules nothing out.
+        shares = [
+            (ordering[user].at(indices) + STRENGTH) / (ordering[user].draws * usual + STRENGTH)
+            for user in (first, second)
+        ]
+        indices = indices[np.argsort(shares[1] / shares[0])]
+        for pair, along in (((first, second), indices), ((second, first), indices[::-1])):
+            own, other = (choosing[user] for user in pair)
+            reached, others = np.cumsum(own.at(along)), np.cumsum(other.at(along))
+            score = _pessimistic(reached, others, own.draws, other.draws, caution)
+            k = int(score.argmax())
+            if score[k] > best:
+                best, chosen = float(score[k]), Event(*pair, np.sort(along[: k + 1]))
     return chosen
-
-
-def _best_sets(
-    seen: Sequence[Seen], first: int, second: int, average: Tally, caution: float
-) -> list[tuple[Event, float]]:
-    """The best set for one pair of users, and for the same pair the other way round."""
-    x, y = seen[first], seen[second]
-    indices = np.union1d(x.ordering.indices, y.ordering.indices)
-    usual = average.at(indices) / average.draws
-    # Draws a of N become (a + s)/(N + s/usual): few draws say little, and no draw rules nothing out.
-    own = (x.ordering.at(indices) + STRENGTH) / (x.ordering.draws * usual + STRENGTH)
-    other = (y.ordering.at(indices) + STRENGTH) / (y.ordering.draws * usual + STRENGTH)
-    order = np.argsort(other / own)
-    indices = indices[order]
-    ascending = np.sort(indices)
-    back = np.searchsorted(ascending, indices)
-    a, b = x.choosing.at(ascending)[back], y.choosing.at(ascending)[back]
-    sizes = x.choosing.draws, y.choosing.draws
-    events = []
-    for pair, these, those, trials, step in (
-        ((first, second), a, b, sizes, 1),
-        ((second, first), b, a, sizes[::-1], -1),
-    ):
-        along = indices[::step]
-        score = _pessimistic(np.cumsum(these[::step]), np.cumsum(those[::step]), *trials, caution)
-        k = int(score.argmax())
-        events.append((Event(*pair, np.sort(along[: k + 1])), float(score[k])))
-    return events
 
 
 def _pessimistic(a: FloatArray, b: FloatArray, own: int, other: int, caution: float) -> Any:
@@ -472,79 +403,16 @@ def _pessimistic(a: FloatArray, b: FloatArray, own: int, other: int, caution: fl
     return np.log(low / own) - np.log(high / other)
 
 
-# --- which looks, and how sure ---------------------------------------------------------------------
+def log_ratio_limit(first: int, second: int, trials: int, error: float) -> float:
+    """A lower limit of log(P/R) from `first` and `second` successes in as many trials each.
 
-
-GROWTH = 4
-"""Each look sees this many times the draws of the one before it."""
-
-EARLY_LOOKS = 3
-"""Looks before the last one, at most."""
-
-LEAST_LOOK = 100
-"""Draws per user, at least, for a look to be worth its part of the error probability."""
-
-EXPLORED = 3
-"""One draw in so many looks for the event; the others go to the two users that it is about."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What is drawn before one look, and the probability with which its limits may be wrong."""
-
-    explore: int
-    """Draws of every user, to choose the event."""
-    confirm: int
-    """Draws of each of the event's two users, to bound it."""
-    error: float
-
-
-def schedule(draws: int, users: int, error: float) -> list[Look]:
-    """The looks: after a 64th, a 16th and a quarter of the draws, if that is enough of them, and after all.
-
-    It depends on the number of draws and of users alone.
+    It exceeds log(P/R) with probability at most `error`: it is made of two exact binomial limits (Clopper and
+    Pearson), wrong with half of it each.
     """
-    early = [
-        draws // GROWTH**step
-        for step in range(EARLY_LOOKS, 0, -1)
-        if draws // GROWTH**step >= LEAST_LOOK * users * EXPLORED
-    ]
-    totals = [*early, draws]
-    looks, before = [], 0
-    for total in totals:
-        size = total - before
-        explore = size // EXPLORED // users
-        part = error if not early else error / 2 if total == draws else error / 2 / len(early)
-        looks.append(Look(explore, (size - explore * users) // 2, part))
-        before = total
-    return looks
+    from scipy.special import betainccinv, betaincinv
 
-
-def log_ratio_limits(first: int, second: int, trials: int, error: float) -> tuple[float, float]:
-    """Limits of log(P/R) from `first` and `second` successes in as many trials each, by Clopper and Pearson.
-
-    The lower limit exceeds log(P/R) with probability at most `error`, and the upper one falls short of it
-    with probability at most `error`: each is made of two exact binomial limits, wrong with half of it each.
-    """
-    half = error / 2
-    low = _log(_least(first, trials, half)) - _log(_most(second, trials, half))
-    high = _log(_most(first, trials, half)) - _log(_least(second, trials, half))
-    return low, high
-
-
-def _log(share: float) -> float:
-    return math.log(share) if share > 0 else -math.inf
-
-
-def _least(successes: int, trials: int, error: float) -> float:
-    """The lower limit of a probability."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(successes, trials - successes + 1, error)) if successes else 0.0
-
-
-def _most(successes: int, trials: int, error: float) -> float:
-    """The upper limit of a probability."""
-    from scipy.special import betainccinv
-
-    return float(betainccinv(successes + 1, trials - successes, error)) if successes < trials else 1.0
+    if first == 0:
+        return -math.inf
+    least = float(betaincinv(first, trials - first + 1, error / 2))
+    most = float(betainccinv(second + 1, trials - second, error / 2)) if second < trials else 1.0
+    return math.log(least / most)

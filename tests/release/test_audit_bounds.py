@@ -1,4 +1,4 @@
-"""What an audit may conclude from draws: its error probability, the sets it finds, when it stops."""
+"""What an audit may conclude from draws: its error probability, and the sets it finds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.stats import binom
 
 import sottovoce as sv
-from sottovoce.release.audit import NOTHING, Draw, Seen, black_box, choose_event, log_ratio_limits, schedule
+from sottovoce.release.audit import Draw, Tally, black_box, choose_event, log_ratio_limit
 
 
 def drawing(law: np.ndarray, seed: int) -> Draw:
@@ -41,35 +41,21 @@ def response(n: int, epsilon: float) -> np.ndarray:
 def test_each_limit_is_wrong_no_more_often_than_it_says(trials: int, error: float) -> None:
     """All outcomes of two binomials, enumerated: no simulation."""
     k = np.arange(trials + 1)
-    limits = np.array([[log_ratio_limits(a, b, trials, error) for b in k.tolist()] for a in k.tolist()])
+    limits = np.array([[log_ratio_limit(a, b, trials, error) for b in k.tolist()] for a in k.tolist()])
     for own in (0.02, 0.3, 0.73, 0.999):
         for other in (0.01, 0.27, 0.9):
             chance = np.outer(binom.pmf(k, trials, own), binom.pmf(k, trials, other))
             truth = math.log(own / other)
-            assert chance[limits[:, :, 0] > truth].sum() <= error
-            assert chance[limits[:, :, 1] < truth].sum() <= error
+            assert chance[limits > truth].sum() <= error
 
 
 def test_each_limit_is_the_one_of_clopper_and_pearson_with_half_of_the_error() -> None:
     n, k, error = 50, 17, 0.03
-    low, _ = log_ratio_limits(k, n, n, error)  # the second user always: its upper limit is one
+    low = log_ratio_limit(k, n, n, error)  # the second user always: its upper limit is one
     assert binom.sf(k - 1, n, math.exp(low)) == pytest.approx(error / 2, rel=1e-9)
-    _, high = log_ratio_limits(n, k, n, error)  # now the lower limit of the second user, against one
-    assert binom.sf(k - 1, n, math.exp(-high)) == pytest.approx(error / 2, rel=1e-9)
-    low, _ = log_ratio_limits(n, k, n, error)
+    low = log_ratio_limit(n, k, n, error)
     most = (error / 2) ** (1 / n) / math.exp(low)  # the first user always: (error/2)^(1/n) at least
     assert binom.cdf(k, n, most) == pytest.approx(error / 2, rel=1e-9)
-
-
-def test_the_looks_share_the_error_and_the_draws_and_depend_on_nothing_else() -> None:
-    for draws, users, many in ((1_000_000, 15, 4), (6_000, 5, 2), (2_000, 5, 1)):
-        looks = schedule(draws, users, 0.001)
-        assert len(looks) == many
-        assert math.fsum(look.error for look in looks) == pytest.approx(0.001, rel=1e-12)
-        used = sum(look.explore * users + 2 * look.confirm for look in looks)
-        assert draws - 2 * len(looks) <= used <= draws
-        assert all(look.explore > 0 and look.confirm > 0 for look in looks)
-        assert looks == schedule(draws, users, 0.001)
 
 
 @pytest.mark.parametrize(("n", "draws"), [(2, 6_000), pytest.param(10, 3_600, marks=pytest.mark.full)])
@@ -105,9 +91,9 @@ def test_a_violation_spread_over_a_thousand_categories_is_found() -> None:
         drawn: np.ndarray = 2 * rng.integers(0, n // 2, len(parity)) + np.where(half, parity, 1 - parity)
         return drawn
 
-    # The old audit looked at one category with at most half of the draws for each of two users.
-    alone = log_ratio_limits(round(draws / 2 * law[0, 0]), round(draws / 2 * law[1, 0]), draws // 2, 0.001)
-    assert alone[0] < epsilon
+    # One category, with half of the draws for each of two users, would not do.
+    alone = log_ratio_limit(round(draws / 2 * law[0, 0]), round(draws / 2 * law[1, 0]), draws // 2, 0.001)
+    assert alone < epsilon
     report = black_box(faulty, range(n), places, epsilon=epsilon, draws=draws)
     assert not report.passed
     assert epsilon < report.lower_bound < truth
@@ -119,9 +105,7 @@ def test_a_violation_spread_over_a_thousand_categories_is_found() -> None:
 
 def test_the_chosen_set_is_the_likelihood_ratio_set_when_the_draws_are_many() -> None:
     own, other = np.array([0.4, 0.3, 0.1, 0.1, 0.1]), np.array([0.1, 0.1, 0.2, 0.2, 0.4])
-    seen = [
-        Seen().plus(np.repeat(np.arange(5), np.rint(law * 40_000).astype(np.int64))) for law in (own, other)
-    ]
+    seen = [np.repeat(np.arange(5), np.rint(law * 40_000).astype(np.int64)) for law in (own, other)]
     event = choose_event(seen)
     # Ratios 4, 3, ½, ½, ¼ from the first user, 4, 2, 2, ⅓, ¼ from the second: 0.4 against 0.1 both ways.
     assert (event.first, event.indices.tolist()) in ((0, [0]), (1, [4]))
@@ -129,33 +113,20 @@ def test_the_chosen_set_is_the_likelihood_ratio_set_when_the_draws_are_many() ->
 
 
 def test_a_tally_keeps_what_was_drawn() -> None:
-    tally = NOTHING.plus(np.array([5, 3, 5])).plus(np.array([9, 3, 3]))
+    tally = Tally.of(np.array([5, 3, 5, 9, 3, 3]))
     assert tally.indices.tolist() == [3, 5, 9]
     assert tally.times.tolist() == [3, 2, 1]
     assert tally.draws == 6
-    assert tally.at(np.array([0, 3, 9, 10])).tolist() == [0, 3, 1, 0]
-    assert NOTHING.at(np.array([1])).tolist() == [0]
+    assert tally.at(np.array([10, 3, 0, 9])).tolist() == [0, 3, 0, 1]
+    assert Tally.of(np.zeros(0, dtype=np.int64)).at(np.array([1])).tolist() == [0]
 
 
-# --- when it stops ----------------------------------------------------------------------------------------
-
-
-def test_a_gross_violation_ends_the_audit_at_its_first_look() -> None:
-    law = np.array([[0.9, 0.1], [0.1, 0.9]])
-    report = black_box(drawing(law, 1), range(2), [0, 1], epsilon=0.5, draws=1_000_000)
-    assert not report.passed
-    assert (report.worst.looks, report.worst.ended) == (1, "a violation is proved")
-    assert report.draws <= 1_000_000 // 64
-
-
-def test_a_settled_bound_ends_the_audit_and_is_close() -> None:
+def test_a_bound_comes_near_the_truth() -> None:
     report = black_box(
-        drawing(response(2, 2.0), 4), range(2), [0, 1], epsilon=2.0, draws=6_000_000, confidence=0.9
+        drawing(response(2, 2.0), 4), range(2), [0, 1], epsilon=2.0, draws=1_000_000, confidence=0.9
     )
     assert report.passed
-    assert report.worst.ended == "the bound is settled"
-    assert report.worst.looks < 4
-    assert 2.0 - 0.04 <= report.lower_bound <= 2.0  # the limits are 2 % of ε apart
+    assert 1.95 <= report.lower_bound <= 2.0
 
 
 # --- both paths ---------------------------------------------------------------------------------------------
