@@ -249,11 +249,11 @@ def _search(
     seen = positions.of(range(len(names)), explore)
     event = choose_event([seen[user] for user in range(len(names))])
     fresh = positions.of((event.first, event.second), confirm)
-    hits = [event.count(fresh[user]) for user in (event.first, event.second)]
+    first, second = (event.count(fresh[user]) for user in (event.first, event.second))
     return Finding(
         path=path,
         draws=positions.done,
-        lower_bound=max(log_ratio_limit(*hits, confirm, error), 0.0),
+        lower_bound=max(log_ratio_limit(first, second, confirm, error), 0.0),
         users=(names[event.first], names[event.second]),
         event=tuple(positions.names[i] for i in event.indices.tolist()),
     )
