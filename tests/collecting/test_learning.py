@@ -205,6 +205,24 @@ def test_the_loop_by_commands(tmp_path: Path) -> None:
     check_refused(run("estimate", "survey.json", "reports.csv", "--few", **where), "--as-prior")
 
 
+def test_the_names_of_a_survey_come_from_lines_or_from_a_public_table(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_bytes("\ufeffWar\r\n\r\n Noir, dark \r\nDrama\r\n".encode())
+    (tmp_path / "counts.csv").write_text('item,count\nWar,0\n"Noir, dark",5\nDrama,7\n', encoding="utf-8")
+    digests = [
+        json.loads(run("survey", tmp_path / name, "-e", "1", "--json").stdout)["digest"]
+        for name in ("names.txt", "counts.csv")
+    ]
+    assert digests[0] == sv.certify(sv.survey(["War", "Noir, dark", "Drama"], 1.0)).digest
+    prior = sv.build_prior(tmp_path / "counts.csv", item="item", smoothing=1)
+    assert digests[1] == sv.certify(sv.survey(prior.categories, 1.0)).digest
+    (tmp_path / "users.csv").write_text("user,item\nann,War\nann,Drama\nbob,War\n", encoding="utf-8")
+    check_refused(run("survey", tmp_path / "users.csv", "-e", "1"), "must be public")
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    check_refused(run("plan", tmp_path / "empty.txt", "--users", "9", "-e", "1"), "names no category")
+    (tmp_path / "twice.txt").write_text("War\nWar\n", encoding="utf-8")
+    check_refused(run("survey", tmp_path / "twice.txt", "-e", "1"), "more than once")
+
+
 def test_a_plan_predicts_what_other_users_then_see() -> None:
     """The whole way with real releases, on invented users whom the plan did not look at."""
     made = sv.plan(range(18), 5000, 2.0)

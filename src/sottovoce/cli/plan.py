@@ -25,8 +25,8 @@ def command(
 ) -> None:
     """Plan a survey: what share of the users should answer it, and how well the others are served then.
 
-    CATEGORIES is a text file with one category a line. The surveys and the users are invented; the
-    population is taken to fall off like rank^-0.9.
+    CATEGORIES is a text file with one category a line, or a table with them in its column item. The surveys
+    and the users are invented; the population is taken to fall off like rank^-0.9.
 
     \b
     Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import click
 from ..collecting.estimate import how_many
 from ..collecting.learning import reports_for_prior
 from ..collecting.model import model_of
-from ..errors import EstimateError, ParameterError, TableError
+from ..errors import EstimateError, ParameterError, PriorError, TableError
+from ..prior import Category
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
 from ..samplers.survey import survey
 from ..tables import files
+from ..tables.files import kind_of
+from ..tables.priors import PriorOptions, read_priors
 from .app import Command
 from .options import PATH, force_option, json_option, option, path_argument
 from .terminal import console, print_json, print_note
@@ -25,8 +29,16 @@ categories_argument = path_argument("categories_file", metavar="CATEGORIES")
 epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Privacy parameter of a report.")
 
 
-def read_categories(path: Path) -> list[str]:
-    """The names in a text file, one a line."""
+def read_categories(path: Path) -> Sequence[Category]:
+    """The names in a text file, one a line, or in the column `item` of a table of public data."""
+    if not files.is_standard(path) and kind_of(path) not in ("", ".txt"):
+        (prior, *others) = read_priors(path, options=PriorOptions(smoothing=1)).priors.values()
+        if prior.provenance == "users" or others:
+            raise PriorError(
+                f"{path} looks like histories of users, and the names of the categories must be public: "
+                f"write them into a text file, one a line"
+            )
+        return prior.categories
     try:
         text = sys.stdin.read() if files.is_standard(path) else path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -46,8 +58,9 @@ def read_categories(path: Path) -> list[str]:
 def command(categories_file: Path, epsilon: float, output: Path | None, force: bool, as_json: bool) -> None:
     """Design a survey: private reports from which `estimate` learns what users are like.
 
-    CATEGORIES is a text file with one category a line. No public data are needed. A report is one integer;
-    the average of many tells the population, and `estimate --as-prior` turns it into a prior.
+    CATEGORIES is a text file with one category a line, or a table with them in its column item. No public
+    data are needed. A report is one integer; the average of many tells the population, and `estimate
+    --as-prior` turns it into a prior.
 
     \b
     Examples:
