@@ -104,7 +104,7 @@ def populations_table(most: int = 1_000_000) -> str:
             answers = mechanism.release_many(rows[: max(sizes)]).astype(np.int64)
             cells = [mean(sv.fitted(sv.Prior(range(n), truth), epsilon), people)]
             for size in sizes:
-                counts = np.bincount(answers[:size], minlength=len(mechanism.answers))
+                counts = np.bincount(answers[:size], minlength=len(mechanism.answers)).astype(float)
                 prior = sv.estimate(mechanism, counts).as_prior(force=True)
                 cells.append(mean(sv.fitted(prior, epsilon), people))
             flat = sv.Prior.uniform(range(n))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,6 +49,14 @@ class Learned:
     reports: int
     epsilon: float
     mechanism: str
+
+    def __post_init__(self) -> None:
+        counted = isinstance(self.reports, int) and 0 < self.reports < LARGEST_INTEGER
+        named = re.fullmatch("[0-9a-f]{64}", self.mechanism, re.ASCII)
+        if not counted or not 0 < self.epsilon <= 100 or not named:
+            raise PriorError(
+                "a prior is learned from a number of reports, at an epsilon, of a mechanism's digest"
+            )
 
     def __str__(self) -> str:
         return learned_from(self.reports, f"{self.epsilon:g}", self.mechanism)
@@ -117,7 +126,11 @@ class Prior:
         q.setflags(write=False)
         object.__setattr__(self, "_categories", names)
         object.__setattr__(self, "_probabilities", q)
-        chosen = "learned" if learned is not None else _validate.one_of(PROVENANCES, provenance=provenance)
+        chosen = _validate.one_of(PROVENANCES, provenance=provenance)
+        if learned is not None:
+            if chosen == "users":
+                raise PriorError("a prior made from the users it serves is not learned from private reports")
+            chosen = "learned"
         object.__setattr__(self, "_provenance", chosen)
         object.__setattr__(self, "_learned", learned)
 

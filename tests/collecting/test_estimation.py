@@ -350,7 +350,10 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, []), "at least 2 reports, there are 0"),
         (lambda: sv.estimate(made, ["a"]), "at least 2 reports, there are 1"),
         (lambda: sv.estimate(made, {}), "there are 0"),
-        (lambda: sv.estimate(made, np.array([1, 2])), r"one number per category: 3 categories, got \(2,\)"),
+        (
+            lambda: sv.estimate(made, np.array([1, 2])),
+            r"one number per answer of the mechanism, 3, got \(2,\)",
+        ),
         (lambda: sv.estimate(made, np.array([1, -2, 3])), "at least 0"),
         (lambda: sv.estimate(made, np.array([1, np.nan, 3])), "finite numbers"),
         (lambda: sv.estimate(made, ["a", "z", "z"]), "2 of 3 are not"),

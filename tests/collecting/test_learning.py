@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 from command import check_refused, run
 from kinds import of_kind
@@ -36,7 +38,8 @@ def surveyed(n: int, epsilon: float, reports: int, seed: int = 0) -> tuple[sv.Me
     """The counts of a survey of a population that falls off like rank^-0.9."""
     mechanism = sv.certify(sv.survey(range(n), epsilon))
     law = np.maximum(model_of(mechanism).kernel.apply(ranked(n)), 0)  # type: ignore[union-attr]
-    return mechanism, np.random.default_rng(seed).multinomial(reports, law / law.sum())
+    counts = np.random.default_rng(seed).multinomial(reports, law / law.sum())
+    return mechanism, counts.astype(np.float64)
 
 
 @pytest.mark.parametrize(("n", "base"), [(3, 2), (9, 3), (10, 3), (25, 5), (40, 7), (30, 29)])
@@ -78,7 +81,11 @@ def test_reports_are_counted_from_every_form(tmp_path: Path) -> None:
     names = [f"shop {i}" for i in range(100)]
     mechanism = sv.certify(sv.survey(names, 2.0))
     answers = mechanism.release_many(np.random.default_rng(1).integers(0, 3, (400, 100)))
-    expected = sv.estimate(mechanism, np.bincount(answers.astype(int), minlength=len(mechanism.answers)))
+    counts = np.bincount(answers.astype(int), minlength=len(mechanism.answers))
+    expected = sv.estimate(mechanism, counts.astype(float))
+    for array in (counts, answers.astype(int)):  # which of the two it is cannot be told
+        with pytest.raises(sv.errors.EstimateError, match="reports as a list, and counts as floats"):
+            sv.estimate(mechanism, array)
     table = "item,mechanism\n" + "".join(f"{z},{mechanism.digest}\n" for z in answers)
     (tmp_path / "reports.csv").write_text(table, encoding="utf-8")
     for reports in (list(answers), answers, tmp_path / "reports.csv"):
@@ -131,7 +138,7 @@ def test_noise_is_not_taken_for_a_population() -> None:
     mechanism = sv.certify(sv.survey(range(50), 1.0))
     law = np.full(len(mechanism.answers), 1 / len(mechanism.answers))
     for seed in range(5):
-        counts = np.random.default_rng(seed).multinomial(5000, law)
+        counts = np.random.default_rng(seed).multinomial(5000, law).astype(np.float64)
         found = sv.estimate(mechanism, counts)
         learned, nearest = found.as_prior(force=True).probabilities, found.projected
         assert np.abs(learned - 1 / 50).sum() < 0.4 * np.abs(nearest - 1 / 50).sum()
@@ -169,6 +176,52 @@ def test_an_older_prior_must_fit_and_be_public() -> None:
         found.as_prior(older=sv.Prior(range(20), ranked(20), provenance="users"))
     with pytest.raises(sv.errors.EstimateError, match="one certified mechanism"):
         sv.estimate(sv.randomized_response(sv.Prior.uniform(range(3)), 1.0), [0, 1, 2, 2]).as_prior()
+
+
+def test_a_prior_made_from_users_is_not_laundered() -> None:
+    """Neither as the prior of the mechanism that collects, nor by a statement."""
+    raw = sv.Prior(["a", "b", "c"], [0.7, 0.2, 0.1], provenance="users")
+    mechanism = sv.certify(sv.minimax_kernel(raw, 2.0), provenance="users")
+    found = sv.estimate(mechanism, ["a"] * 300 + ["b"] * 200 + ["c"] * 100)
+    for force in (False, True):
+        with pytest.raises(sv.errors.PriorError, match="made from the users"):
+            found.as_prior(force=force, mixture=1.0)
+    public = found.as_prior(older=sv.Prior.uniform(["a", "b", "c"]), mixture=1.0)
+    assert_allclose(public.probabilities, 1 / 3, rtol=0, atol=1e-15)
+    with pytest.raises(sv.errors.PriorError, match="not learned"):
+        sv.Prior(["a", "b"], [0.5, 0.5], provenance="users", learned=Learned(9, 1.0, "0" * 64))
+    table = {"user": ["u", "v"], "item": ["a", "b"]}
+    with pytest.raises(sv.errors.ParameterError, match="provenance"):
+        sv.build_prior(pd.DataFrame(table), item="item", user="user", provenance="learned")
+    for odd in ((0, 1.0, "0" * 64), (5, float("nan"), "0" * 64), (5, 1.0, "x"), (10**20, 1.0, "0" * 64)):
+        with pytest.raises(sv.errors.PriorError):
+            Learned(*odd)
+
+
+def test_only_unbiased_reports_are_learned_from() -> None:
+    prior = sv.Prior(["a", "b", "c"], [0.7, 0.2, 0.1])
+    for sampler in (sv.kernel_clip(prior, 2.0), sv.stream(prior, 2.0)):
+        found = sv.estimate(sv.certify(sampler), ["a"] * 300 + ["b"] * 100)
+        with pytest.raises(sv.errors.EstimateError, match="drawn towards the old prior"):
+            found.as_prior()
+        assert found.as_prior(force=True).provenance == "learned"
+
+
+def test_a_survey_that_can_tell_nothing_is_refused() -> None:
+    for epsilon in (1e-17, 1e-300, 1e-9):
+        with pytest.raises(sv.errors.ParameterError, match="must be larger"):
+            sv.survey(range(20), epsilon)
+    assert sv.survey(["only"], 1e-300).variance == 0
+    even = made_with(20, 2)
+    engine = replace(of_kind(even.engine, SurveyEngine), own=1 << 61, other=1 << 61)
+    for mechanism in (replace(even, engine=engine), made_with(65522, 65521)):
+        with pytest.raises(sv.errors.EstimateError, match=r"tell nothing|too many"):
+            model_of(mechanism)
+        assert mechanism.release([3]) in mechanism.answers
+
+
+def made_with(n: int, base: int) -> sv.Mechanism:
+    return sv.certify(Survey(sv.Prior.uniform(range(n)), 1.0, base))
 
 
 def test_many_reports_outweigh_any_older_prior() -> None:
@@ -220,13 +273,14 @@ def test_the_names_of_a_survey_come_from_lines_or_from_a_public_table(tmp_path: 
     (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
     check_refused(run("plan", tmp_path / "empty.txt", "--users", "9", "-e", "1"), "names no category")
     (tmp_path / "twice.txt").write_text("War\nWar\n", encoding="utf-8")
-    check_refused(run("survey", tmp_path / "twice.txt", "-e", "1"), "more than once")
+    check_refused(run("survey", tmp_path / "twice.txt", "-e", "1"), "1 lines repeat others")
 
 
 def test_a_plan_predicts_what_other_users_then_see() -> None:
     """The whole way with real releases, on invented users whom the plan did not look at."""
     made = sv.plan(range(18), 5000, 2.0)
-    assert made.best.enough
+    assert made.pays
+    assert min(row.reports for row in made.rows if row.enough) == made.needed
     from sottovoce.planning.fitted import UNITS, invented
 
     found = []
@@ -240,6 +294,18 @@ def test_a_plan_predicts_what_other_users_then_see() -> None:
         sampler = sv.fitted(prior, 2.0)
         found.append(np.mean(sampler.divergence(people[rest] / 2.0**UNITS, sv.TV)))
     assert np.mean(found) == pytest.approx(made.best.others, rel=0.1)
+
+
+def test_a_plan_says_when_no_survey_pays() -> None:
+    few = sv.plan(range(18), 400, 2.0)
+    assert not few.pays
+    assert not few.second_round
+    assert "No survey pays for 400 users" in few.summary()
+    fewer = sv.plan(range(18), 100, 2.0)
+    assert "too few" in fewer.summary()
+    assert "best" not in str(fewer.cells())
+    with pytest.raises(sv.errors.ParameterError, match="users"):
+        sv.plan(range(3), 10**18, 1.0)
 
 
 @pytest.mark.full

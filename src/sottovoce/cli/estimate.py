@@ -119,6 +119,8 @@ def command(
     check_picture(picture, force)
     _check_prior_options(as_prior, older, mixture, few)
     if as_prior is not None:
+        if as_prior in (mechanism_file, reports, output, older):
+            raise ParameterError("--as-prior must name a file of its own")
         files.check_writable(as_prior, mechanism_file, reports, force=force)
     (reading,) = readings(read, reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
@@ -146,12 +148,18 @@ def command(
         for group, one in found.items()
         for row in _rows(one, simultaneous, likeliest)
     ]
+    learned = None if as_prior is None else _learn(found, by, older, mixture, few)
     if output is not None:
         files.write_rows(rows, output, replace=force)
         if not files.is_standard(output):
             print_note(f"written to {output}")
-    if as_prior is not None:
-        _write_prior(found, by, as_prior, older, mixture, few, force)
+    if as_prior is not None and learned is not None:
+        write_priors(learned, as_prior, replace=force)
+        moved = max(estimated.moved_by(share=MALICIOUS) for estimated in found.values())
+        print_note(
+            f"prior written to {as_prior}: {learned.how}. If {MALICIOUS:.0%} of the reports lie, an estimate "
+            f"moves by up to {moved:.2g}."
+        )
     if picture is not None:
         _draw(found, picture, grouped=by is not None)
         print_note(f"drawn into {picture}")
@@ -181,30 +189,20 @@ def _check_prior_options(as_prior: Path | None, older: Path | None, mixture: flo
         raise ParameterError(f"{as_prior} cannot be written: a prior file ends in .json")
 
 
-def _write_prior(
-    found: dict[str, Estimate],
-    by: str | None,
-    path: Path,
-    older: Path | None,
-    mixture: float | None,
-    few: bool,
-    force: bool,
-) -> None:
-    """Learn a prior from the estimate of every group, and write them."""
+def _learn(
+    found: dict[str, Estimate], by: str | None, older: Path | None, mixture: float | None, few: bool
+) -> PublicData:
+    """The priors learned from the estimate of every group."""
     earlier = {} if older is None else read_priors(older, by=by).priors
     missing = set(found) - set(earlier) if older is not None else set()
     if missing:
         raise ParameterError(f"{older} has no prior for {len(missing)} of the groups of the reports")
     priors = {
-        group: one.as_prior(older=earlier.get(group), mixture=mixture, force=few)
-        for group, one in found.items()
+        group: estimated.as_prior(older=earlier.get(group), mixture=mixture, force=few)
+        for group, estimated in found.items()
     }
     how = "; ".join(dict.fromkeys(prior.origin for prior in priors.values()))
-    write_priors(PublicData(Groups(priors, by), how), path, replace=force)
-    print_note(
-        f"prior written to {path}: {how}. If {MALICIOUS:.0%} of the reports lie, an estimate moves by up to "
-        f"{max(one.moved_by(share=MALICIOUS) for one in found.values()):.2g}."
-    )
+    return PublicData(Groups(priors, by), how)
 
 
 def _put_together(found: Estimate) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from ..release.mechanism import Mechanism
 from ..samplers.survey import survey
 from ..tables import files
 from ..tables.files import kind_of
-from ..tables.priors import PriorOptions, read_priors
+from ..tables.priors import AS_COUNTED, PriorOptions, read_priors
 from .app import Command
 from .options import PATH, force_option, json_option, option, path_argument
 from .terminal import console, print_json, print_note
@@ -32,7 +33,9 @@ epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Priv
 def read_categories(path: Path) -> Sequence[Category]:
     """The names in a text file, one a line, or in the column `item` of a table of public data."""
     if not files.is_standard(path) and kind_of(path) not in ("", ".txt"):
-        (prior, *others) = read_priors(path, options=PriorOptions(smoothing=1)).priors.values()
+        ready = kind_of(path) == ".json"
+        options = AS_COUNTED if ready else PriorOptions(smoothing=1)  # amounts do not matter
+        (prior, *others) = read_priors(path, options=options).priors.values()
         if prior.provenance == "users" or others:
             raise PriorError(
                 f"{path} looks like histories of users, and the names of the categories must be public: "
@@ -43,9 +46,13 @@ def read_categories(path: Path) -> Sequence[Category]:
         text = sys.stdin.read() if files.is_standard(path) else path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise TableError(f"{path}: it is not UTF-8 text; write one category a line") from None
-    names = [line.strip() for line in text.splitlines() if line.strip()]
+    names = [line.strip() for line in re.split("\r\n|\n|\r", text) if line.strip()]
     if not names:
         raise TableError(f"{path}: it names no category; write one a line")
+    if len(set(names)) < len(names):
+        raise TableError(
+            f"{path}: {len(names) - len(set(names))} lines repeat others; write every category once"
+        )
     return names
 
 
@@ -59,8 +66,8 @@ def command(categories_file: Path, epsilon: float, output: Path | None, force: b
     """Design a survey: private reports from which `estimate` learns what users are like.
 
     CATEGORIES is a text file with one category a line, or a table with them in its column item. No public
-    data are needed. A report is one integer; the average of many tells the population, and `estimate
-    --as-prior` turns it into a prior.
+    data are needed. A report is one integer or, with few categories, one of them; many reports tell the
+    population, and `estimate --as-prior` turns them into a prior.
 
     \b
     Examples:
@@ -69,9 +76,9 @@ def command(categories_file: Path, epsilon: float, output: Path | None, force: b
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
     if output is not None:
-        files.check_writable(output, categories_file, force=force)
         if output.suffix.lower() != ".json":
             raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
+        files.check_writable(output, categories_file, force=force)
     made = survey(read_categories(categories_file), epsilon)
     mechanism = certify(made)
     if output is not None:

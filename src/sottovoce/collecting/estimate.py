@@ -72,7 +72,7 @@ class Estimate:
     def support(self) -> FloatArray:
         """How many reports name each category; of a survey, how many support it."""
         kernel = self.model.kernel
-        return kernel.support(self.counts).round() if isinstance(kernel, SurveyKernel) else self.counts
+        return kernel.support(self.counts).round() + 0.0 if isinstance(kernel, SurveyKernel) else self.counts
 
     @property
     def unbiased(self) -> bool:
@@ -430,6 +430,11 @@ def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | 
     if isinstance(reports, np.ma.MaskedArray):
         raise EstimateError("counts must not be a masked array: fill or drop what is masked")
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
+        if isinstance(model.kernel, SurveyKernel) and reports.dtype.kind != "f":
+            raise EstimateError(
+                "an array of integers may hold the reports of a survey or their counts: give reports as a "
+                "list, and counts as floats"
+            )
         return _checked(reports, len(model.answers))
     return _counts_by_name(model, reports)
 
@@ -461,7 +466,8 @@ def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
     """Counts, one per category; fractions are welcome: an expected count is one."""
     if counts.shape != (size,):
         raise EstimateError(
-            f"counts must have one number per category: {size} categories, got {counts.shape}"
+            f"counts must have one number per answer of the mechanism, {size:,}, got {counts.shape}; give "
+            f"reports as a list"
         )
     fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
     if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:

@@ -22,6 +22,8 @@ from .. import _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, PriorError
 from ..prior import Learned, Prior
+from ..release.mechanism import Mechanism
+from ..samplers.base import checked_prior
 from .model import Model
 
 if TYPE_CHECKING:
@@ -45,11 +47,10 @@ NOISE = 2.0
 
 
 def reports_for_prior(model: Model) -> int:
-    """How many reports a prior needs: until the noise, Σ_j v_j/m, is twice the signal ‖r − q⁰‖² or less.
+    """How many reports a prior needs: until the noise, Σ_j v_j/m, is twice the signal ‖r − u‖² or less.
 
-    v_j is the variance of one report's contribution if users are like q⁰, the prior of the mechanism (for a
-    survey the uniform one), and r falls off like rank^-0.9. From then on more than a third of the squared
-    differences between the estimates and q⁰ is not noise. It depends on public numbers alone.
+    v_j is the variance of one report's contribution if users are like the prior of the mechanism, r falls off
+    like rank^-0.9 and u is uniform. It depends on public numbers alone.
     """
     from .estimate import at_prior
 
@@ -58,7 +59,8 @@ def reports_for_prior(model: Model) -> int:
     signal = float(((ranked / ranked.sum() - 1 / n) ** 2).sum())
     if signal == 0:
         return 2
-    return max(2, math.ceil(float(at_prior(model)[0].sum()) / (NOISE * signal)))
+    needed = float(at_prior(model)[0].sum()) / (NOISE * signal)
+    return max(2, math.ceil(min(needed, _validate.LARGEST_COUNT)))
 
 
 def learned_prior(
@@ -70,6 +72,17 @@ def learned_prior(
         raise EstimateError(
             "a prior is learned from the reports of one certified mechanism: estimate with that mechanism, "
             "not with a sampler, and each group alone"
+        )
+    if older is None and isinstance(model.source, Mechanism) and model.source.provenance == "users":
+        raise PriorError(
+            "the prior of this mechanism was made from the users it serves, and would stay a part of what is "
+            "learned: give a public one to start from (older=, --older)"
+        )
+    if not shares.unbiased and not force:
+        raise EstimateError(
+            f"reports of {model.name} tell the law that was released, which is drawn towards the old prior: "
+            f"collect with a survey or a linear mechanism, or learn from them all the same (force=True, "
+            f"--few)"
         )
     needed = reports_for_prior(model)
     if shares.reports < needed and not force:
@@ -89,7 +102,7 @@ def learned_prior(
 
 def _older(older: Prior, model: Model) -> FloatArray:
     """The older prior in the order of the mechanism's categories."""
-    if older.provenance == "users":
+    if checked_prior(older).provenance == "users":
         raise PriorError(
             "the older prior was made from the users it serves: a mixture with it is not private"
         )

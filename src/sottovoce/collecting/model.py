@@ -22,7 +22,7 @@ from ..release.stream import StreamEngine
 from ..release.survey import Numbers, SurveyEngine
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
-from ..samplers.survey import collisions
+from ..samplers.survey import LARGEST_TRANSFORM, collisions
 
 if TYPE_CHECKING:
     from ..tables.files import Dialect
@@ -187,11 +187,15 @@ class SurveyKernel:
 
     def __init__(self, engine: SurveyEngine) -> None:
         self._engine, self._shape = engine, (engine.base,) * engine.digits
+        if engine.base**engine.digits > max(LARGEST_TRANSFORM, 2 * engine.categories):
+            raise EstimateError("this survey has too many different reports to be estimated from")
         total = 1 << engine.bits
         self._own, self._other = engine.own / total, engine.other / total
         same = collisions(engine.base, engine.digits)
         self.other_support = same * self._own + (1 - same) * self._other
         self._gap = self._own - self.other_support
+        if self._gap <= 0:
+            raise EstimateError("reports of this survey tell nothing: right and wrong answers are as likely")
 
     @cached_property
     def _vectors(self) -> IntArray:

@@ -23,6 +23,7 @@ from ..collecting.estimate import estimate
 from ..collecting.learning import RANKED, reports_for_prior
 from ..collecting.model import model_of
 from ..divergences import TV
+from ..errors import ParameterError
 from ..prior import Category, Prior
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
@@ -75,9 +76,14 @@ class Plan:
         return min([row for row in self.rows if row.enough] or self.rows, key=lambda row: row.everybody)
 
     @property
+    def pays(self) -> bool:
+        """Whether a survey serves all users together better than a uniform prior does."""
+        return self.best.enough and self.best.everybody < self.uniform
+
+    @property
     def second_round(self) -> bool:
-        """Whether a second survey is worth it."""
-        return self.again.others < (1 - WORTH) * self.best.others
+        """Whether a second survey, of other users, is worth it for those who are left."""
+        return self.pays and self.again.share <= 0.5 and self.again.others < (1 - WORTH) * self.best.others
 
     def summary(self) -> str:
         """The plan in words."""
@@ -88,19 +94,26 @@ class Plan:
                 f"epsilon {self.epsilon:g}: {self.needed:,} reports are needed. Merge categories, take a "
                 f"larger epsilon, or look for public data."
             )
-        repeat = f"A second survey of the same size brings that to {again.others:.3f}" + (
-            ": worth it." if self.second_round else ": not worth the ε of more users."
+        if not self.pays:
+            return (
+                f"No survey pays for {self.users:,} users at epsilon {self.epsilon:g}: with a uniform prior "
+                f"all are {self.uniform:.3f} away from their own data on average (total variation), with the "
+                f"best survey, of {best.reports:,} users, {best.everybody:.3f}."
+            )
+        repeat = f"A second survey, of as many other users, brings the rest to {again.others:.3f}" + (
+            ": worth it." if self.second_round else ": not worth their ε."
         )
         return (
             f"Let {best.share:.1%} of the users, {best.reports:,}, answer a survey at epsilon "
-            f"{self.epsilon:g}. The others are then {best.others:.3f} away from their own data on average "
-            f"(total variation): {self.uniform:.3f} with a uniform prior, {self.without:.3f} with the best "
-            f"sampler without a prior, {self.known:.3f} if the population were public. {repeat}"
+            f"{self.epsilon:g}. All users are then {best.everybody:.3f} away from their own data on average "
+            f"(total variation), those who did not answer {best.others:.3f}; with a uniform prior all are "
+            f"{self.uniform:.3f} away, with the best sampler without a prior {self.without:.3f}, and if the "
+            f"population were public {self.known:.3f}. {repeat}"
         )
 
     def cells(self) -> list[list[str]]:
         """The table as text, in the order of `HEAD`."""
-        mark = {id(self.best): "best"}
+        mark = {id(self.best): "best"} if self.best.enough else {}
         return [
             [
                 f"{row.share:.1%}",
@@ -155,13 +168,17 @@ def plan(
     True
     """
     total = _validate.whole_at_least(4, users=users)
+    if total >= _validate.LARGEST_COUNT:
+        raise ParameterError(f"users must be below 2^53, got {users}")
     truth = categories if isinstance(categories, Prior) else _ranked(Prior.uniform(categories))
     rng = np.random.default_rng(0) if rng is None else rng
     mechanism, simulation = certify(survey(truth.categories, epsilon)), _Simulation(truth, rng)
     needed = reports_for_prior(model_of(mechanism))
-    sizes = dict.fromkeys(max(2, round(share * total)) for share in SHARES)
+    sizes = sorted(
+        {max(2, round(share * total)) for share in SHARES} | ({needed} if 2 * needed <= total else set())
+    )
     rows = []
-    for k, reports in enumerate(sizes):
+    for k, reports in enumerate(sorted(sizes)):
         others, public = simulation.means(mechanism, reports)
         share = reports / total
         rows.append(PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed))
@@ -204,7 +221,7 @@ class _Simulation:
         served, public = [], []
         for _ in range(self._repeats):
             counts = self._rng.multinomial(reports, law)
-            learned = estimate(mechanism, counts).as_prior(force=True)
+            learned = estimate(mechanism, counts.astype(np.float64)).as_prior(force=True)
             served.append(self.mean(fitted(learned, float(mechanism.epsilon))))
             public.append(self._to_prior(learned.probabilities))
         return float(np.mean(served)), float(np.mean(public))

@@ -269,10 +269,13 @@ class _Positions:
         self, draw: DrawFor, answers: Sequence[Any] | None, progress: Callable[[int], None] | None
     ) -> None:
         self._draw, self._progress, self.done, self._grows = draw, progress, 0, answers is None
-        self.names: list[Any] = [] if answers is None else list(answers)
-        self._index = {name: index for index, name in enumerate(self.names)}
+        self._numbered = isinstance(answers, range) and answers.start == 0  # reports are their own numbers
+        self.names: Any = [] if answers is None else answers if self._numbered else list(answers)
+        self._index = {} if self._numbered else {name: index for index, name in enumerate(self.names)}
 
     def _number(self, answer: Any) -> int:
+        if self._numbered:
+            return int(answer)
         if not self._grows:
             return self._index[answer]
         key = tuple(answer)

@@ -276,7 +276,9 @@ def _parsed(text: str, source: str) -> Any:
             parse_int=_plain_integer if "-0" in text else None,  # a name may hold it: then it costs time only
         )
     except (ValueError, RecursionError):
-        raise MechanismFileError(f"{source} is not a mechanism file: it is not valid JSON") from None
+        prior = '"sottovoce-prior"' in text[:200]
+        what = "it is a prior (make one from it: sottovoce design)" if prior else "it is not valid JSON"
+        raise MechanismFileError(f"{source} is not a mechanism file: {what}") from None
 
 
 def build(plain: Any, source: str, rules: Policy) -> Mechanism:

@@ -124,7 +124,7 @@ class SurveyEngine(LinearEngine):
     def answer(self, vector: int, category: int) -> int:
         """h_s(i): the sum of the products of their digits, modulo f."""
         total = 0
-        while vector and category:
+        for _ in range(self.digits):  # as many steps for every category
             vector, v = divmod(vector, self.base)
             category, w = divmod(category, self.base)
             total += v * w

@@ -11,8 +11,8 @@ category, P₀ the chance that it supports another one, and m reports of which C
 
     p̂_i = (C_i/m − P₀)/(P₁ − P₀)   is unbiased, with a variance near P₀(1 − P₀)/((P₁ − P₀)²·m),
 
-at the best f about 4a/((a − 1)²·m) whatever n is, which is optimal. Randomized response on the categories
-themselves has about (n − 2 + a)/((a − 1)²·m), which is smaller for few categories.
+at the best f about 4a/((a − 1)²·m) whatever n is, near the least that all categories can have together.
+Randomized response on the categories themselves has about (n − 2 + a)/((a − 1)²·m): less for few categories.
 
 This is projective geometry response (Feldman, Nelson, Nguyen and Talwar 2022) without its one report that
 supports no category, and equally local hashing (Wang et al. 2017) with linear functions as the hashes.
@@ -27,12 +27,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _html, _validate
+from ..errors import ParameterError
 from ..prior import Category, Prior
 
 LARGEST_BASE = 1 << 12
 """Primes are tried up to this: more values of an answer gain nothing unless ε is above 8."""
 LARGEST_TRANSFORM = 1 << 24
 """f^d, the size of the Fourier transform of an estimate, stays below this or twice the categories."""
+LARGEST_VARIANCE = 1e12
+"""A survey in which no feasible number of reports tells anything is refused."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,8 +78,8 @@ def survey(categories: Iterable[Category], epsilon: float) -> Survey:
     """Design a survey: one private report per user, from which `estimate` learns what users are like.
 
     Take it where only the population matters, or to learn a prior where there is no public data
-    (`Estimate.as_prior`). It needs the names of the categories and nothing else. The report is one integer;
-    it is not a category, and nothing can be personalised with it.
+    (`Estimate.as_prior`). It needs the names of the categories and nothing else. The report is one integer,
+    or with few categories one category; it is made to be counted, and nothing should be personalised with it.
 
     Guarantees
         ε-local privacy, as for every mechanism. The variance of the estimates is the smallest of randomized
@@ -97,7 +100,10 @@ def survey(categories: Iterable[Category], epsilon: float) -> Survey:
     n = len(prior)
     most = max(LARGEST_TRANSFORM, 2 * n)
     bases = [None, *(f for f in _primes(LARGEST_BASE) if f ** digits_of(n, f) <= most and f < n)]
-    return Survey(prior, epsilon, min(bases, key=lambda f: response_variance(n, f, epsilon)))
+    made = Survey(prior, epsilon, min(bases, key=lambda f: response_variance(n, f, epsilon)))
+    if made.variance > LARGEST_VARIANCE:
+        raise ParameterError(f"epsilon must be larger for a survey: at {epsilon:g} nothing can be learned")
+    return made
 
 
 def digits_of(categories: int, base: int) -> int:
@@ -123,7 +129,7 @@ def response_variance(categories: int, base: int | None, epsilon: float) -> floa
     own = 1 / (1 + (values - 1) * small)
     other = own * small
     support = same * own + (1 - same) * other
-    return support * (1 - support) / (own - support) ** 2
+    return support * (1 - support) / (own - support) ** 2 if own - support > 1e-150 else math.inf
 
 
 def _primes(most: int) -> list[int]:
