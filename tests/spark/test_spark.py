@@ -137,6 +137,19 @@ def test_release_writes_one_report_per_user(session: Any, tmp_path: Path) -> Non
     assert len(list(out.glob("*.parquet"))) >= 2
 
 
+def test_a_survey_is_answered_and_estimated(session: Any, tmp_path: Path) -> None:
+    survey = sv.certify(sv.survey([f"shop {i}" for i in range(300)], 4.0))
+    frame = session.createDataFrame(
+        [(f"u{k}", f"shop {k % 4}") for k in range(400)], "user string, item string"
+    )
+    assert spark.release(frame, survey, str(tmp_path / "reports"), user="user", item="item") == 400
+    reports = session.read.parquet(str(tmp_path / "reports"))
+    found = spark.estimate(reports, survey, item="item", user="user")
+    local = sv.estimate(survey, [int(row["item"]) for row in reports.collect()])
+    np.testing.assert_allclose(found.values, local.values, rtol=0, atol=1e-12)
+    assert found.values[:4].sum() > 0.8
+
+
 def test_release_in_groups_and_refusals_before_any_draw(session: Any, tmp_path: Path) -> None:
     frame = session.createDataFrame(
         [("u", "a", "old"), ("v", "SECRET", "new")], "who string, genre string, age string"
