@@ -144,7 +144,7 @@ def test_a_survey_is_answered_and_estimated(session: Any, tmp_path: Path) -> Non
     )
     assert spark.release(frame, survey, str(tmp_path / "reports"), user="user", item="item") == 400
     reports = session.read.parquet(str(tmp_path / "reports"))
-    found = spark.estimate(reports, survey, item="item", user="user")
+    found = of_kind(spark.estimate(reports, survey, item="item", user="user"), sv.Estimate)
     local = sv.estimate(survey, [int(row["item"]) for row in reports.collect()])
     np.testing.assert_allclose(found.values, local.values, rtol=0, atol=1e-12)
     assert found.values[:4].sum() > 0.8
