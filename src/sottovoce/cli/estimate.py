@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from .. import _validate
-from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
+from ..collecting.estimate import TOGETHER, Estimate, Verdict, estimate, whole_population
 from ..collecting.model import model_of
 from ..collecting.reports import read_reports
-from ..collecting.verdict import Verdict
 from ..errors import ParameterError
 from ..groups import Groups
 from ..prior import FROM_USERS

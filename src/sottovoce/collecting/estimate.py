@@ -10,6 +10,11 @@ with r_j = max_z W_zj − min_z W_zj adds two reports that were not seen (after 
 interval half the square of its quantile): without it a category that nobody reported would look certain, and
 so would those that it moves. A clip mechanism is not linear; its reports tell the average law that was
 *released*, which is another thing, and is called so here.
+
+A verdict says what reports are good for. Whether they could as well come from users who are like the prior is
+Pearson's T = Σ_g Σ_z (count − m·y)²/(m·y), over groups g and answers z, with y the law of a report of a user
+like the prior. Its mean is Σ(n − 1) and its variance Σ 2(n − 1) + (Σ_z 1/y_z − n² − 2n + 2)/m, both exact for
+every m; a gamma law with these two moments gives the chance of a larger T.
 """
 
 from __future__ import annotations
@@ -18,27 +23,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _html, _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
-from ..groups import EVERYBODY
 from ..prior import Category, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
-from .joint_reports import JointCounts, of_tuples
-from .model import Invertible, Model, ReportColumns, SurveyKernel, model_of
+from .model import Invertible, Model, SurveyKernel, model_of
+from .reports import ReportColumns, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from .verdict import Verdict
 
 TOGETHER = "all groups together"
 """How the whole population is named beside its groups."""
@@ -48,6 +48,58 @@ RARE = 2.0
 """Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
 ROUNDING = 1e-12
 """Added to every range for the integers of a mechanism, which differ from a law by 2^-62 a category."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far reports go."""
+
+    reports: float
+    error: float  # the precision that was wanted, ± in every category
+    needed: int | None  # reports that it needs; None if no number will do
+    chance: float  # of reports that differ as much from the prior's, if users are like the prior
+    standing_out: int  # categories that differ from the prior, all at once at the level
+    level: float
+    unbiased: bool
+    reference: str = "the public prior"  # what users are compared with
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many reports as the wanted precision needs."""
+        return self.needed is not None and self.reports >= self.needed
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the reports tell more than the prior."""
+        return self.chance < 1 - self.level
+
+    def summary(self) -> str:
+        """The verdict in plain words."""
+        what = "" if self.unbiased else " for the released law"
+        need = f"± {self.error:g} in every category{what}"
+        if self.needed is None:
+            number = f"no number of them gives {need}"
+        elif self.enough:
+            number = f"enough for {need}, which needs {self.needed:,}"
+        else:
+            number = f"{need} needs {self.needed:,}"
+        chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
+        if not self.learnt:
+            lesson = (
+                f"Users like {self.reference} would report like this (chance {chance}): nothing was learnt "
+                f"beyond the prior"
+            )
+        else:
+            who = {0: "no category stands out alone", 1: "1 category stands out"}
+            out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
+            lesson = f"The users differ from {self.reference} (by chance: {chance}); {out}"
+        return f"{self.reports:,.0f} reports; {number}. {lesson}."
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return _html.facts(
+            "Verdict", [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,10 +193,34 @@ class Estimate:
         return learned_prior(self, older=older, mixture=mixture, force=force)
 
     def verdict(self, *, error: float = 0.01) -> Verdict:
-        """Whether the reports suffice for ± `error` in every category, and whether they tell anything."""
-        from .verdict import verdict
+        """Whether the reports suffice for ± `error` in every category, and whether they tell anything.
 
-        return verdict(self, error=error)
+        >>> from sottovoce import Prior, estimate, minimax_kernel
+        >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
+        >>> print(estimate(sampler, {"a": 310, "b": 690}).verdict().summary())
+        1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior (by \
+chance: 1.2e-05); 2 categories stand out.
+        """
+        _validate.positive(error=error)
+        groups = self.parts or (self,)
+        index = {name: i for i, name in enumerate(self.categories)}
+        variance, reach = np.zeros(len(index)), np.zeros(len(index))
+        for group in groups:
+            where = [index[name] for name in group.categories] if self.parts else slice(None)
+            own, far = group.model.at_prior()
+            variance[where] += group.reports / self.reports * own
+            reach[where] = np.maximum(reach[where], far)
+        marks = self.marks()
+        return Verdict(
+            reports=self.reports,
+            error=error,
+            needed=reports_needed(variance, reach, error, self.level),
+            chance=_chance(groups),
+            standing_out=marks.count("more") + marks.count("fewer"),
+            level=self.level,
+            unbiased=self.unbiased,
+            reference="an even spread" if self.model.name == "survey" else "the public prior",
+        )
 
     def plot(self, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
         """Draw the prior, the estimate, its interval and, if known, the truth of each category."""
@@ -288,7 +364,7 @@ def estimate(
     """
     _check_level(level)
     model = model_of(mechanism)
-    counts, squares, total = _counted(model, reports, columns)
+    counts, squares, total = counted(model, reports, columns)
     if total < 2:
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
     y = counts / (total * model.samples)
@@ -381,19 +457,10 @@ def how_many(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
-    needed = reports_needed(*at_prior(model), error, level, len(model.prior) if simultaneous else 1)
+    needed = reports_needed(*model.at_prior(), error, level, len(model.prior) if simultaneous else 1)
     if needed is None:
         raise EstimateError("no number of reports will do: the error or epsilon is too small")
     return needed
-
-
-def at_prior(model: Model) -> tuple[FloatArray, FloatArray]:
-    """Variance of one report's contribution to each value and its reach, if users are like the prior."""
-    with np.errstate(all="ignore"):
-        if model.kernel is None:
-            return model.prior * (1 - model.prior) / model.independent_samples, np.ones(len(model.prior))
-        second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
-        return np.maximum(second - model.prior**2, 0.0), reach
 
 
 def reports_needed(
@@ -407,66 +474,25 @@ def reports_needed(
     return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
 
 
-def _counted(model: Model, reports: Any, columns: ReportColumns) -> JointCounts:
-    """The counts, Σ over users of the squared share of each category, and the number of users."""
-    counts = _counts(model, reports, columns)
-    return counts if isinstance(counts, JointCounts) else JointCounts(counts, counts, float(counts.sum()))
+def _chance(groups: Sequence[Estimate]) -> float:
+    """The chance of a T at least as large as the one seen, if every user is like the prior of its group."""
+    from scipy.special import erfc, gammaincc
 
-
-def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | JointCounts:
-    """How often each category was reported, from any form that reports come in."""
-    if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
-        from .reports import count_reports
-
-        return count_reports(reports, model, **columns)[EVERYBODY]
-    if columns:
-        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
-    if isinstance(reports, JointCounts):
-        return reports
-    if model.samples > 1:
-        if isinstance(reports, Mapping):
-            raise EstimateError(f"several samples are counted by user: give a tuple of {model.samples} each")
-        return of_tuples(reports, model)
-    if isinstance(reports, np.ma.MaskedArray):
-        raise EstimateError("counts must not be a masked array: fill or drop what is masked")
-    if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
-        return _checked(reports, len(model.answers))
-    return _counts_by_name(model, reports)
-
-
-def _counts_by_name(model: Model, reports: Any) -> FloatArray:
-    """From a mapping of categories to counts, or from a category per report."""
-    try:
-        names = list(reports)
-    except TypeError:
-        raise EstimateError("reports must be a list of categories, counts, or a table") from None
-    amounts = np.ones(len(names))
-    if isinstance(reports, Mapping):
-        amounts = _checked(np.array(list(reports.values())), len(names))
-    try:
-        indices = model.indices(names)
-    except TypeError:
-        raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
-    known = indices >= 0
-    strange = amounts[~known].sum()
-    if strange:
-        raise EstimateError(
-            f"reports must be categories of the mechanism: {strange:g} of {amounts.sum():g} are not; is "
-            f"it the mechanism they were released with?"
-        )
-    return np.bincount(indices[known], amounts[known], minlength=len(model.answers)).astype(np.float64)
-
-
-def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
-    """Counts, one per category; fractions are welcome: an expected count is one."""
-    if counts.shape != (size,):
-        raise EstimateError(
-            f"counts must have one number per category: {size} categories, got {counts.shape}"
-        )
-    fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
-    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
-        raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
-    return counts.astype(np.float64)
+    if any(isinstance(group.model.kernel, SurveyKernel) for group in groups):  # by its largest deviation
+        off = [np.abs(group.values - group.model.prior) / group.standard_errors for group in groups]
+        largest = max(float(each.max()) for each in off)
+        return min(1.0, sum(map(len, off)) * float(erfc(largest / math.sqrt(2))))
+    distance = mean = spread = 0.0
+    for group in groups:
+        y, n = group.model.of_prior(), len(group.counts)
+        m = group.reports * group.model.independent_samples
+        counts = group.counts * (m / (group.reports * group.model.samples))
+        distance += float(((counts - m * y) ** 2 / (m * y)).sum())
+        mean += n - 1
+        spread += 2 * (n - 1) + (float((1 / y).sum()) - n * n - 2 * n + 2) / m
+    if mean == 0 or spread <= 0:  # one category: there is nothing to learn
+        return 1.0
+    return float(gammaincc(mean**2 / spread, distance * mean / spread))
 
 
 def shrink(values: FloatArray, prior: FloatArray, errors: FloatArray) -> FloatArray:

@@ -51,14 +51,12 @@ def reports_for_prior(model: Model) -> int:
     survey the uniform one), and r falls off like rank^-0.9. From then on more than a third of the squared
     differences between the estimates and q⁰ is not noise. It depends on public numbers alone.
     """
-    from .estimate import at_prior
-
     n = len(model.prior)
     ranked = np.arange(1, n + 1) ** -RANKED
     signal = float(((ranked / ranked.sum() - 1 / n) ** 2).sum())
     if signal == 0:
         return 2
-    return max(2, math.ceil(float(at_prior(model)[0].sum()) / (NOISE * signal)))
+    return max(2, math.ceil(float(model.at_prior()[0].sum()) / (NOISE * signal)))
 
 
 def learned_prior(
