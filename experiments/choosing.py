@@ -10,7 +10,7 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.planning.frontier import HEAD, Frontier
+from sottovoce.planning.choose import Frontier
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -80,5 +80,6 @@ def frontiers() -> dict[str, Frontier]:
 def frontier_table() -> str:
     """What a promise costs in one group of the invented club, as Markdown."""
     made = sv.frontier(demo_data().priors[FRONTIER_GROUP], FRONTIER_EPSILON)
-    lines = [f"| {' | '.join(HEAD)} |", "|---:" * len(HEAD) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in made.cells()])
+    table = made.listing()
+    lines = [f"| {' | '.join(table.head)} |", "|---:" * len(table.head) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in table.rows])

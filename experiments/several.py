@@ -9,7 +9,7 @@ import numpy as np
 import sottovoce as sv
 from sottovoce.demo import demo_data
 from sottovoce.pictures.plots import new_figure, plot_samples, save_figure
-from sottovoce.planning.streams import compare_samples
+from sottovoce.planning.compare import compare_samples
 
 GROUP = "25 to 44"
 EPSILONS = (2.0, 4.0, 8.0)

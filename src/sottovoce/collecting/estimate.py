@@ -322,12 +322,12 @@ chance: 1.2e-05); 2 categories stand out.
         order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
         most = max(float(self.shares[order[0]]), 1e-300)
         rows = [
-            (self.categories[i], f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
+            (str(self.categories[i]), f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
             for i in order
         ]
-        head = ["category", "share", f"{100 * self.level:g}% interval", ""]
-        widths = [float(self.shares[i]) / most for i in order]
-        return _html.listed(self.summary(), head, rows, widths, len(self.values) - len(order))
+        head = ("category", "share", f"{100 * self.level:g}% interval", "")
+        bars = {"share": [float(self.shares[i]) / most for i in order]}
+        return _html.Listing(head, rows, bars, self.summary(), more=len(self.values) - len(order)).html()
 
     def __repr__(self) -> str:
         return f"<Estimate over {len(self.values)} categories. {self.summary()}>"

@@ -23,10 +23,9 @@ from matplotlib.text import Text
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
-from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
-from ..planning.frontier import Frontier
+from ..planning.choose import Frontier
+from ..planning.compare import BEST_POSSIBLE, SEPARATELY, STATISTICS, Comparison, SamplesRow, StepRow
 from ..planning.plan import Plan
-from ..planning.streams import SEPARATELY, SamplesRow, StepRow
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
 

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 from ..bounds import diagonal_bound, optimal_utility, released_as_itself
 from ..collecting.estimate import how_many
+from ..collecting.model import furthest_at_first
 from ..divergences import DIVERGENCES
-from ..errors import SottovoceError
+from ..errors import ParameterError, SottovoceError
 from ..groups import EVERYBODY
 from ..prior import Category
+from ..release.certify import certify
 from ..release.mechanism import Mechanism
+from ..release.stream import StreamEngine
 from ..samplers.base import Sampler, label
 from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier
+from ..samplers.stream import PACE, Stream
 from .shuffling import at_a_glance
 
 SHUFFLED_DELTA = 1e-6
@@ -117,6 +121,51 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
         ),
         shuffled=what_shuffling_adds(sampler) if shuffled else (),
     )
+
+
+@dataclass(frozen=True)
+class StreamCard:
+    """The facts about a stream that follow from its prior alone."""
+
+    group: str
+    samples: int  # of one release; 1 for a stream
+    horizon: int | None  # releases that the pace is planned for
+    epsilon: float  # for all of them together
+    categories: int
+    keeps_prior: bool
+    prior_digest: str
+    provenance: str
+    released_as_another: float  # at most, at the first step: Pr(X ≠ Z), X a draw of any user's own
+    shuffled: tuple[Shuffled, ...] = ()
+
+
+def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = False) -> StreamCard:
+    """Collect the facts; with `shuffled` what shuffling the tuples of several samples adds.
+
+    >>> from sottovoce import Prior, several
+    >>> round(stream_card(several(Prior(["A", "B"], [0.2, 0.8]), 4.0, samples=2)).released_as_another, 2)
+    0.15
+    """
+    mechanism = certify(sampler, provenance="users")  # nothing is released
+    return StreamCard(
+        group=group,
+        samples=sampler.samples,
+        horizon=len(sampler.pace) if sampler.pace[-1] == PACE else None,
+        epsilon=sampler.epsilon,
+        categories=len(sampler.prior),
+        keeps_prior=sampler.keeps_prior,
+        prior_digest=sampler.prior.digest,
+        provenance=sampler.prior.provenance,
+        released_as_another=furthest_at_first(stream_engine(mechanism)),
+        shuffled=what_shuffling_adds(mechanism) if shuffled and sampler.samples > 1 else (),
+    )
+
+
+def stream_engine(mechanism: Mechanism) -> StreamEngine:
+    """The engine of a stream, or of several samples."""
+    if not isinstance(mechanism.engine, StreamEngine):
+        raise ParameterError("mechanism must be a stream, or several samples of one")
+    return mechanism.engine
 
 
 def what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:

@@ -1,19 +1,21 @@
 """Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
 
-Nothing here looks at a private user, so the choice costs no privacy.
+Nothing here looks at a private user, so the choice costs no privacy. A frontier is what a promise costs: the
+mean of `fitted` against the largest distance of any possible user.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _validate
+from .._html import Listed, Listing
 from ..collecting.estimate import how_many
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError, TargetError
@@ -23,11 +25,12 @@ from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS, prior_minimax
 from ..samplers.survey import survey
 from .compare import Comparison, ComparisonRow, compare
-from .fitted import UNITS, PublicUsers, fitted, invented
-from .limit import TAIL, Limit, weighed
+from .fitted import UNITS, PublicUsers, check_public, fitted, invented
+from .limit import MANY, TAIL, Limit, weighed
 from .limit import limit as best_possible
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from scipy import sparse
 
 GRID = (*(quarter / 4 for quarter in range(1, 9)), *(half / 2 for half in range(5, 21)))
@@ -149,8 +152,6 @@ class _Candidate:
 
     sampler: Sampler
     row: ComparisonRow
-    objective: float
-    worst_case: float
 
 
 def choose(
@@ -222,7 +223,7 @@ def choose(
             report(half * (k + part) / len(tried))
 
         most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
-        considered = _candidates(prior, settled, users, measured, keep_prior, weight, most, part_done)
+        considered = _candidates(prior, settled, users, measured, keep_prior, most, part_done)
         allowed = [each for each in considered if each.sampler.linear or not (one_record or reports)]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
@@ -231,7 +232,7 @@ def choose(
     else:
         by_survey = _by_survey(prior, tried, share_within, reports)
         raise TargetError(_unmet(targets, before, tried) + ("" if by_survey is None else f". {by_survey}"))
-    best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody))
+    best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody, weight))
     bound = None
     if limit:
         bound = best_possible(
@@ -285,7 +286,7 @@ def _targets(
         targets.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
     if nobody_above is not None:
         most = _validate.at_least(0, nobody_above=nobody_above)
-        targets.append(_Target(f"no possible user above {most:g}", lambda each: each.worst_case, most))
+        targets.append(_Target(f"no possible user above {most:g}", _worst_case, most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
@@ -294,6 +295,10 @@ def _targets(
         words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
         targets.append(_Target(words, lambda each: _needed(each.sampler, error), count))
     return targets
+
+
+def _worst_case(candidate: _Candidate) -> float:
+    return candidate.sampler.worst_case(TV)
 
 
 def _needed(sampler: Sampler, error: float) -> float:
@@ -326,11 +331,7 @@ def people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np
         made.data *= 2.0**-UNITS
         rows = _validate.users(made[:, back], len(prior))
         return rows, f"invented users, {rows.shape[0]:,} of them around the prior"
-    if not isinstance(users, PublicUsers):
-        raise ParameterError(
-            f"users must be a PublicUsers, got {type(users).__name__}: a sampler chosen on private users "
-            f"leaks; wrap public data as PublicUsers(p, source=...), or give no users"
-        )
+    check_public(users)
     rows = _validate.users(users.p, len(prior))
     return rows, f"{rows.shape[0]:,} public users ({users.source})"
 
@@ -341,7 +342,6 @@ def _candidates(
     users: PublicUsers | None,
     measured: sparse.csr_array[np.float64],
     keep_prior: bool,
-    tail: float,
     nobody_above: float | None,
     report: Callable[[float], object],
 ) -> list[_Candidate]:
@@ -357,11 +357,8 @@ def _candidates(
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
     parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
     report(next(parts))
-    rows = compare(measured, made, TV, progress=lambda: report(next(parts))).rows
-    return [
-        _Candidate(sampler, row, weighed(row.mean, row.maximum, tail), sampler.worst_case(TV))
-        for sampler, row in zip(made, rows, strict=True)
-    ]
+    rows = compare(measured, made, TV, progress=lambda: report(next(parts)))
+    return list(map(_Candidate, made, rows))
 
 
 def promise_for(nobody_above: float, best: float) -> float | str:
@@ -369,10 +366,10 @@ def promise_for(nobody_above: float, best: float) -> float | str:
     return max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
 
 
-def _rank(each: _Candidate, same_for_everybody: bool) -> tuple[float, ...]:
+def _rank(each: _Candidate, same_for_everybody: bool, tail: float) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    first = (round(each.worst_case, 9),) if same_for_everybody else ()
-    return *first, round(each.objective, 9), not each.sampler.keeps_prior
+    first = (round(_worst_case(each), 9),) if same_for_everybody else ()
+    return *first, round(weighed(each.row.mean, each.row.maximum, tail), 9), not each.sampler.keeps_prior
 
 
 def _reason(meeting: int, considered: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
@@ -429,3 +426,83 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
         if (theirs := getattr(second, name)) < (ours := getattr(first, name)) - 5e-5
     ]
     return "it has " + ", and ".join(better) if better else "it is better in nothing"
+
+
+@dataclass(frozen=True)
+class FrontierRow:
+    """`fitted` with one promise, measured, and the smallest mean that any sampler with that promise has.
+
+    `nobody_above` is the largest distance of any possible user. `lowest_mean` is a proven lower bound, and
+    None over more than 150 categories.
+    """
+
+    nobody_above: float
+    mean: float
+    p99: float
+    maximum: float
+    lowest_mean: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Listed):
+    """Promises from none to the best one, and the mean within each; total variation."""
+
+    epsilon: float
+    measured_on: str
+    rows: tuple[FrontierRow, ...]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary a row."""
+        return [asdict(row) for row in self.rows]
+
+    def listing(self) -> Listing:
+        """The table that is printed."""
+        numbers = [(r.nobody_above, r.mean, r.p99, r.maximum, r.lowest_mean) for r in self.rows]
+        return Listing(
+            ("nobody above", "mean", "99th percentile", "maximum", "limit of the mean"),
+            [["" if number is None else f"{number:.4f}" for number in row] for row in numbers],
+            {"mean": [row.mean for row in self.rows]},
+            f"What a promise costs at epsilon {self.epsilon:g}, measured on {self.measured_on}:",
+        )
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the mean against the promise, with the limit below it."""
+        from ..pictures.plots import plot_frontier
+
+        return plot_frontier({"": self}, axes)
+
+
+def frontier(
+    prior: Prior,
+    epsilon: float,
+    users: PublicUsers | None = None,
+    *,
+    steps: int = 6,
+    progress: Callable[[float], object] | None = None,
+) -> Frontier:
+    """Measure `fitted` with promises from its own worst case down to the best that keeps the prior.
+
+    The users are those of `choose`: public ones, or 1,200 invented from the prior, others than those that
+    `fitted` looks at. The limit of the mean is the best that any sampler with the same promise could do for
+    these very users.
+
+    >>> made = frontier(Prior(["a", "b", "c"], [0.6, 0.3, 0.1]), 2.0, steps=3)
+    >>> [row.mean >= row.lowest_mean for row in made.rows]
+    [True, True, True]
+    """
+    count = _validate.whole_at_least(2, steps=steps)
+    rows, measured_on = people(prior, users)
+    free = fitted(prior, epsilon, users)
+    most, least = free.worst_case(TV), prior_minimax(prior, epsilon).worst_case(TV)
+    measured = []
+    for k, above in enumerate(np.linspace(most, least, count).tolist()):
+        promise = promise_for(above, least)
+        sampler = free if k == 0 else fitted(prior, epsilon, users, promise=promise)
+        (row,) = compare(rows, sampler)
+        bound = None
+        if len(prior) <= MANY:
+            bound = best_possible(prior, epsilon, rows, tail=0, promise=promise).lower_bound
+        measured.append(FrontierRow(sampler.worst_case(TV), row.mean, row.p99, row.maximum, bound))
+        if progress is not None:
+            progress((k + 1) / count)
+    return Frontier(float(epsilon), measured_on, tuple(measured))

@@ -126,6 +126,15 @@ class PublicUsers:
         return f"PublicUsers({shape[0] if len(shape) > 1 else 1} users, source={self.source!r})"
 
 
+def check_public(users: PublicUsers | None) -> None:
+    """Refuse users that were not declared public."""
+    if users is not None and not isinstance(users, PublicUsers):
+        raise ParameterError(
+            f"users must be a PublicUsers, got {type(users).__name__}: a choice made on private users "
+            f"leaks; wrap public data as PublicUsers(p, source=...), or give no users"
+        )
+
+
 def fitted(
     prior: Prior,
     epsilon: float,
@@ -167,11 +176,7 @@ def fitted(
     (True, ['exponent', 'scale'])
     """
     epsilon, q = _validate.privacy(epsilon), checked_prior(prior).probabilities
-    if users is not None and not isinstance(users, PublicUsers):
-        raise ParameterError(
-            f"users must be a PublicUsers, got {type(users).__name__}: parameters chosen on private "
-            f"users leak; wrap public data as PublicUsers(p, source=...), or give no users"
-        )
+    check_public(users)
     order = np.argsort(-q, kind="stable")
     ranked = q[order]
     crowd = _crowd(ranked.tobytes())

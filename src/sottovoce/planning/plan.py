@@ -11,13 +11,14 @@ which is simulated on invented users before anything is collected: nothing of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _html, _validate
+from .. import _validate
+from .._html import Listed, Listing
 from .._validate import FloatArray
 from ..collecting.estimate import estimate
 from ..collecting.learning import RANKED, reports_for_prior
@@ -41,7 +42,6 @@ REPEATS = 12
 """Surveys that are simulated for each share, fewer for many categories."""
 WORTH = 0.05
 """A second survey is advised where it lowers the mean of the others by this part at least."""
-HEAD = ("share", "reports", "mean of the others", "mean of all", "")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Listed):
     """Sizes of a survey and what each brings; total variation on invented users."""
 
     categories: int
@@ -72,7 +72,7 @@ class Plan:
     @property
     def best(self) -> PlanRow:
         """The row with the smallest mean of all users, among those with enough reports if there are any."""
-        return min([row for row in self.rows if row.enough] or self.rows, key=lambda row: row.everybody)
+        return _best(self.rows)
 
     @property
     def second_round(self) -> bool:
@@ -98,19 +98,20 @@ class Plan:
             f"sampler without a prior, {self.known:.3f} if the population were public. {repeat}"
         )
 
-    def cells(self) -> list[list[str]]:
-        """The table as text, in the order of `HEAD`."""
-        mark = {id(self.best): "best"}
-        return [
-            [
+    def listing(self) -> Listing:
+        """The table that is printed, below the plan in words."""
+        rows = [
+            (
                 f"{row.share:.1%}",
                 f"{row.reports:,}",
                 f"{row.others:.4f}",
                 f"{row.everybody:.4f}",
-                mark.get(id(row), "" if row.enough else "too few reports"),
-            ]
+                "best" if row is self.best else "" if row.enough else "too few reports",
+            )
             for row in self.rows
         ]
+        head = ("share", "reports", "mean of the others", "mean of all", "")
+        return Listing(head, rows, {"mean of all": [row.everybody for row in self.rows]}, self.summary())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -121,16 +122,6 @@ class Plan:
         from ..pictures.plots import plot_plan
 
         return plot_plan(self, axes)
-
-    def __str__(self) -> str:
-        rows = ["  ".join(c.rjust(len(h)) for c, h in zip(r, HEAD, strict=True)) for r in self.cells()]
-        return "\n".join([self.summary(), "  ".join(HEAD), *rows])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return _html.listed(self.summary(), HEAD, self.cells(), [row.everybody for row in self.rows])
 
 
 def plan(
@@ -159,25 +150,33 @@ def plan(
     rng = np.random.default_rng(0) if rng is None else rng
     mechanism, simulation = certify(survey(truth.categories, epsilon)), _Simulation(truth, rng)
     needed = reports_for_prior(model_of(mechanism))
-    sizes = dict.fromkeys(max(2, round(share * total)) for share in SHARES)
-    rows = []
-    for k, reports in enumerate(sizes):
+
+    def measured(reports: int) -> PlanRow:
         others, public = simulation.means(mechanism, reports)
-        share = reports / total
-        rows.append(PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed))
+        share = min(1.0, reports / total)
+        return PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
+
+    sizes, rows = dict.fromkeys(max(2, round(share * total)) for share in SHARES), []
+    for k, reports in enumerate(sizes):
+        rows.append(measured(reports))
         if progress is not None:
             progress((k + 1) / (len(sizes) + 1))
     uniform = Prior.uniform(truth.categories)
-    flat = fitted(uniform, epsilon), global_minimax(uniform, epsilon), fitted(truth, epsilon)
-    first = Plan(
-        len(truth), total, float(epsilon), needed, tuple(rows), rows[0],
-        known=simulation.mean(flat[2]), uniform=simulation.mean(flat[0]), without=simulation.mean(flat[1]),
-    )  # fmt: skip
-    reports = 2 * first.best.reports
-    others, public = simulation.means(mechanism, reports)
-    share = min(1.0, reports / total)
-    again = PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
-    return Plan(**{**vars(first), "again": again})
+    return Plan(
+        categories=len(truth),
+        users=total,
+        epsilon=float(epsilon),
+        needed=needed,
+        rows=tuple(rows),
+        again=measured(2 * _best(rows).reports),
+        known=simulation.mean(fitted(truth, epsilon)),
+        uniform=simulation.mean(fitted(uniform, epsilon)),
+        without=simulation.mean(global_minimax(uniform, epsilon)),
+    )
+
+
+def _best(rows: Sequence[PlanRow]) -> PlanRow:
+    return min([row for row in rows if row.enough] or rows, key=lambda row: row.everybody)
 
 
 def _ranked(prior: Prior) -> Prior:
