@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bounds import diagonal_bound, optimal_utility, released_as_itself
+from ..bounds import optimal_utility, released_as_itself
 from ..collecting.estimate import how_many
 from ..collecting.model import furthest_at_first
 from ..divergences import DIVERGENCES
@@ -40,15 +40,11 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class Kept:
-    """How often a draw of one category is released as itself, at least, and the most a linear sampler can.
-
-    `linear_bound` is the largest value of any linear sampler that keeps the prior.
-    """
+    """How often a draw of one category is released as itself, at least."""
 
     category: Category
     probability: float
     at_least: float
-    linear_bound: float
 
 
 @dataclass(frozen=True)
@@ -179,11 +175,11 @@ def what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
 def _kept(sampler: Sampler) -> tuple[Kept, ...]:
     """The promise for the rarest category, the likeliest, and three between them."""
     prior = sampler.prior
-    at_least, bound = released_as_itself(sampler), diagonal_bound(prior, sampler.epsilon)
+    at_least = released_as_itself(sampler)
     order = prior.probabilities.argsort(kind="stable")
     ranks = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
     return tuple(
-        Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]), float(bound[i]))
+        Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]))
         for i in (int(order[rank]) for rank in ranks)
     )
 

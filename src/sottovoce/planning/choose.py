@@ -10,7 +10,7 @@ import html
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -137,8 +137,7 @@ ROUNDING = 1e-12
 """Added to a promise, so that its worst case is not above the target by rounding."""
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(NamedTuple):
     """A target: in words, as a number of each candidate, and the upper bound on that number."""
 
     words: str
@@ -146,8 +145,7 @@ class _Target:
     most: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A sampler with its numbers on the users of the choice."""
 
     sampler: Sampler
@@ -197,8 +195,7 @@ def choose(
         tail: the weight of the worst-served user against the mean.
         epsilons: what is tried for a target.
         limit: also compute how much better any sampler could be.
-        progress: called with the part of the way, between 0 and 1: measuring is the first half, finding the
-            limit the second. A target that is met early skips what is left of the first half.
+        progress: called with the part of the way, between 0 and 1; a target that is met early skips some.
 
     Raises
         TargetError: no sampler considered meets the targets; the message says the best that can be had.
@@ -214,23 +211,20 @@ def choose(
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     measured, measured_on = people(prior, users)
+    by_survey = _by_survey(prior, tried, share_within, reports)
     report = progress or (lambda part: None)
-    half = 0.5 if limit else 1.0
+    half, linear = 0.5 if limit else 1.0, bool(one_record or reports)
     before: list[_Candidate] = []
     for k, settled in enumerate(tried):
-
-        def part_done(part: float, k: int = k) -> None:
-            report(half * (k + part) / len(tried))
-
         most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
-        considered = _candidates(prior, settled, users, measured, keep_prior, most, part_done)
-        allowed = [each for each in considered if each.sampler.linear or not (one_record or reports)]
+        considered = _candidates(prior, settled, users, measured, keep_prior, most)
+        report(half * (k + 1) / len(tried))
+        allowed = [each for each in considered if each.sampler.linear or not linear]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
             break
         before = allowed
     else:
-        by_survey = _by_survey(prior, tried, share_within, reports)
         raise TargetError(_unmet(targets, before, tried) + ("" if by_survey is None else f". {by_survey}"))
     best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody, weight))
     bound = None
@@ -253,12 +247,10 @@ def choose(
         measured_on=measured_on,
         from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
-        reason=_reason(
-            len(meeting), len(considered), one_record or bool(reports), same_for_everybody, weight
-        ),
+        reason=_reason(len(meeting), len(considered), linear, same_for_everybody, weight),
         cheaper=_cheaper(targets, before, tried, settled),
         tail=weight,
-        survey=_by_survey(prior, tried, share_within, reports),
+        survey=by_survey,
     )
 
 
@@ -343,9 +335,8 @@ def _candidates(
     measured: sparse.csr_array[np.float64],
     keep_prior: bool,
     nobody_above: float | None,
-    report: Callable[[float], object],
 ) -> list[_Candidate]:
-    """Every sampler that may be considered, measured; `report` is called with the part that is done.
+    """Every sampler that may be considered, measured.
 
     With `nobody_above` also `fitted` with that promise, or with the best one where nobody can promise more.
     """
@@ -355,10 +346,7 @@ def _candidates(
         best = prior_minimax(prior, epsilon).worst_case(TV)
         made.insert(1, fitted(prior, epsilon, users, promise=promise_for(nobody_above, best)))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
-    parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
-    report(next(parts))
-    rows = compare(measured, made, TV, progress=lambda: report(next(parts)))
-    return list(map(_Candidate, made, rows))
+    return list(map(_Candidate, made, compare(measured, made, TV)))
 
 
 def promise_for(nobody_above: float, best: float) -> float | str:

@@ -30,7 +30,7 @@ from .cards import stream_engine
 from .fitted import fitted
 from .limit import TAIL, summarise, weighed
 from .limit import limit as best_possible
-from .prior_check import add_up, doubt, moments
+from .prior_check import add_up, made_from, moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +197,8 @@ def compare(
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
     _check(chosen, measures, limit)
     weight = _validate.at_least(0, tail=tail)
-    known = {name: _CheckedUsers(given) for name, given in people.items()}
+    from_all = _one_prior_from_all(people, chosen)
+    known = {name: _CheckedUsers(given, from_all) for name, given in people.items()}
     rows: dict[str, list[ComparisonRow]] = {name: [] for name in known}
     together: list[ComparisonRow] = []
     report = progress or (lambda: None)
@@ -217,8 +218,7 @@ def compare(
                 for measure in measures:
                     _add_limit(rows[name], listed[0].prior, epsilon, people[name], measure, weight)
                 report()
-    table = Comparison(tuple(row for block in rows.values() for row in block), tuple(together))
-    return _marked(table) if _one_prior_from_all(people, chosen) else table
+    return Comparison(tuple(row for block in rows.values() for row in block), tuple(together))
 
 
 def _in_groups(
@@ -253,8 +253,8 @@ def _check(chosen: Mapping[str, Sequence[Sampler]], measures: Sequence[FDivergen
 class _CheckedUsers:
     """The users of a group, validated and compared with each prior once for all samplers."""
 
-    def __init__(self, users: UsersLike | Users) -> None:
-        self._users = users
+    def __init__(self, users: UsersLike | Users, from_all: bool) -> None:
+        self._users, self._from_all = users, from_all
         self._checked: dict[int, Any] = {}
         self._priors: dict[int, tuple[Prior, bool]] = {}  # with the prior, so that its id is not used again
 
@@ -263,7 +263,7 @@ class _CheckedUsers:
         if id(prior) not in self._priors:
             rows_for(self._users, prior)
             gave = isinstance(self._users, Users) and gave_prior(prior, [self._users])
-            self._priors[id(prior)] = prior, gave
+            self._priors[id(prior)] = prior, gave or self._from_all
         return self._priors[id(prior)][1]
 
     def divergence(self, sampler: Sampler, measure: FDivergence) -> FloatArray:
@@ -327,12 +327,8 @@ def _add_limit(
     mine = [k for k, row in enumerate(rows) if (row.epsilon, row.divergence) == (epsilon, measure.name)]
     best = replace(
         rows[mine[0]],
+        **{name: getattr(bound, name) for name in STATISTICS if name != "worst_case"},
         sampler=BEST_POSSIBLE,
-        mean=bound.mean,
-        median=bound.median,
-        p90=bound.p90,
-        p99=bound.p99,
-        maximum=bound.maximum,
         worst_case=None,
         keeps_prior=True,
     )
@@ -350,6 +346,8 @@ def _one_prior_from_all(
     if len(users) < 2 or len(priors) > 1 or len(read) < len(users):
         return False
     (prior,) = priors.values()
+    for given in read:
+        rows_for(given, prior)  # refused if they were read against other categories
     return gave_prior(prior, read)
 
 
@@ -358,20 +356,11 @@ def _least_public(rows: Sequence[ComparisonRow]) -> str:
     return max((row.provenance for row in rows), key=PROVENANCES.index, default="public")
 
 
-def _marked(table: Comparison) -> Comparison:
-    """The table with every row marked: its prior came from the users."""
-    return Comparison(
-        tuple(replace(row, provenance="users") for row in table.rows),
-        tuple(replace(row, provenance="users") for row in table.all_groups),
-    )
-
-
 def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
     """Whether these users together are where the prior came from, as far as numbers show it."""
     if len(users[0].categories) != len(prior) or not sum(map(len, users)):
         return False
-    verdict = doubt(prior.probabilities, add_up([moments(given) for given in users]))
-    return verdict is not None and verdict.certain
+    return made_from(prior.probabilities, add_up([moments(given) for given in users]))
 
 
 def shown(sampler: Sampler) -> str:
@@ -445,14 +434,12 @@ def walk(
     steps: Iterable[UsersLike],
     *,
     divergence: FDivergence = TV,
-    rng: np.random.Generator | None = None,
 ) -> Iterator[Walk]:
     """Simulate the streams of some users, in the batch path of the mechanism that would be shipped."""
     engine = stream_engine(mechanism)
     if engine.persistence:
         raise ParameterError("mechanism must be a stream without persistence")
-    f = checked(divergence)
-    generator = np.random.default_rng(0) if rng is None else rng
+    f, generator = checked(divergence), np.random.default_rng(0)
     bounds = None
     for step, users in enumerate(steps):
         rows = mechanism.prepare(users)

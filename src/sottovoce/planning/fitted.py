@@ -92,34 +92,6 @@ class PublicUsers:
                 "pass their .p and say so in source"
             )
 
-    @classmethod
-    def simulated(
-        cls,
-        prior: Prior,
-        *,
-        users: int = 2000,
-        records: int = 50,
-        concentration: float = 10.0,
-        rng: np.random.Generator | None = None,
-    ) -> PublicUsers:
-        """Invent users around the prior: p ~ Dirichlet(concentration·q), seen through `records` draws.
-
-        A small concentration makes users who differ much from the prior, a large one users like it.
-        Memory and time grow with users × categories.
-        """
-        if not (isinstance(users, int) and isinstance(records, int) and users >= 1 and records >= 1):
-            raise ParameterError(f"users and records must be whole numbers ≥ 1, got {users} and {records}")
-        alpha = _validate.positive(concentration=concentration) * prior.probabilities
-        generator = np.random.default_rng() if rng is None else rng
-        taste = generator.gamma(alpha, size=(users, len(prior)))
-        taste = np.maximum(taste, np.finfo(np.float64).tiny)
-        taste /= taste.sum(axis=1, keepdims=True)
-        counts = generator.multinomial(records, taste)
-        from scipy import sparse
-
-        source = f"simulated: {users} users of {records} records, concentration {concentration:g}"
-        return cls(sparse.csr_array(counts / records), source)
-
     def __repr__(self) -> str:
         rows: Any = self.p  # numpy says the shape of sparse rows too, but does not list them as array-like
         shape: tuple[int, ...] = np.shape(rows)
@@ -130,8 +102,8 @@ def check_public(users: PublicUsers | None) -> None:
     """Refuse users that were not declared public."""
     if users is not None and not isinstance(users, PublicUsers):
         raise ParameterError(
-            f"users must be a PublicUsers, got {type(users).__name__}: a choice made on private users "
-            f"leaks; wrap public data as PublicUsers(p, source=...), or give no users"
+            f"users must be a PublicUsers, got {type(users).__name__}: parameters chosen on private "
+            f"users leak; wrap public data as PublicUsers(p, source=...), or give no users"
         )
 
 

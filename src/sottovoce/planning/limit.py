@@ -68,7 +68,6 @@ class Limit:
     maximum: float
     objective: float
     lower_bound: float
-    steps: int
 
     @property
     def gap(self) -> float:
@@ -163,8 +162,7 @@ def limit(
     solved = (smooth_descent if smooth else cutting_planes)(problem, start, enough, report)
     if smooth and len(owned) <= MANY and not enough(solved.objective, solved.lower_bound):
         further = cutting_planes(problem, solved.floor, enough, report)
-        bound = max(solved.lower_bound, further.lower_bound)
-        solved = replace(further, lower_bound=bound, steps=solved.steps + further.steps)
+        solved = replace(further, lower_bound=max(solved.lower_bound, further.lower_bound))
     values = problem.values(solved.floor)[inverse]
     summary = summarise(values)
     objective = weighed(summary["mean"], summary["maximum"], weight)
@@ -177,7 +175,6 @@ def limit(
         **summary,
         objective=objective,
         lower_bound=min(max(float(solved.lower_bound), 0.0), objective),
-        steps=solved.steps,
     )
 
 

@@ -129,7 +129,6 @@ def plan(
     users: int,
     epsilon: float,
     *,
-    rng: np.random.Generator | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Plan:
     """Plan a survey for users of whom nothing is public: how many should answer, and what the others gain.
@@ -139,7 +138,6 @@ def plan(
             population, as a prior.
         users: how many there are in all.
         epsilon: what each of them spends, on the survey or on a release.
-        rng: the simulation's randomness, by default a fixed one.
 
     >>> made = plan(range(18), 20_000, 2.0)
     >>> made.best.others < made.uniform < made.without
@@ -147,12 +145,11 @@ def plan(
     """
     total = _validate.whole_at_least(4, users=users)
     truth = categories if isinstance(categories, Prior) else _ranked(Prior.uniform(categories))
-    rng = np.random.default_rng(0) if rng is None else rng
-    mechanism, simulation = certify(survey(truth.categories, epsilon)), _Simulation(truth, rng)
-    needed = reports_for_prior(model_of(mechanism))
+    mechanism = certify(survey(truth.categories, epsilon))
+    simulation, needed = _Simulation(truth, mechanism), reports_for_prior(model_of(mechanism))
 
     def measured(reports: int) -> PlanRow:
-        others, public = simulation.means(mechanism, reports)
+        others, public = simulation.means(reports)
         share = min(1.0, reports / total)
         return PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
 
@@ -188,33 +185,29 @@ def _ranked(prior: Prior) -> Prior:
 class _Simulation:
     """Surveys of an invented population, and invented users who are served with what was learned."""
 
-    def __init__(self, truth: Prior, rng: np.random.Generator) -> None:
-        self._truth, self._rng = truth, rng
+    def __init__(self, truth: Prior, mechanism: Mechanism) -> None:
+        self._mechanism, self._rng = mechanism, np.random.default_rng(0)
         self._people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
         self._repeats = max(2, min(REPEATS, 2000 // len(truth)))
+        kernel = model_of(mechanism).kernel
+        if kernel is None:
+            raise AssertionError("unreachable: a survey can be undone")
+        law = np.maximum(kernel.apply(truth.probabilities), 0)
+        self._law = law / law.sum()
 
     def mean(self, sampler: Any) -> float:
         """The mean distance of the invented users."""
         return float(np.mean(sampler.divergence(self._people, TV)))
 
-    def means(self, mechanism: Mechanism, reports: int) -> tuple[float, float]:
+    def means(self, reports: int) -> tuple[float, float]:
         """After a survey of so many: the mean of those who are served, and of draws of the prior itself."""
-        law = self._law(mechanism)
         served, public = [], []
         for _ in range(self._repeats):
-            counts = self._rng.multinomial(reports, law)
-            learned = estimate(mechanism, counts).as_prior(force=True)
-            served.append(self.mean(fitted(learned, float(mechanism.epsilon))))
+            counts = self._rng.multinomial(reports, self._law)
+            learned = estimate(self._mechanism, counts).as_prior(force=True)
+            served.append(self.mean(fitted(learned, float(self._mechanism.epsilon))))
             public.append(self._to_prior(learned.probabilities))
         return float(np.mean(served)), float(np.mean(public))
-
-    def _law(self, mechanism: Mechanism) -> FloatArray:
-        """The law of a report of this population."""
-        kernel = model_of(mechanism).kernel
-        if kernel is None:
-            raise AssertionError("unreachable: a survey can be undone")
-        law = np.maximum(kernel.apply(self._truth.probabilities), 0)
-        return np.asarray(law / law.sum())
 
     def _to_prior(self, q: FloatArray) -> float:
         """The mean of TV(p, q): 1 − Σ min(p, q), over the non-zeros of p."""
