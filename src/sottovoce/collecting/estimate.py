@@ -222,11 +222,11 @@ chance: 1.2e-05); 2 categories stand out.
             reference="an even spread" if self.model.name == "survey" else "the public prior",
         )
 
-    def plot(self, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
-        """Draw the prior, the estimate, its interval and, if known, the truth of each category."""
+    def plot(self, axes: Axes | None = None, *, truth: Any = None) -> Axes:
+        """Draw the prior, the estimate, its interval and, if known, the truth of the largest categories."""
         from ..pictures.plots import plot_estimate
 
-        return plot_estimate(self, axes, truth=truth, most=most)
+        return plot_estimate(self, axes, truth=truth)
 
     def marks(self) -> list[str]:
         """What each value tells: "more" or "fewer" than the prior (as a band), or "noise" if it may be 0."""

@@ -1,7 +1,6 @@
-"""A page of results: one HTML file that holds its pictures and asks nothing of the network.
+"""The demo's page: one HTML file that holds its pictures and asks nothing of the network.
 
-What it looks like stands in report.html, a template; here its values are filled in, each as text or as one of
-the few pieces of markup below.
+What it looks like stands in report.html, a template; here its values are filled in.
 """
 
 from __future__ import annotations
