@@ -20,7 +20,7 @@ every m; a gamma law with these two moments gives the chance of a larger T.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -31,9 +31,10 @@ import numpy as np
 from .. import _html, _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
-from ..prior import Category, Prior
+from ..prior import Category, Learned, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
+from .learning import SPREAD, older_law, posterior_mean, reports_for_prior
 from .model import Invertible, Model, SurveyKernel, model_of
 from .reports import ReportColumns, counted
 
@@ -188,9 +189,26 @@ class Estimate:
         Raises
             EstimateError: too few reports (how many are needed), or not those of one certified mechanism.
         """
-        from .learning import learned_prior
-
-        return learned_prior(self, older=older, mixture=mixture, force=force)
+        model = self.model
+        if model.digest is None:
+            raise EstimateError(
+                "a prior is learned from the reports of one certified mechanism: estimate with that "
+                "mechanism, not with a sampler, and each group alone"
+            )
+        needed = reports_for_prior(model)
+        if self.reports < needed and not force:
+            raise EstimateError(
+                f"{self.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} "
+                f"categories at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a "
+                f"larger epsilon or fewer categories; or learn from few all the same (force=True, --few)"
+            )
+        centre = model.prior if older is None else older_law(older, model)
+        least = SPREAD if older is None else 0.05
+        kept = least if mixture is None else _validate.fraction(mixture=mixture)
+        q = posterior_mean(self.values, self.standard_errors, centre)
+        q = (1 - kept) * q / q.sum() + kept * centre
+        source = Learned(int(self.reports), model.epsilon, model.digest)
+        return Prior(model.categories, q / q.sum(), learned=source)
 
     def verdict(self, *, error: float = 0.01) -> Verdict:
         """Whether the reports suffice for ± `error` in every category, and whether they tell anything.
@@ -203,12 +221,10 @@ chance: 1.2e-05); 2 categories stand out.
         """
         _validate.positive(error=error)
         groups = self.parts or (self,)
-        index = {name: i for i, name in enumerate(self.categories)}
-        variance, reach = np.zeros(len(index)), np.zeros(len(index))
-        for group in groups:
-            where = [index[name] for name in group.categories] if self.parts else slice(None)
+        variance, reach = np.zeros(len(self.values)), np.zeros(len(self.values))
+        for group, where, share in _in_place(groups, self.categories):
             own, far = group.model.at_prior()
-            variance[where] += group.reports / self.reports * own
+            variance[where] += share * own
             reach[where] = np.maximum(reach[where], far)
         marks = self.marks()
         return Verdict(
@@ -243,11 +259,17 @@ chance: 1.2e-05); 2 categories stand out.
 
     @cached_property
     def shrunk(self) -> FloatArray:
-        """The values pulled towards the public prior by as much as their errors explain; never negative.
+        """The values pulled towards the public prior by as much as their errors explain (James and Stein).
 
-        Biased towards the prior, and much closer than the unbiased values when the population is near it.
+        q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²); for n ≤ 3 w is 1. Where that is
+        negative somewhere, the nearest distribution, which is no farther from any distribution. Biased
+        towards the prior, and much closer than the unbiased values when the population is near it.
         """
-        return shrink(self.values, self.model.prior, self.standard_errors)
+        off, errors = self.values - self.model.prior, self.standard_errors
+        spread = float(off @ off)
+        free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
+        kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
+        return project(self.model.prior + kept * off)  # a distribution stays as it is
 
     @cached_property
     def likeliest(self) -> FloatArray:
@@ -394,7 +416,7 @@ def _check_level(level: float) -> None:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
 
 
-def _quantile(level: float, comparisons: int) -> float:
+def _quantile(level: float, comparisons: int = 1) -> float:
     """The normal quantile of a level, for one interval or for several at once."""
     return -NormalDist().inv_cdf((1 - level) / comparisons / 2)
 
@@ -413,12 +435,9 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
     if not estimates or len({group.level for group in estimates}) > 1:
         raise EstimateError("estimates to put together must be some, and at one level")
     categories = list(dict.fromkeys(name for group in estimates for name in group.categories))
-    index = {name: i for i, name in enumerate(categories)}
     reports = sum(group.reports for group in estimates)
     counts, prior, values, variances, reach = (np.zeros(len(categories)) for _ in range(5))
-    for group in estimates:
-        where = np.array([index[name] for name in group.categories], dtype=np.intp)
-        share = group.reports / reports
+    for group, where, share in _in_place(estimates, categories):
         counts[where] += group.support
         prior[where] += share * group.model.prior
         values[where] += share * group.values
@@ -436,14 +455,22 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
     return Estimate(model, counts, reports, values, variances, reach, estimates[0].level, tuple(estimates))
 
 
-def how_many(
-    mechanism: Mechanism | Sampler, error: float, level: float = 0.95, *, simultaneous: bool = False
-) -> int:
+def _in_place(
+    groups: Sequence[Estimate], categories: Sequence[Category]
+) -> Iterator[tuple[Estimate, Any, float]]:
+    """Each group, the indices of its categories among all of them, and its share of the reports."""
+    reports = sum(group.reports for group in groups)
+    index = {name: i for i, name in enumerate(categories)} if len(groups) > 1 else {}
+    for group in groups:
+        where = [index[name] for name in group.categories] if index else slice(None)
+        yield group, where, group.reports / reports
+
+
+def how_many(mechanism: Mechanism | Sampler, error: float, level: float = 0.95) -> int:
     """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
 
     The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK,
-    is the exact variance of one report's contribution and z the normal quantile of the level (for all
-    categories at once with `simultaneous`).
+    is the exact variance of one report's contribution and z the normal quantile of the level.
 
     >>> from sottovoce import Prior, minimax_kernel
     >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
@@ -457,18 +484,24 @@ def how_many(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
-    needed = reports_needed(*model.at_prior(), error, level, len(model.prior) if simultaneous else 1)
+    needed = reports_needed(*model.at_prior(), error, level)
     if needed is None:
         raise EstimateError("no number of reports will do: the error or epsilon is too small")
     return needed
 
 
-def reports_needed(
-    variance: FloatArray, reach: FloatArray, error: float, level: float, comparisons: int = 1
-) -> int | None:
+def reports_or_none(mechanism: Mechanism | Sampler, error: float) -> int | None:
+    """`how_many`, or None where no number of reports will do."""
+    try:
+        return how_many(mechanism, error)
+    except EstimateError:
+        return None
+
+
+def reports_needed(variance: FloatArray, reach: FloatArray, error: float, level: float) -> int | None:
     """The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j; None if that is beyond all counts."""
     with np.errstate(all="ignore"):
-        z = _quantile(level, comparisons)
+        z = _quantile(level)
         step = (error / z) ** 2 if z > 0 else math.inf
         needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
     return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
@@ -495,20 +528,6 @@ def _chance(groups: Sequence[Estimate]) -> float:
     return float(gammaincc(mean**2 / spread, distance * mean / spread))
 
 
-def shrink(values: FloatArray, prior: FloatArray, errors: FloatArray) -> FloatArray:
-    """The values pulled towards the public prior by as much as their errors explain (James and Stein).
-
-    q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²); for n ≤ 3 w is 1. Where that is
-    negative somewhere, the nearest distribution, which is no farther from any distribution.
-    """
-    off = values - prior
-    spread = float(off @ off)
-    free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
-    kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
-    pulled: FloatArray = prior + kept * off
-    return project(pulled)  # a distribution stays as it is
-
-
 def project(values: FloatArray) -> FloatArray:
     """The distribution nearest to the values in Euclidean distance: max(v − t, 0) for the right t."""
     descending = np.sort(values)[::-1]
@@ -519,20 +538,18 @@ def project(values: FloatArray) -> FloatArray:
     return nearest
 
 
-def maximum_likelihood(
-    kernel: Invertible, y: FloatArray, start: FloatArray, *, tolerance: float = 1e-12
-) -> FloatArray:
+def maximum_likelihood(kernel: Invertible, y: FloatArray, start: FloatArray) -> FloatArray:
     """The p that makes shares y likeliest, by expectation maximisation: p_i ← p_i·Σ_z K_iz y_z/(pK)_z.
 
     The log-likelihood per report is within max_i Σ_z K_iz y_z/(pK)_z − 1 of the best; stops when that is
-    below the tolerance, or after `LARGEST_STEPS`.
+    below 1e-12, or after `LARGEST_STEPS`.
     """
     p = start.copy()
     for _ in range(LARGEST_STEPS):
         x = kernel.apply(p)
         gain = kernel.back(np.divide(y, x, out=np.zeros_like(y), where=y > 0))
         p *= gain
-        if gain.max() - 1 < tolerance:
+        if gain.max() - 1 < 1e-12:
             break
     p /= p.sum()
     return p

@@ -14,18 +14,13 @@ keep their values; those below share what is left. Without any information it is
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _validate
 from .._validate import FloatArray
-from ..errors import EstimateError, PriorError
-from ..prior import Learned, Prior
+from ..errors import PriorError
+from ..prior import Prior
 from .model import Model
-
-if TYPE_CHECKING:
-    from .estimate import Estimate
 
 SHAPES = np.geomspace(0.25, 16, 13)
 """Shapes of the gamma law: below 1 a few categories have most of the mass, far above 1 all are alike."""
@@ -59,33 +54,7 @@ def reports_for_prior(model: Model) -> int:
     return max(2, math.ceil(float(model.at_prior()[0].sum()) / (NOISE * signal)))
 
 
-def learned_prior(
-    shares: Estimate, *, older: Prior | None = None, mixture: float | None = None, force: bool = False
-) -> Prior:
-    """The prior that `Estimate.as_prior` describes."""
-    model = shares.model
-    if model.digest is None:
-        raise EstimateError(
-            "a prior is learned from the reports of one certified mechanism: estimate with that mechanism, "
-            "not with a sampler, and each group alone"
-        )
-    needed = reports_for_prior(model)
-    if shares.reports < needed and not force:
-        raise EstimateError(
-            f"{shares.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} categories "
-            f"at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a larger epsilon or "
-            f"fewer categories; or learn from few all the same (force=True, --few)"
-        )
-    centre = model.prior if older is None else _older(older, model)
-    least = SPREAD if older is None else 0.05
-    kept = least if mixture is None else _validate.fraction(mixture=mixture)
-    q = posterior_mean(shares.values, shares.standard_errors, centre)
-    q = (1 - kept) * q / q.sum() + kept * centre
-    source = Learned(int(shares.reports), model.epsilon, model.digest)
-    return Prior(model.categories, q / q.sum(), learned=source)
-
-
-def _older(older: Prior, model: Model) -> FloatArray:
+def older_law(older: Prior, model: Model) -> FloatArray:
     """The older prior in the order of the mechanism's categories."""
     if older.provenance == "users":
         raise PriorError(

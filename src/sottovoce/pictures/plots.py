@@ -48,7 +48,6 @@ STYLES: dict[str, dict[str, Any]] = {
     "rr_with_prior": {"color": "#999999", "marker": "+", "linestyle": ":"},
     BEST_POSSIBLE: {"color": "#000000", "marker": "", "linestyle": "-"},  # a line that nobody goes below
 }
-WAYS = {"stream": ("-", "o"), "split": ("--", "s")}
 DRAWN = 40
 """Categories of an estimate that are drawn."""
 USUAL_FONT = "DejaVu Sans"
@@ -203,7 +202,7 @@ def over_time_picture(rows: Sequence[StepRow], epsilon: float, path: str | Path)
     """A stream beside ε split: distances by release above, what is left of the budget below."""
     figure = new_figure(7, 5.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    for way, (line, marker) in WAYS.items():
+    for way, line, marker in (("stream", "-", "o"), ("split", "--", "s")):
         mine = [row for row in rows if row.way == way]
         at = [row.step for row in mine]
         look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 4}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bounds import optimal_utility, released_as_itself
-from ..collecting.estimate import how_many
+from ..collecting.estimate import reports_or_none
 from ..collecting.model import furthest_at_first
 from ..divergences import DIVERGENCES
-from ..errors import ParameterError, SottovoceError
+from ..errors import ParameterError
 from ..groups import EVERYBODY
 from ..prior import Category
 from ..release.certify import certify
@@ -103,7 +103,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
         provenance=prior.provenance,
         released_as_another=sampler.worst_case(DIVERGENCES["tv"]),
         released_as_itself=_kept(sampler),
-        reports_needed=_reports_needed(sampler),
+        reports_needed=reports_or_none(sampler, 0.01),
         worst_cases=tuple(
             WorstCase(
                 divergence=name,
@@ -182,11 +182,3 @@ def _kept(sampler: Sampler) -> tuple[Kept, ...]:
         Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]))
         for i in (int(order[rank]) for rank in ranks)
     )
-
-
-def _reports_needed(sampler: Sampler) -> int | None:
-    """What a collector would need, where reports tell the population at all."""
-    try:
-        return how_many(sampler, 0.01)
-    except SottovoceError:
-        return None

@@ -7,6 +7,7 @@ mean of `fitted` against the largest distance of any possible user.
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from shlex import quote
@@ -16,9 +17,9 @@ import numpy as np
 
 from .. import _validate
 from .._html import Listed, Listing
-from ..collecting.estimate import how_many
+from ..collecting.estimate import how_many, reports_or_none
 from ..divergences import TV
-from ..errors import EstimateError, ParameterError, TargetError
+from ..errors import ParameterError, TargetError
 from ..prior import FROM_USERS, Prior
 from ..release.certify import certify
 from ..samplers.base import Sampler, checked_prior, label
@@ -46,11 +47,9 @@ MEASURES = {"mean": "mean", "p99": "99th percentile", "maximum": "maximum", "wor
 class Choice:
     """What `choose` recommends, and why.
 
-    `sampler` is ready to be certified. `row` holds its numbers and `runner_up` those of the second best;
-    `table` those of every sampler that was considered at this ε. They are about the users named in
-    `measured_on`, which are public or invented. `cheaper` says why the next smaller ε that was tried does not
-    do. `limit` is the best that any ε-private sampler could do for these users, `above_limit` how far this
-    one is above it in mean + tail·maximum.
+    `row` holds the numbers of the sampler, `runner_up` those of the second best and `table` those of every
+    sampler considered at this ε, on the users named in `measured_on`. `cheaper` says why the next smaller ε
+    does not do. `limit` is the best that any ε-private sampler could do for these users.
     """
 
     sampler: Sampler
@@ -121,8 +120,7 @@ class Choice:
             lines.append(FROM_USERS)
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.words()
+    __str__ = words
 
     def __repr__(self) -> str:
         return f"<choice: {label(self.sampler)} at epsilon={self.epsilon:g}>"
@@ -171,21 +169,17 @@ def choose(
 ) -> Choice:
     """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
 
-    Every sampler of the catalogue and `fitted`, with `nobody_above` also `fitted` with that promise and with
-    `same_for_everybody` the one with the best promise, are measured, in total variation, on the public users
-    or, if there are none, on 1,200 users invented from the prior (others than those `fitted` looks at). Of
-    those that meet the targets the one with the smallest mean + tail·maximum is taken.
+    Every sampler of the catalogue and `fitted`, also with the promise that a target asks for, is measured in
+    total variation on the public users or, without them, on 1,200 users invented from the prior (others than
+    those `fitted` looks at). Of those that meet the targets the smallest mean + tail·maximum is taken.
 
     Guarantees
         Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
-        on every machine. For a smaller ε of the grid no sampler considered meets the targets. The numbers
-        about all possible users (`nobody_above`) hold for everybody; the mean is that of the users measured,
-        and other users may have another.
+        on every machine. At a smaller ε of the grid no sampler considered meets the targets. What is said
+        about all possible users (`nobody_above`) holds for everybody, the mean for the users measured.
 
     Parameters
-        epsilon: the privacy parameter, if it is settled.
-        users: a `PublicUsers` that resembles the users to be served.
-        mean_at_most: the mean distance over these users may be at most this.
+        mean_at_most: the mean distance over the users measured may be at most this.
         nobody_above: no possible user may be further from their own data than this.
         share_within, reports: from so many reports each share of the population must be estimated within
             ± this (95 %), if users are like the prior. Only linear samplers can.
@@ -193,7 +187,6 @@ def choose(
         same_for_everybody: take the smallest worst case over all possible users, not the best average.
         keep_prior: only samplers with Q(q) = q.
         tail: the weight of the worst-served user against the mean.
-        epsilons: what is tried for a target.
         limit: also compute how much better any sampler could be.
         progress: called with the part of the way, between 0 and 1; a target that is met early skips some.
 
@@ -285,19 +278,12 @@ def _targets(
         error = _validate.positive(share_within=share_within)
         count = _validate.whole_at_least(2, reports=reports)
         words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
-        targets.append(_Target(words, lambda each: _needed(each.sampler, error), count))
+        targets.append(_Target(words, lambda each: reports_or_none(each.sampler, error) or math.inf, count))
     return targets
 
 
 def _worst_case(candidate: _Candidate) -> float:
     return candidate.sampler.worst_case(TV)
-
-
-def _needed(sampler: Sampler, error: float) -> float:
-    try:
-        return how_many(sampler, error)
-    except EstimateError:
-        return float("inf")
 
 
 def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -> list[float]:
@@ -470,9 +456,8 @@ def frontier(
 ) -> Frontier:
     """Measure `fitted` with promises from its own worst case down to the best that keeps the prior.
 
-    The users are those of `choose`: public ones, or 1,200 invented from the prior, others than those that
-    `fitted` looks at. The limit of the mean is the best that any sampler with the same promise could do for
-    these very users.
+    The users are those of `choose`. The limit of the mean is the best that any sampler with the same promise
+    could do for these very users.
 
     >>> made = frontier(Prior(["a", "b", "c"], [0.6, 0.3, 0.1]), 2.0, steps=3)
     >>> [row.mean >= row.lowest_mean for row in made.rows]
