@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LISTED = 20
 """Rows that a notebook shows of a long list."""
@@ -29,6 +29,8 @@ def facts(title: str, rows: Sequence[tuple[str, object]]) -> str:
 
 
 def _caption(title: str) -> str:
+    if not title:
+        return ""
     return f'<caption style="text-align:left;padding:.15em .6em">{html.escape(title)}</caption>'
 
 
@@ -38,7 +40,7 @@ class Listing:
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    bars: Mapping[str, Sequence[float]]
+    bars: Mapping[str, Sequence[float]] = field(default_factory=dict)
     title: str = ""
     note: str = ""
     more: int = 0  # rows that are left out
@@ -67,11 +69,10 @@ class Listing:
                 for side, drawn, cell in zip(sides, bars, row, strict=True)
             ]
             body.append(f"<tr>{''.join(cells)}</tr>")
-        caption = _caption(self.title) if self.title else ""
         note = f"<p><strong>{html.escape(self.note)}</strong></p>" if self.note else ""
         rest = f"<p>and {self.more:,} more</p>" if self.more > 0 else ""
         return (
-            f"<table>{caption}<thead><tr>{''.join(names)}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+            f"<table>{_caption(self.title)}<thead><tr>{''.join(names)}</tr></thead><tbody>{''.join(body)}</tbody></table>"
             f"{rest}{note}"
         )
 

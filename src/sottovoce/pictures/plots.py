@@ -176,24 +176,24 @@ def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:
     return _labelled(axes, asked, "mean TV distance to the user's p")
 
 
-def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = None) -> Axes:
+def plot_estimate(shares: Estimate, axes: Axes | None = None, *, truth: Any = None) -> Axes:
     """Per category, largest prior first: the prior, the estimate, its interval and, if known, the truth."""
     axes = _own(axes, 9, 4.2)
-    order = np.argsort(-found.model.prior, kind="stable")[:DRAWN]
+    order = np.argsort(-shares.model.prior, kind="stable")[:DRAWN]
     x = np.arange(len(order))
-    low, high = found.interval()
-    shares = found.shares
-    bars = np.maximum([shares - low, high - shares], 0)[:, order]
-    axes.bar(x, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
-    what = "estimate" if found.unbiased else "released law"
+    low, high = shares.interval()
+    values = shares.shares
+    bars = np.maximum([values - low, high - values], 0)[:, order]
+    axes.bar(x, shares.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
+    what = "estimate" if shares.unbiased else "released law"
     look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
-    name = f"{what}, {100 * found.level:g}% interval"
-    axes.errorbar(x, shares[order], bars, fmt="o", label=name, **look)
+    name = f"{what}, {100 * shares.level:g}% interval"
+    axes.errorbar(x, values[order], bars, fmt="o", label=name, **look)
     if truth is not None:
-        values = np.asarray(truth, dtype=np.float64)[order]
-        axes.plot(x, values, "_", color="black", markersize=13, label="the truth, which nobody sees")
+        true = np.asarray(truth, dtype=np.float64)[order]
+        axes.plot(x, true, "_", color="black", markersize=13, label="the truth, which nobody sees")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(x, [_plain(found.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_xticks(x, [_plain(shares.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("share")
     return axes
 

@@ -52,9 +52,8 @@ _Measured: TypeAlias = "tuple[ComparisonRow, FloatArray]"
 class ComparisonRow:
     """How one sampler serves one group of users in one divergence.
 
-    `worst_case` is None in the row of the limit, which knows these users only. `above_limit` is how far
-    mean + tail·maximum is above the proven lower bound of the limit, where the limit was requested; it can
-    be negative for a sampler that does not keep the prior.
+    `worst_case` is None in the row of the limit. `above_limit` is how far mean + tail·maximum is above the
+    proven lower bound of the limit, if requested; it can be negative where the prior is not kept.
     """
 
     group: str
@@ -202,7 +201,8 @@ def compare(
     rows: dict[str, list[ComparisonRow]] = {name: [] for name in known}
     together: list[ComparisonRow] = []
     report = progress or (lambda: None)
-    alike = len(known) > 1 and len({_kinds(listed) for listed in chosen.values()}) == 1
+    kinds = {tuple((shown(each), each.epsilon) for each in listed) for listed in chosen.values()}
+    alike = len(known) > 1 and len(kinds) == 1
     for k in range(max(map(len, chosen.values()))):
         measured: list[list[_Measured]] = []
         for name, listed in chosen.items():
@@ -277,11 +277,6 @@ class _CheckedUsers:
         own: Any = sampler
         values: FloatArray = own.divergence_of(self._checked[n], measure)
         return values
-
-
-def _kinds(samplers: Sequence[Sampler]) -> tuple[tuple[str, float], ...]:
-    """What has to be alike for samplers of two groups to be one line of all groups."""
-    return tuple((shown(sampler), sampler.epsilon) for sampler in samplers)
 
 
 def _measure(

@@ -102,15 +102,13 @@ def limit(
 ) -> Limit:
     """The smallest mean + tail·maximum of the divergence that any ε-private sampler can have on these users.
 
-    It is the minimum of a convex function over the floors q/a ≤ c ≤ q (a = e^ε; if the prior need not be
-    kept, over Σc ≤ 1 ≤ a·Σc), because the clip is the best point of a floor's box for every user. It is found
-    by cutting planes, for total variation over many categories by a smooth descent.
+    It is the minimum of a convex function over floors, found by cutting planes or, for total variation over
+    many categories, by a smooth descent.
 
     Guarantees
-        `lower_bound` is proven: it is computed from affine (or separable) functions below the objective, is
-        valid whatever the solver did, and is lowered by a bound on its rounding. `objective` is attained.
-        Neither the floor nor a sampler is given back: it was fitted to these users, and would tell about
-        them.
+        `lower_bound` is proven: it is valid whatever the solver did, and lowered by a bound on its rounding.
+        `objective` is attained. Neither the floor nor a sampler is returned: it was fitted to these users,
+        and would tell about them.
 
     Parameters
         users: as `compare` takes them.
