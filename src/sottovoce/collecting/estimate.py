@@ -148,10 +148,7 @@ class Estimate:
         return _errors(self.variances, self.reach, self.reports, RARE)
 
     def interval(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Normal intervals, nominally at the level: for each category alone, or for all (Bonferroni).
-
-        The half widths around the shares, cut to what a share can be, from 0 to 1.
-        """
+        """Normal intervals around the shares, cut to 0 … 1: for each category alone, or for all at once."""
         half = self.half_widths(simultaneous=simultaneous)
         return np.maximum(self.shares - half, 0), np.minimum(self.shares + half, 1)
 
@@ -275,8 +272,7 @@ chance: 1.2e-05); 2 categories stand out.
     def likeliest(self) -> FloatArray:
         """Towards the maximum-likelihood distribution, by EM from the prior: biased, often the smaller error.
 
-        At most `LARGEST_STEPS` steps: at a small ε EM is slow and stops short of the maximum, nearer the
-        prior.
+        At a small ε EM is slow, and stops after `LARGEST_STEPS` short of the maximum, nearer the prior.
         """
         if self.model.linear and self.model.kernel is None:
             raise EstimateError("several groups together have no likelihood of their own: ask each of them")
@@ -287,8 +283,7 @@ chance: 1.2e-05); 2 categories stand out.
     def moved_by(self, *, reports: int | None = None, share: float | None = None) -> float:
         """How far malicious reports, so many or such a share, can move the value of some category.
 
-        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j. A share
-        cannot move by more than 1.
+        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j, at most 1.
         """
         if (reports is None) == (share is None):
             raise ParameterError("moved_by takes either reports= or share=, one of them")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,7 @@ class Counts(NamedTuple):
 def counted(model: Model, reports: Any, columns: ReportColumns) -> Counts:
     """How often each answer was reported, from any form that reports come in."""
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
-        return count_reports(reports, model, **columns)[EVERYBODY]
+        return read_reports(reports, model, **columns)[0][EVERYBODY]
     if columns:
         raise ParameterError(f"{', '.join(columns)} is for a table of reports")
     if isinstance(reports, Counts):
@@ -134,13 +134,6 @@ def _refuse_unknown(unknown: float, of_all: str) -> None:
             f"reports must be categories of the mechanism: {unknown:g} {of_all}; is it the mechanism they "
             f"were released with?"
         )
-
-
-def count_reports(
-    table: Any, models: Model | Mapping[str, Model], **columns: Unpack[ReportColumns]
-) -> Mapping[str, Counts]:
-    """How often each category was reported in a table or store, by group."""
-    return read_reports(table, models, **columns)[0]
 
 
 def read_reports(

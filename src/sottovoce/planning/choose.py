@@ -271,7 +271,8 @@ def _targets(
         targets.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
     if nobody_above is not None:
         most = _validate.at_least(0, nobody_above=nobody_above)
-        targets.append(_Target(f"no possible user above {most:g}", _worst_case, most))
+        words = f"no possible user above {most:g}"
+        targets.append(_Target(words, lambda each: each.sampler.worst_case(TV), most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
@@ -280,10 +281,6 @@ def _targets(
         words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
         targets.append(_Target(words, lambda each: reports_or_none(each.sampler, error) or math.inf, count))
     return targets
-
-
-def _worst_case(candidate: _Candidate) -> float:
-    return candidate.sampler.worst_case(TV)
 
 
 def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -> list[float]:
@@ -342,7 +339,7 @@ def promise_for(nobody_above: float, best: float) -> float | str:
 
 def _rank(each: _Candidate, same_for_everybody: bool, tail: float) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    first = (round(_worst_case(each), 9),) if same_for_everybody else ()
+    first = (round(each.sampler.worst_case(TV), 9),) if same_for_everybody else ()
     return *first, round(weighed(each.row.mean, each.row.maximum, tail), 9), not each.sampler.keeps_prior
 
 
