@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 LISTED = 20
 """Rows that a notebook shows of a long list."""
@@ -78,7 +79,13 @@ class Listing:
 
 
 class Listed:
-    """A result that shows itself as a table, as text and in a notebook."""
+    """A result of several rows, which shows itself as a table, as text and in a notebook."""
+
+    rows: Any  # a tuple of dataclasses
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One plain dict per row."""
+        return [asdict(row) for row in self.rows]
 
     def listing(self) -> Listing:
         """The table."""

@@ -216,16 +216,10 @@ def _judged(found: Verdict) -> dict[str, Any]:
 
 
 def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str, Any]]:
-    low, high = found.interval(simultaneous=simultaneous)
-    likeliest = likeliest and not _put_together(found)
-    least, most = found.possible(simultaneous=simultaneous) if found.bounded else (low, high)
-    rows = found.to_dicts()
-    for i, row in enumerate(rows):
-        row["low"], row["high"] = float(low[i]), float(high[i])
-        if found.bounded:
-            row["possible_low"], row["possible_high"] = float(least[i]), float(most[i])
-        if likeliest:
-            row["likeliest"] = float(found.likeliest[i])
+    rows = found.to_dicts(simultaneous=simultaneous)
+    if likeliest and not _put_together(found):
+        for row, share in zip(rows, found.likeliest.tolist(), strict=True):
+            row["likeliest"] = share
     return rows
 
 

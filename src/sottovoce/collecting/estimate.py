@@ -296,9 +296,9 @@ chance: 1.2e-05); 2 categories stand out.
             share = count / self.reports
         return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict per category."""
-        low, high = self.interval()
+    def to_dicts(self, *, simultaneous: bool = False) -> list[dict[str, Any]]:
+        """One plain dict per category, with intervals for each alone or for all at once."""
+        low, high = self.interval(simultaneous=simultaneous)
         columns = {
             "category": list(self.categories),
             "reports": self.support.tolist(),
@@ -313,7 +313,7 @@ chance: 1.2e-05); 2 categories stand out.
             "mark": self.marks(),
         }
         if self.bounded:
-            least, most = self.possible()
+            least, most = possible_shares(self.model, low, high)
             columns |= {"possible_low": least.tolist(), "possible_high": most.tolist()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -421,10 +421,6 @@ class Frontier(Listed):
     epsilon: float
     measured_on: str
     rows: tuple[FrontierRow, ...]
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One dictionary a row."""
-        return [asdict(row) for row in self.rows]
 
     def listing(self) -> Listing:
         """The table that is printed."""

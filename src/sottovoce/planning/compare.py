@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -139,10 +139,6 @@ class Comparison(Listed):
                     marks[first[0]] = "best without q"
                 marks |= dict.fromkeys(keeping, "best")
         return marks
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict per row."""
-        return [asdict(row) for row in self.rows]
 
     def listing(self) -> Listing:
         """The table that is printed: sorted by the mean, the best in bold."""
