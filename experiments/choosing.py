@@ -10,7 +10,7 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.planning.frontier import HEAD, Frontier
+from sottovoce.planning.choose import Frontier
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -38,16 +38,18 @@ def measure() -> dict[str, sv.Comparison]:
     for seed, (key, (_, n, epsilon, records, closeness)) in enumerate(SITUATIONS.items()):
         weights = 1 / np.arange(1, n + 1) ** 0.8
         prior = sv.Prior(range(n), weights / weights.sum())
-        users = sv.PublicUsers.simulated(
-            prior,
-            users=USERS,
-            records=records,
-            concentration=closeness,
-            rng=np.random.default_rng(seed),
-        )
+        users = _simulated(prior, records, closeness, np.random.default_rng(seed))
         samplers = [make(prior, epsilon) for make in MAKERS.values()]
-        out[key] = sv.compare(users.p, samplers, sv.TV, group=key)
+        out[key] = sv.compare(users, samplers, sv.TV, group=key)
     return out
+
+
+def _simulated(prior: sv.Prior, records: int, closeness: float, rng: np.random.Generator) -> np.ndarray:
+    """Users around the prior: p ~ Dirichlet(closeness·q), seen through some records."""
+    taste = rng.gamma(closeness * prior.probabilities, size=(USERS, len(prior)))
+    taste = np.maximum(taste, np.finfo(np.float64).tiny)
+    taste /= taste.sum(axis=1, keepdims=True)
+    return np.asarray(rng.multinomial(records, taste) / records)
 
 
 def table() -> str:
@@ -80,5 +82,6 @@ def frontiers() -> dict[str, Frontier]:
 def frontier_table() -> str:
     """What a promise costs in one group of the invented club, as Markdown."""
     made = sv.frontier(demo_data().priors[FRONTIER_GROUP], FRONTIER_EPSILON)
-    lines = [f"| {' | '.join(HEAD)} |", "|---:" * len(HEAD) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in made.cells()])
+    table = made.listing()
+    lines = [f"| {' | '.join(table.head)} |", "|---:" * len(table.head) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in table.rows])

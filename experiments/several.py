@@ -8,8 +8,8 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.pictures.plots import new_figure, plot_samples, save_figure
-from sottovoce.planning.streams import compare_samples
+from sottovoce.pictures.plots import new_figure, save_figure
+from sottovoce.planning.compare import SEPARATELY, TOGETHER, compare_samples
 
 GROUP = "25 to 44"
 EPSILONS = (2.0, 4.0, 8.0)
@@ -40,7 +40,14 @@ def picture(folder: Path) -> Path:
     prior, people = members()
     rows = compare_samples(people, prior, 8.0, samples=(1, 2, 3, 4, 6, 8))
     figure = new_figure(7, 3.8)
-    plot_samples(rows, figure.subplots())
-    path = folder / "samples.png"
-    save_figure(figure, path)
-    return path
+    axes = figure.subplots()
+    for way, look in ((TOGETHER, "o-"), (SEPARATELY, "s--")):
+        points = [(row.samples, row.mean) for row in rows if row.way == way or row.samples == 1]
+        axes.plot(*zip(*points, strict=True), look, markersize=5, label=way)
+    axes.set_xticks(sorted({row.samples for row in rows}))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("samples per user")
+    axes.set_ylabel("mean distance of each (tv)")
+    axes.set_title("ε = 8 for all samples of a user together")
+    axes.legend(fontsize=8)
+    return save_figure(figure, folder / "samples.png")

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
-from sottovoce.collecting.reports import count_reports
+from sottovoce.collecting.reports import read_reports
 from sottovoce.tables.priors import read_priors, write_priors
 
 from .mutate import bytes_mutated, json_mutated
@@ -114,10 +114,10 @@ def check_reports(data: bytes) -> bool:
     """Count a table of reports against the mechanism they claim to come from."""
     counts = None
     with refusals():
-        counts = count_reports(written("reports.csv", data), model_of(MECHANISM))
+        counts, _ = read_reports(written("reports.csv", data), model_of(MECHANISM))
     if counts is None:
         return False
-    found = np.asarray(counts["all"])
+    found = counts["all"].counts
     holds(bool(np.all(np.isfinite(found)) and np.all(found >= 0)), "reports are counted below zero")
     expected = _by_hand(data, "csv", {"weight": "count"} if b"count" in data else {})
     if expected is not None:

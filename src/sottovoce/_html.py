@@ -1,10 +1,12 @@
-"""Small tables for notebooks: names as text, numbers with a bar behind them, on light and on dark pages."""
+"""Small tables, as text and for notebooks: numbers with a bar behind them, on light and on dark pages."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 LISTED = 20
 """Rows that a notebook shows of a long list."""
@@ -28,26 +30,73 @@ def facts(title: str, rows: Sequence[tuple[str, object]]) -> str:
 
 
 def _caption(title: str) -> str:
+    if not title:
+        return ""
     return f'<caption style="text-align:left;padding:.15em .6em">{html.escape(title)}</caption>'
 
 
-def listed(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[object]], widths: Sequence[float], more: int = 0
-) -> str:
-    """A table whose second column has a bar of the stated width; `more` rows are left out."""
-    names = "".join(
-        f'<th style="{_CELL};text-align:{"left" if i == 0 else "right"}">{html.escape(name)}</th>'
-        for i, name in enumerate(head)
-    )
-    body = []
-    for row, width in zip(rows, widths, strict=True):
-        cells = [
-            f'<td style="{_CELL};text-align:{"left" if i == 0 else "right"}{bar(width) if i == 1 else ""}">'
-            f"{html.escape(str(cell))}</td>"
-            for i, cell in enumerate(row)
+@dataclass(frozen=True)
+class Listing:
+    """A table to be shown: its head and cells as text, and by column the numbers that are drawn as bars."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    bars: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    title: str = ""
+    note: str = ""
+    more: int = 0  # rows that are left out
+    bold: Sequence[bool] = ()
+
+    def text(self) -> str:
+        """The columns aligned, between the title and the note."""
+        table = [self.head, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+        return "\n".join(line for line in (self.title, *lines, self.note) if line)
+
+    def html(self) -> str:
+        """The same for a notebook, with bars behind the numbers and some rows in bold."""
+        sides = ["left", *["right"] * (len(self.head) - 1)]
+        names = [
+            f'<th style="{_CELL};text-align:{side}">{html.escape(name)}</th>'
+            for name, side in zip(self.head, sides, strict=True)
         ]
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    rest = f"<p>and {more:,} more</p>" if more > 0 else ""
-    return (
-        f"<table>{_caption(title)}<thead><tr>{names}</tr></thead><tbody>{''.join(body)}</tbody></table>{rest}"
-    )
+        body = []
+        for i, row in enumerate(self.rows):
+            bold = ";font-weight:bold" if self.bold and self.bold[i] else ""
+            bars = [bar(self.bars[name][i]) if name in self.bars else "" for name in self.head]
+            cells = [
+                f'<td style="{_CELL};text-align:{side}{bold}{drawn}">{html.escape(cell)}</td>'
+                for side, drawn, cell in zip(sides, bars, row, strict=True)
+            ]
+            body.append(f"<tr>{''.join(cells)}</tr>")
+        note = f"<p><strong>{html.escape(self.note)}</strong></p>" if self.note else ""
+        rest = f"<p>and {self.more:,} more</p>" if self.more > 0 else ""
+        return (
+            f"<table>{_caption(self.title)}<thead><tr>{''.join(names)}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+            f"{rest}{note}"
+        )
+
+
+class Listed:
+    """A result of several rows, which shows itself as a table, as text and in a notebook."""
+
+    rows: Any  # a tuple of dataclasses
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One plain dict per row."""
+        return [asdict(row) for row in self.rows]
+
+    def listing(self) -> Listing:
+        """The table."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.listing().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.listing().html()

@@ -295,9 +295,10 @@ class Prior:
         """What a notebook shows: the likeliest categories, each with a bar."""
         q = self._probabilities
         order = np.argsort(-q, kind="stable")[: _html.LISTED].tolist()
-        rows = [(self.categories[i], f"{q[i]:.4f}") for i in order]
-        widths = [float(q[i] / q[order[0]]) for i in order]
-        return _html.listed(repr(self), ["category", "probability"], rows, widths, len(self) - len(order))
+        rows = [(str(self.categories[i]), f"{q[i]:.4f}") for i in order]
+        bars = {"probability": [float(q[i] / q[order[0]]) for i in order]}
+        head = ("category", "probability")
+        return _html.Listing(head, rows, bars, repr(self), more=len(self) - len(order)).html()
 
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:

@@ -9,7 +9,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
-from sottovoce.collecting.reports import count_reports
+from sottovoce.collecting.reports import read_reports
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
 TWO = sv.certify(sv.several(PRIOR, 2.0, samples=2))
@@ -61,17 +61,17 @@ def test_a_table_has_a_row_for_each_sample(tmp_path: Path) -> None:
     model = model_of(TWO)
     table.write_text("user,item\nu1,a\nu1,b\nu2,a\n")
     with pytest.raises(sv.errors.EstimateError, match="1 of 2 users do not have 2 reports"):
-        count_reports(table, model)
+        read_reports(table, model)
     table.write_text("item\na\nb\n")
     with pytest.raises(sv.errors.EstimateError, match="counted by user"):
-        count_reports(table, model)
+        read_reports(table, model)
     table.write_text("user,item\nu1,a\nu1,x\n")
     with pytest.raises(sv.errors.EstimateError, match="must be categories"):
-        count_reports(table, model)
+        read_reports(table, model)
     other = "0" * 64
     table.write_text(f"user,item,mechanism\nu1,a,{other}\nu1,b,{other}\n")
     with pytest.raises(sv.errors.EstimateError, match="another mechanism"):
-        count_reports(table, model)
+        read_reports(table, model)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_groups_with_one_and_with_several_samples_are_estimated_from_one_table(t
     table = tmp_path / "reports.csv"
     table.write_text("region,user,item\n" + "\n".join(",".join(row) for row in rows) + "\n")
     models = {"n": model_of(one), "s": model_of(TWO)}
-    counts = count_reports(table, models, by="region")
+    counts, _ = read_reports(table, models, by="region")
     assert sv.estimate(one, counts["n"]).values.tolist() == [0.5, 0.5, 0.0]
     assert sv.estimate(TWO, counts["s"]).values.tolist() == [0.25, 0.0, 0.75]

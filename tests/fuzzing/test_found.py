@@ -9,7 +9,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
-from sottovoce.collecting.reports import count_reports
+from sottovoce.collecting.reports import read_reports
 from sottovoce.collecting.store import create_store, open_store, stored_counts
 
 MECHANISM = sv.certify(sv.kernel_clip(sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2]), 1.0))
@@ -84,7 +84,7 @@ def test_an_unknown_category_that_nobody_reported_changes_nothing(tmp_path: Path
     """It was a ValueError of numpy."""
     path = tmp_path / "reports.csv"
     path.write_text("item,count\na,3\nz,0\nb,2\n")
-    assert list(count_reports(path, model_of(MECHANISM))["all"]) == [3, 2, 0]
+    assert list(read_reports(path, model_of(MECHANISM))[0]["all"].counts) == [3, 2, 0]
     path.write_text("item,count\na,3\nz,1\nb,2\n")
     with pytest.raises(sv.errors.EstimateError, match="1 of 6 are not"):
-        count_reports(path, model_of(MECHANISM))
+        read_reports(path, model_of(MECHANISM))

@@ -55,10 +55,9 @@ def test_infinite_divergences_are_not_interpolated() -> None:
     assert summarise(np.array([0.0, 1.0, 2.0, math.inf]))["median"] == 2.0
 
 
-def test_frames_and_text() -> None:
+def test_rows_and_text() -> None:
     table = sv.compare(np.eye(3), sv.kernel_clip(PRIOR, 1.0), sv.REVERSE_KL)
-    assert table.to_polars().columns == list(table.to_dicts()[0])
-    assert table.to_polars()["users"].to_list() == [3]
+    assert [row["users"] for row in table.to_dicts()] == [3]
     lines = str(table).splitlines()
     assert lines[0].split()[:3] == ["group", "epsilon", "sampler"]
     assert lines[1].split()[-1] == "yes"

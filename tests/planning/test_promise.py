@@ -149,7 +149,9 @@ def test_the_best_promise_on_movielens() -> None:
 def test_choose_keeps_a_promise_with_the_lowest_mean(tmp_path: Path, public: bool) -> None:
     q = np.sort(np.random.default_rng(5).dirichlet(np.full(30, 1.0)))
     prior = sv.Prior([f"c{i}" for i in range(30)], q)
-    users = sv.PublicUsers.simulated(prior, users=300, records=40, rng=np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    around = rng.dirichlet(10 * q + 1e-9, size=300)
+    users = sv.PublicUsers(rng.multinomial(40, around) / 40, source="invented")
     choice = sv.choose(prior, None, users if public else None, nobody_above=0.6, tail=0)
     assert choice.sampler.worst_case(sv.TV) <= 0.6 + 1e-12
     assert "promise" in choice.sampler.options

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.planning.streams import compare_samples, stream_card, walk
+from sottovoce.planning.cards import stream_card
+from sottovoce.planning.compare import compare_samples, walk
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.05, 0.15, 0.3, 0.5])

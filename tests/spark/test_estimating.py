@@ -11,7 +11,7 @@ import pytest
 import sottovoce as sv
 from sottovoce import spark
 from sottovoce.collecting.model import model_of
-from sottovoce.collecting.reports import count_reports
+from sottovoce.collecting.reports import read_reports
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
@@ -45,7 +45,7 @@ def test_equal_to_one_process(session: Any) -> None:
     found = spark.estimate(there, known, by="age", level=0.9)
     assert isinstance(found, dict)
     models = {name: model_of(one) for name, one in known.items()}
-    counts = count_reports(here, models, by="age")
+    counts, _ = read_reports(here, models, by="age")
     assert found.keys() == counts.keys() == {"old", "new"}
     for name, one in found.items():
         local = sv.estimate(known[name], counts[name], level=0.9)
@@ -89,7 +89,7 @@ def test_the_same_refusals(session: Any, wrong: str) -> None:
     there, here = there_and_here(session, made)
     models = {name: model_of(one) for name, one in known.items()}
     with pytest.raises(sv.errors.SottovoceError) as local:
-        count_reports(here, models, by="age")
+        read_reports(here, models, by="age")
     with pytest.raises(sv.errors.SottovoceError) as remote:
         spark.estimate(there, known, by="age")
     assert str(remote.value) == str(local.value)

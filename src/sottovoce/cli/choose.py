@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from ..errors import ParameterError, TargetError
-from ..planning.choose import Choice, choose
+from ..planning.choose import Choice, Frontier, choose, frontier
 from ..planning.fitted import PublicUsers
-from ..planning.frontier import HEAD, Frontier, frontier
 from ..tables.priors import PublicData
 from .app import Command
 from .options import (
@@ -132,7 +131,8 @@ def command(
         for line in choice.words().splitlines():
             console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
         if group in promises:
-            print_table(HEAD, promises[group].cells(), title="What a promise costs: fitted, and the limit")
+            costs = promises[group].listing()
+            print_table(costs.head, costs.rows, title="What a promise costs: fitted, and the limit")
         console.print()
     if design is None:
         print_note(

@@ -11,8 +11,7 @@ import click
 from rich.table import Table
 
 from ..errors import ParameterError, PriorError
-from ..planning.cards import Card, Shuffled, card
-from ..planning.streams import StreamCard, stream_card
+from ..planning.cards import Card, Shuffled, StreamCard, card, stream_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms

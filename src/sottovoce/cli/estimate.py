@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from .. import _validate
-from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
+from ..collecting.estimate import TOGETHER, Estimate, Verdict, estimate, whole_population
 from ..collecting.model import model_of
 from ..collecting.reports import read_reports
-from ..collecting.verdict import Verdict
 from ..errors import ParameterError
 from ..groups import Groups
 from ..prior import FROM_USERS
@@ -215,16 +214,10 @@ def _judged(found: Verdict) -> dict[str, Any]:
 
 
 def _rows(found: Estimate, simultaneous: bool, likeliest: bool) -> list[dict[str, Any]]:
-    low, high = found.interval(simultaneous=simultaneous)
-    likeliest = likeliest and not _put_together(found)
-    least, most = found.possible(simultaneous=simultaneous) if found.bounded else (low, high)
-    rows = found.to_dicts()
-    for i, row in enumerate(rows):
-        row["low"], row["high"] = float(low[i]), float(high[i])
-        if found.bounded:
-            row["possible_low"], row["possible_high"] = float(least[i]), float(most[i])
-        if likeliest:
-            row["likeliest"] = float(found.likeliest[i])
+    rows = found.to_dicts(simultaneous=simultaneous)
+    if likeliest and not _put_together(found):
+        for row, share in zip(rows, found.likeliest.tolist(), strict=True):
+            row["likeliest"] = share
     return rows
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..divergences import FDivergence
-from ..planning.streams import SamplesRow, StepRow, compare_over_time, compare_samples
+from ..planning.compare import SamplesRow, StepRow, compare_over_time, compare_samples
 from ..prior import Prior
 from ..samplers.base import Sampler
 from ..samplers.stream import MOST_STEPS, stream
@@ -58,7 +58,6 @@ def compare_weeks(
             stream(prior, epsilon, horizon=len(steps) if len(steps) <= MOST_STEPS else None),
             split=make,
             divergence=measure,
-            provenance="users",  # nothing is released
         )
     _show_over_time(rows, list(steps), epsilon, output, force, as_json)
 
@@ -152,7 +151,6 @@ def compare_numbers(
                     samples=numbers,
                     sampler=make,
                     divergence=measure,
-                    provenance="users",  # nothing is released
                     progress=going.advance,
                 )
                 rows += [(group, row) for row in compared]

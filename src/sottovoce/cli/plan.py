@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..planning.plan import HEAD, plan
+from ..planning.plan import plan
 from .app import Command
 from .options import PATH, force_option, json_option, option
 from .survey import categories_argument, epsilon_option, read_categories
@@ -54,7 +54,7 @@ def command(
         print_json(made.to_dict())
         return
     console.print(made.summary(), style="bold", markup=False, highlight=False, soft_wrap=True)
-    print_table(HEAD, made.cells(), left=())
+    print_table(made.listing().head, made.listing().rows, left=())
     print_note(
         "Means of total variation on invented users; a user who answers is then served by draws of the prior."
     )

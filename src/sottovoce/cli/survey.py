@@ -10,14 +10,13 @@ from typing import Any
 
 import click
 
-from ..collecting.estimate import how_many
+from ..collecting.estimate import reports_or_none
 from ..collecting.learning import reports_for_prior
 from ..collecting.model import model_of
-from ..errors import EstimateError, ParameterError, PriorError, TableError
+from ..errors import ParameterError, PriorError, TableError
 from ..prior import Category
 from ..release.certify import certify
 from ..release.file import save_mechanisms
-from ..release.mechanism import Mechanism
 from ..samplers.survey import survey
 from ..tables import files
 from ..tables.files import kind_of
@@ -90,7 +89,7 @@ def command(categories_file: Path, epsilon: float, output: Path | None, force: b
         "reports": len(mechanism.answers),
         "variance": made.variance,
         "reports_for_prior": reports_for_prior(model_of(mechanism)),
-        "reports_for_one_per_cent": _needed(mechanism),
+        "reports_for_one_per_cent": reports_or_none(mechanism, 0.01),
         "digest": mechanism.digest,
     }
     if as_json:
@@ -107,10 +106,3 @@ def command(categories_file: Path, epsilon: float, output: Path | None, force: b
     )
     if output is not None:
         print_note(f"certified and written to {output}; digest {mechanism.digest}")
-
-
-def _needed(mechanism: Mechanism) -> int | None:
-    try:
-        return how_many(mechanism, 0.01)
-    except EstimateError:
-        return None

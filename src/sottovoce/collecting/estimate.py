@@ -10,35 +10,36 @@ with r_j = max_z W_zj − min_z W_zj adds two reports that were not seen (after 
 interval half the square of its quantile): without it a category that nobody reported would look certain, and
 so would those that it moves. A clip mechanism is not linear; its reports tell the average law that was
 *released*, which is another thing, and is called so here.
+
+A verdict says what reports are good for. Whether they could as well come from users who are like the prior is
+Pearson's T = Σ_g Σ_z (count − m·y)²/(m·y), over groups g and answers z, with y the law of a report of a user
+like the prior. Its mean is Σ(n − 1) and its variance Σ 2(n − 1) + (Σ_z 1/y_z − n² − 2n + 2)/m, both exact for
+every m; a gamma law with these two moments gives the chance of a larger T.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _html, _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
-from ..groups import EVERYBODY
-from ..prior import Category, Prior
+from ..prior import Category, Learned, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
-from .joint_reports import JointCounts, of_tuples
-from .model import Invertible, Model, ReportColumns, SurveyKernel, model_of
+from .learning import SPREAD, posterior_mean, reports_for_prior, starting_law
+from .model import Invertible, Model, SurveyKernel, model_of
+from .reports import ReportColumns, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from .verdict import Verdict
 
 TOGETHER = "all groups together"
 """How the whole population is named beside its groups."""
@@ -48,6 +49,58 @@ RARE = 2.0
 """Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
 ROUNDING = 1e-12
 """Added to every range for the integers of a mechanism, which differ from a law by 2^-62 a category."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far reports go."""
+
+    reports: float
+    error: float  # the precision that was wanted, ± in every category
+    needed: int | None  # reports that it needs; None if no number will do
+    chance: float  # of reports that differ as much from the prior's, if users are like the prior
+    standing_out: int  # categories that differ from the prior, all at once at the level
+    level: float
+    unbiased: bool
+    reference: str = "the public prior"  # what users are compared with
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many reports as the wanted precision needs."""
+        return self.needed is not None and self.reports >= self.needed
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the reports tell more than the prior."""
+        return self.chance < 1 - self.level
+
+    def summary(self) -> str:
+        """The verdict in plain words."""
+        what = "" if self.unbiased else " for the released law"
+        need = f"± {self.error:g} in every category{what}"
+        if self.needed is None:
+            number = f"no number of them gives {need}"
+        elif self.enough:
+            number = f"enough for {need}, which needs {self.needed:,}"
+        else:
+            number = f"{need} needs {self.needed:,}"
+        chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
+        if not self.learnt:
+            lesson = (
+                f"Users like {self.reference} would report like this (chance {chance}): nothing was learnt "
+                f"beyond the prior"
+            )
+        else:
+            who = {0: "no category stands out alone", 1: "1 category stands out"}
+            out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
+            lesson = f"The users differ from {self.reference} (by chance: {chance}); {out}"
+        return f"{self.reports:,.0f} reports; {number}. {lesson}."
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return _html.facts(
+            "Verdict", [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,10 +148,7 @@ class Estimate:
         return _errors(self.variances, self.reach, self.reports, RARE)
 
     def interval(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Normal intervals, nominally at the level: for each category alone, or for all (Bonferroni).
-
-        The half widths around the shares, cut to what a share can be, from 0 to 1.
-        """
+        """Normal intervals around the shares, cut to 0 … 1: for each category alone, or for all at once."""
         half = self.half_widths(simultaneous=simultaneous)
         return np.maximum(self.shares - half, 0), np.minimum(self.shares + half, 1)
 
@@ -134,23 +184,70 @@ class Estimate:
             force: also from fewer reports than `reports_for_prior` asks for.
 
         Raises
-            EstimateError: too few reports (how many are needed), or not those of one certified mechanism.
+            EstimateError: too few reports (how many are needed), biased ones, or not those of one certified
+                mechanism.
+            PriorError: the older prior was made from its users, or has other categories.
         """
-        from .learning import learned_prior
-
-        return learned_prior(self, older=older, mixture=mixture, force=force)
+        model = self.model
+        if model.digest is None:
+            raise EstimateError(
+                "a prior is learned from the reports of one certified mechanism: estimate with that "
+                "mechanism, not with a sampler, and each group alone"
+            )
+        if not self.unbiased and not force:
+            raise EstimateError(
+                f"reports of {model.name} tell the law that was released, which is drawn towards the old "
+                f"prior: collect with a survey or a linear mechanism, or learn from them all the same "
+                f"(force=True, --few)"
+            )
+        needed = reports_for_prior(model)
+        if self.reports < needed and not force:
+            raise EstimateError(
+                f"{self.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} "
+                f"categories at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a "
+                f"larger epsilon or fewer categories; or learn from few all the same (force=True, --few)"
+            )
+        centre = starting_law(older, model)
+        least = SPREAD if older is None else 0.05
+        kept = least if mixture is None else _validate.fraction(mixture=mixture)
+        q = posterior_mean(self.values, self.standard_errors, centre)
+        q = (1 - kept) * q / q.sum() + kept * centre
+        source = Learned(int(self.reports), model.epsilon, model.digest)
+        return Prior(model.categories, q / q.sum(), learned=source)
 
     def verdict(self, *, error: float = 0.01) -> Verdict:
-        """Whether the reports suffice for ± `error` in every category, and whether they tell anything."""
-        from .verdict import verdict
+        """Whether the reports suffice for ± `error` in every category, and whether they tell anything.
 
-        return verdict(self, error=error)
+        >>> from sottovoce import Prior, estimate, minimax_kernel
+        >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
+        >>> print(estimate(sampler, {"a": 310, "b": 690}).verdict().summary())
+        1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior (by \
+chance: 1.2e-05); 2 categories stand out.
+        """
+        _validate.positive(error=error)
+        groups = self.parts or (self,)
+        variance, reach = np.zeros(len(self.values)), np.zeros(len(self.values))
+        for group, where, share in _in_place(groups, self.categories):
+            own, far = group.model.at_prior()
+            variance[where] += share * own
+            reach[where] = np.maximum(reach[where], far)
+        marks = self.marks()
+        return Verdict(
+            reports=self.reports,
+            error=error,
+            needed=reports_needed(variance, reach, error, self.level),
+            chance=_chance(groups),
+            standing_out=marks.count("more") + marks.count("fewer"),
+            level=self.level,
+            unbiased=self.unbiased,
+            reference="an even spread" if self.model.name == "survey" else "the public prior",
+        )
 
-    def plot(self, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
-        """Draw the prior, the estimate, its interval and, if known, the truth of each category."""
+    def plot(self, axes: Axes | None = None, *, truth: Any = None) -> Axes:
+        """Draw the prior, the estimate, its interval and, if known, the truth of the largest categories."""
         from ..pictures.plots import plot_estimate
 
-        return plot_estimate(self, axes, truth=truth, most=most)
+        return plot_estimate(self, axes, truth=truth)
 
     def marks(self) -> list[str]:
         """What each value tells: "more" or "fewer" than the prior (as a band), or "noise" if it may be 0."""
@@ -167,18 +264,23 @@ class Estimate:
 
     @cached_property
     def shrunk(self) -> FloatArray:
-        """The values pulled towards the public prior by as much as their errors explain; never negative.
+        """The values pulled towards the public prior by as much as their errors explain (James and Stein).
 
-        Biased towards the prior, and much closer than the unbiased values when the population is near it.
+        q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²); for n ≤ 3 w is 1. Where that is
+        negative somewhere, the nearest distribution, which is no farther from any distribution. Biased
+        towards the prior, and much closer than the unbiased values when the population is near it.
         """
-        return shrink(self.values, self.model.prior, self.standard_errors)
+        off, errors = self.values - self.model.prior, self.standard_errors
+        spread = float(off @ off)
+        free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
+        kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
+        return project(self.model.prior + kept * off)  # a distribution stays as it is
 
     @cached_property
     def likeliest(self) -> FloatArray:
         """Towards the maximum-likelihood distribution, by EM from the prior: biased, often the smaller error.
 
-        At most `LARGEST_STEPS` steps: at a small ε EM is slow and stops short of the maximum, nearer the
-        prior.
+        At a small ε EM is slow, and stops after `LARGEST_STEPS` short of the maximum, nearer the prior.
         """
         if self.model.linear and self.model.kernel is None:
             raise EstimateError("several groups together have no likelihood of their own: ask each of them")
@@ -189,8 +291,7 @@ class Estimate:
     def moved_by(self, *, reports: int | None = None, share: float | None = None) -> float:
         """How far malicious reports, so many or such a share, can move the value of some category.
 
-        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j. A share
-        cannot move by more than 1.
+        Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j, at most 1.
         """
         if (reports is None) == (share is None):
             raise ParameterError("moved_by takes either reports= or share=, one of them")
@@ -203,9 +304,9 @@ class Estimate:
             share = count / self.reports
         return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict per category."""
-        low, high = self.interval()
+    def to_dicts(self, *, simultaneous: bool = False) -> list[dict[str, Any]]:
+        """One plain dict per category, with intervals for each alone or for all at once."""
+        low, high = self.interval(simultaneous=simultaneous)
         columns = {
             "category": list(self.categories),
             "reports": self.support.tolist(),
@@ -220,7 +321,7 @@ class Estimate:
             "mark": self.marks(),
         }
         if self.bounded:
-            least, most = self.possible()
+            least, most = possible_shares(self.model, low, high)
             columns |= {"possible_low": least.tolist(), "possible_high": most.tolist()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -246,12 +347,12 @@ class Estimate:
         order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
         most = max(float(self.shares[order[0]]), 1e-300)
         rows = [
-            (self.categories[i], f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
+            (str(self.categories[i]), f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
             for i in order
         ]
-        head = ["category", "share", f"{100 * self.level:g}% interval", ""]
-        widths = [float(self.shares[i]) / most for i in order]
-        return _html.listed(self.summary(), head, rows, widths, len(self.values) - len(order))
+        head = ("category", "share", f"{100 * self.level:g}% interval", "")
+        bars = {"share": [float(self.shares[i]) / most for i in order]}
+        return _html.Listing(head, rows, bars, self.summary(), more=len(self.values) - len(order)).html()
 
     def __repr__(self) -> str:
         return f"<Estimate over {len(self.values)} categories. {self.summary()}>"
@@ -288,7 +389,7 @@ def estimate(
     """
     _check_level(level)
     model = model_of(mechanism)
-    counts, squares, total = _counted(model, reports, columns)
+    counts, squares, total = counted(model, reports, columns)
     if total < 2:
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
     y = counts / (total * model.samples)
@@ -318,7 +419,7 @@ def _check_level(level: float) -> None:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
 
 
-def _quantile(level: float, comparisons: int) -> float:
+def _quantile(level: float, comparisons: int = 1) -> float:
     """The normal quantile of a level, for one interval or for several at once."""
     return -NormalDist().inv_cdf((1 - level) / comparisons / 2)
 
@@ -337,12 +438,9 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
     if not estimates or len({group.level for group in estimates}) > 1:
         raise EstimateError("estimates to put together must be some, and at one level")
     categories = list(dict.fromkeys(name for group in estimates for name in group.categories))
-    index = {name: i for i, name in enumerate(categories)}
     reports = sum(group.reports for group in estimates)
     counts, prior, values, variances, reach = (np.zeros(len(categories)) for _ in range(5))
-    for group in estimates:
-        where = np.array([index[name] for name in group.categories], dtype=np.intp)
-        share = group.reports / reports
+    for group, where, share in _in_place(estimates, categories):
         counts[where] += group.support
         prior[where] += share * group.model.prior
         values[where] += share * group.values
@@ -360,14 +458,22 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
     return Estimate(model, counts, reports, values, variances, reach, estimates[0].level, tuple(estimates))
 
 
-def how_many(
-    mechanism: Mechanism | Sampler, error: float, level: float = 0.95, *, simultaneous: bool = False
-) -> int:
+def _in_place(
+    groups: Sequence[Estimate], categories: Sequence[Category]
+) -> Iterator[tuple[Estimate, Any, float]]:
+    """Each group, the indices of its categories among all of them, and its share of the reports."""
+    reports = sum(group.reports for group in groups)
+    index = {name: i for i, name in enumerate(categories)} if len(groups) > 1 else {}
+    for group in groups:
+        where = [index[name] for name in group.categories] if index else slice(None)
+        yield group, where, group.reports / reports
+
+
+def how_many(mechanism: Mechanism | Sampler, error: float, level: float = 0.95) -> int:
     """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
 
     The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK,
-    is the exact variance of one report's contribution and z the normal quantile of the level (for all
-    categories at once with `simultaneous`).
+    is the exact variance of one report's contribution and z the normal quantile of the level.
 
     >>> from sottovoce import Prior, minimax_kernel
     >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
@@ -381,112 +487,48 @@ def how_many(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
-    needed = reports_needed(*at_prior(model), error, level, len(model.prior) if simultaneous else 1)
+    needed = reports_needed(*model.at_prior(), error, level)
     if needed is None:
         raise EstimateError("no number of reports will do: the error or epsilon is too small")
     return needed
 
 
-def at_prior(model: Model) -> tuple[FloatArray, FloatArray]:
-    """Variance of one report's contribution to each value and its reach, if users are like the prior."""
-    with np.errstate(all="ignore"):
-        if model.kernel is None:
-            return model.prior * (1 - model.prior) / model.independent_samples, np.ones(len(model.prior))
-        second, reach = model.kernel.inverse_columns(model.kernel.apply(model.prior))
-        return np.maximum(second - model.prior**2, 0.0), reach
+def reports_or_none(mechanism: Mechanism | Sampler, error: float) -> int | None:
+    """`how_many`, or None where no number of reports will do."""
+    try:
+        return how_many(mechanism, error)
+    except EstimateError:
+        return None
 
 
-def reports_needed(
-    variance: FloatArray, reach: FloatArray, error: float, level: float, comparisons: int = 1
-) -> int | None:
+def reports_needed(variance: FloatArray, reach: FloatArray, error: float, level: float) -> int | None:
     """The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j; None if that is beyond all counts."""
     with np.errstate(all="ignore"):
-        z = _quantile(level, comparisons)
+        z = _quantile(level)
         step = (error / z) ** 2 if z > 0 else math.inf
         needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
     return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
 
 
-def _counted(model: Model, reports: Any, columns: ReportColumns) -> JointCounts:
-    """The counts, Σ over users of the squared share of each category, and the number of users."""
-    counts = _counts(model, reports, columns)
-    return counts if isinstance(counts, JointCounts) else JointCounts(counts, counts, float(counts.sum()))
+def _chance(groups: Sequence[Estimate]) -> float:
+    """The chance of a T at least as large as the one seen, if every user is like the prior of its group."""
+    from scipy.special import erfc, gammaincc
 
-
-def _counts(model: Model, reports: Any, columns: ReportColumns) -> FloatArray | JointCounts:
-    """How often each category was reported, from any form that reports come in."""
-    if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
-        from .reports import count_reports
-
-        return count_reports(reports, model, **columns)[EVERYBODY]
-    if columns:
-        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
-    if isinstance(reports, JointCounts):
-        return reports
-    if model.samples > 1:
-        if isinstance(reports, Mapping):
-            raise EstimateError(f"several samples are counted by user: give a tuple of {model.samples} each")
-        return of_tuples(reports, model)
-    if isinstance(reports, np.ma.MaskedArray):
-        raise EstimateError("counts must not be a masked array: fill or drop what is masked")
-    if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
-        if isinstance(model.kernel, SurveyKernel) and reports.dtype.kind != "f":
-            raise EstimateError(
-                "an array of integers may hold the reports of a survey or their counts: give reports as a "
-                "list, and counts as floats"
-            )
-        return _checked(reports, len(model.answers))
-    return _counts_by_name(model, reports)
-
-
-def _counts_by_name(model: Model, reports: Any) -> FloatArray:
-    """From a mapping of categories to counts, or from a category per report."""
-    try:
-        names = list(reports)
-    except TypeError:
-        raise EstimateError("reports must be a list of categories, counts, or a table") from None
-    amounts = np.ones(len(names))
-    if isinstance(reports, Mapping):
-        amounts = _checked(np.array(list(reports.values())), len(names))
-    try:
-        indices = model.indices(names)
-    except TypeError:
-        raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
-    known = indices >= 0
-    strange = amounts[~known].sum()
-    if strange:
-        raise EstimateError(
-            f"reports must be categories of the mechanism: {strange:g} of {amounts.sum():g} are not; is "
-            f"it the mechanism they were released with?"
-        )
-    return np.bincount(indices[known], amounts[known], minlength=len(model.answers)).astype(np.float64)
-
-
-def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
-    """Counts, one per category; fractions are welcome: an expected count is one."""
-    if counts.shape != (size,):
-        raise EstimateError(
-            f"counts must have one number per answer of the mechanism, {size:,}, got {counts.shape}; give "
-            f"reports as a list"
-        )
-    fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
-    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
-        raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
-    return counts.astype(np.float64)
-
-
-def shrink(values: FloatArray, prior: FloatArray, errors: FloatArray) -> FloatArray:
-    """The values pulled towards the public prior by as much as their errors explain (James and Stein).
-
-    q + w·(p̂ − q) with w = max(0, 1 − (1 − 2/(n−1))·Σs_j²/Σ(p̂_j − q_j)²); for n ≤ 3 w is 1. Where that is
-    negative somewhere, the nearest distribution, which is no farther from any distribution.
-    """
-    off = values - prior
-    spread = float(off @ off)
-    free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
-    kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
-    pulled: FloatArray = prior + kept * off
-    return project(pulled)  # a distribution stays as it is
+    if any(isinstance(group.model.kernel, SurveyKernel) for group in groups):  # by its largest deviation
+        off = [np.abs(group.values - group.model.prior) / group.standard_errors for group in groups]
+        largest = max(float(each.max()) for each in off)
+        return min(1.0, sum(map(len, off)) * float(erfc(largest / math.sqrt(2))))
+    distance = mean = spread = 0.0
+    for group in groups:
+        y, n = group.model.of_prior(), len(group.counts)
+        m = group.reports * group.model.independent_samples
+        counts = group.counts * (m / (group.reports * group.model.samples))
+        distance += float(((counts - m * y) ** 2 / (m * y)).sum())
+        mean += n - 1
+        spread += 2 * (n - 1) + (float((1 / y).sum()) - n * n - 2 * n + 2) / m
+    if mean == 0 or spread <= 0:  # one category: there is nothing to learn
+        return 1.0
+    return float(gammaincc(mean**2 / spread, distance * mean / spread))
 
 
 def project(values: FloatArray) -> FloatArray:
@@ -499,20 +541,18 @@ def project(values: FloatArray) -> FloatArray:
     return nearest
 
 
-def maximum_likelihood(
-    kernel: Invertible, y: FloatArray, start: FloatArray, *, tolerance: float = 1e-12
-) -> FloatArray:
+def maximum_likelihood(kernel: Invertible, y: FloatArray, start: FloatArray) -> FloatArray:
     """The p that makes shares y likeliest, by expectation maximisation: p_i ← p_i·Σ_z K_iz y_z/(pK)_z.
 
     The log-likelihood per report is within max_i Σ_z K_iz y_z/(pK)_z − 1 of the best; stops when that is
-    below the tolerance, or after `LARGEST_STEPS`.
+    below 1e-12, or after `LARGEST_STEPS`.
     """
     p = start.copy()
     for _ in range(LARGEST_STEPS):
         x = kernel.apply(p)
         gain = kernel.back(np.divide(y, x, out=np.zeros_like(y), where=y > 0))
         p *= gain
-        if gain.max() - 1 < tolerance:
+        if gain.max() - 1 < 1e-12:
             break
     p /= p.sum()
     return p

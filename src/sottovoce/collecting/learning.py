@@ -14,20 +14,16 @@ keep their values; those below share what is left. Without any information it is
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _validate
 from .._validate import FloatArray
-from ..errors import EstimateError, PriorError
-from ..prior import Learned, Prior
+from ..errors import PriorError
+from ..prior import Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import checked_prior
 from .model import Model
-
-if TYPE_CHECKING:
-    from .estimate import Estimate
 
 SHAPES = np.geomspace(0.25, 16, 13)
 """Shapes of the gamma law: below 1 a few categories have most of the mass, far above 1 all are alike."""
@@ -52,56 +48,24 @@ def reports_for_prior(model: Model) -> int:
     v_j is the variance of one report's contribution if users are like the prior of the mechanism, r falls off
     like rank^-0.9 and u is uniform. It depends on public numbers alone.
     """
-    from .estimate import at_prior
-
     n = len(model.prior)
     ranked = np.arange(1, n + 1) ** -RANKED
     signal = float(((ranked / ranked.sum() - 1 / n) ** 2).sum())
     if signal == 0:
         return 2
-    needed = float(at_prior(model)[0].sum()) / (NOISE * signal)
+    needed = float(model.at_prior()[0].sum()) / (NOISE * signal)
     return max(2, math.ceil(min(needed, _validate.LARGEST_COUNT)))
 
 
-def learned_prior(
-    shares: Estimate, *, older: Prior | None = None, mixture: float | None = None, force: bool = False
-) -> Prior:
-    """The prior that `Estimate.as_prior` describes."""
-    model = shares.model
-    if model.digest is None:
-        raise EstimateError(
-            "a prior is learned from the reports of one certified mechanism: estimate with that mechanism, "
-            "not with a sampler, and each group alone"
-        )
-    if older is None and isinstance(model.source, Mechanism) and model.source.provenance == "users":
-        raise PriorError(
-            "the prior of this mechanism was made from the users it serves, and would stay a part of what is "
-            "learned: give a public one to start from (older=, --older)"
-        )
-    if not shares.unbiased and not force:
-        raise EstimateError(
-            f"reports of {model.name} tell the law that was released, which is drawn towards the old prior: "
-            f"collect with a survey or a linear mechanism, or learn from them all the same (force=True, "
-            f"--few)"
-        )
-    needed = reports_for_prior(model)
-    if shares.reports < needed and not force:
-        raise EstimateError(
-            f"{shares.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} categories "
-            f"at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a larger epsilon or "
-            f"fewer categories; or learn from few all the same (force=True, --few)"
-        )
-    centre = model.prior if older is None else _older(older, model)
-    least = SPREAD if older is None else 0.05
-    kept = least if mixture is None else _validate.fraction(mixture=mixture)
-    q = posterior_mean(shares.values, shares.standard_errors, centre)
-    q = (1 - kept) * q / q.sum() + kept * centre
-    source = Learned(int(shares.reports), model.epsilon, model.digest)
-    return Prior(model.categories, q / q.sum(), learned=source)
-
-
-def _older(older: Prior, model: Model) -> FloatArray:
-    """The older prior in the order of the mechanism's categories."""
+def starting_law(older: Prior | None, model: Model) -> FloatArray:
+    """The older prior, or that of the mechanism, in the order of its categories; none made from users."""
+    if older is None:
+        if isinstance(model.source, Mechanism) and model.source.provenance == "users":
+            raise PriorError(
+                "the prior of this mechanism was made from the users it serves, and would stay a part of "
+                "what is learned: give a public one to start from (older=, --older)"
+            )
+        return model.prior
     if checked_prior(older).provenance == "users":
         raise PriorError(
             "the older prior was made from the users it serves: a mixture with it is not private"

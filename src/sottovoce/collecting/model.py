@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,10 +23,6 @@ from ..release.survey import Numbers, SurveyEngine
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
 from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
 from ..samplers.survey import LARGEST_TRANSFORM, collisions
-
-if TYPE_CHECKING:
-    from ..tables.files import Dialect
-
 
 _NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
 
@@ -115,14 +111,13 @@ class Model:
             return np.array([float(share) for share in engine.law(weights)])
         return self.source.distribution(self.prior)
 
-
-class ReportColumns(TypedDict, total=False):
-    """The columns of a table of reports, as they are named."""
-
-    item: str
-    user: str | None
-    by: str | None
-    dialect: Dialect
+    def at_prior(self) -> tuple[FloatArray, FloatArray]:
+        """Variance of one report's contribution to each value and its reach, if users are like the prior."""
+        with np.errstate(all="ignore"):
+            if self.kernel is None:
+                return self.prior * (1 - self.prior) / self.independent_samples, np.ones(len(self.prior))
+            second, reach = self.kernel.inverse_columns(self.kernel.apply(self.prior))
+            return np.maximum(second - self.prior**2, 0.0), reach
 
 
 class CertifiedKernel:

@@ -1,33 +1,148 @@
-"""Tables of reports: counted per category, and checked against the mechanism they claim to come from.
+"""Reports counted, whatever form they come in, and checked against the mechanism they claim to come from.
 
 `sottovoce release` writes a row per user with the released category, ε and the digest of the mechanism, so
 reports describe themselves. What does not fit is refused: another mechanism's reports, an unknown category, a
-user who reports twice.
+user who reports twice. Several samples of a user go together, so they are counted by user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
+from .. import _validate
 from .._validate import FloatArray
 from ..errors import EstimateError, ParameterError
-from ..groups import Groups
+from ..groups import EVERYBODY, Groups
 from ..tables import tally
 from ..tables.files import DETECTED, Dialect
-from ..tables.priors import left_unread
-from ..tables.query import Columns, Source, count_missing, opened, tally_of
 from ..tables.tally import Tally
-from .joint_reports import JointCounts, of_cells
-from .model import Model
+from .model import Model, SurveyKernel
 from .store import is_store, stored_counts
 
+if TYPE_CHECKING:
+    from ..tables.query import Source
 
-def count_reports(
+
+class ReportColumns(TypedDict, total=False):
+    """The columns of a table of reports, as they are named, and how its file is written."""
+
+    item: str
+    user: str | None
+    by: str | None
+    dialect: Dialect
+
+
+class Counts(NamedTuple):
+    """How often each answer was reported in all, and what errors need besides.
+
+    With s_ui the share of answer i among the samples of user u, `squares` is Σ_u s_ui².
+    """
+
+    counts: FloatArray
+    squares: FloatArray
+    users: float  # a number of reports may be an expected one
+
+    @classmethod
+    def of_one_each(cls, counts: FloatArray) -> Counts:
+        """Of users with one report each."""
+        return cls(counts, counts, float(counts.sum()))
+
+
+def counted(model: Model, reports: Any, columns: ReportColumns) -> Counts:
+    """How often each answer was reported, from any form that reports come in."""
+    if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
+        return read_reports(reports, model, **columns)[0][EVERYBODY]
+    if columns:
+        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
+    if isinstance(reports, Counts):
+        return reports
+    if model.samples > 1:
+        return _of_tuples(reports, model)
+    if isinstance(reports, np.ma.MaskedArray):
+        raise EstimateError("counts must not be a masked array: fill or drop what is masked")
+    if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
+        if isinstance(model.kernel, SurveyKernel) and reports.dtype.kind != "f":
+            raise EstimateError(
+                "an array of integers may hold the reports of a survey or their counts: give reports as a "
+                "list, and counts as floats"
+            )
+        return Counts.of_one_each(_checked(reports, len(model.answers)))
+    return _of_names(reports, model)
+
+
+def _of_names(reports: Any, model: Model) -> Counts:
+    """From a mapping of categories to counts, or from a category per report."""
+    try:
+        names = list(reports)
+    except TypeError:
+        raise EstimateError("reports must be a list of categories, counts, or a table") from None
+    amounts = np.ones(len(names))
+    if isinstance(reports, Mapping):
+        amounts = _checked(np.array(list(reports.values())), len(names))
+    try:
+        indices = model.indices(names)
+    except TypeError:
+        raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
+    return Counts.of_one_each(_added_up(indices, amounts, model))
+
+
+def _of_tuples(reports: Any, model: Model) -> Counts:
+    """From a tuple of categories per user."""
+    k, n = model.samples, len(model.categories)
+    if isinstance(reports, Mapping):
+        raise EstimateError(f"several samples are counted by user: give a tuple of {k} each")
+    try:
+        listed = list(reports)
+        if any(isinstance(names, str) for names in listed):
+            raise TypeError
+        tuples = [tuple(names) for names in listed]
+        indices = model.indices(name for names in tuples for name in names)
+    except TypeError:
+        raise EstimateError(f"reports must be tuples of {k} categories, one per user") from None
+    users, wrong = len(tuples), sum(len(names) != k for names in tuples)
+    if wrong:
+        raise EstimateError(f"{wrong} of {users} reports do not have {k} categories, one for each sample")
+    indices = indices.reshape(users, k)
+    _refuse_unknown(int(np.count_nonzero((indices < 0).any(axis=1))), f"of {users} users have others")
+    cells, times = np.unique(np.arange(users)[:, None] * np.int64(n) + indices, return_counts=True)
+    squares: FloatArray = np.bincount(cells % n, (times / k) ** 2, minlength=n).astype(np.float64)
+    return Counts(np.bincount(indices.ravel(), minlength=n).astype(np.float64), squares, users)
+
+
+def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
+    """Counts, one per category; fractions are welcome: an expected count is one."""
+    if counts.shape != (size,):
+        raise EstimateError(
+            f"counts must have one number per answer of the mechanism, {size:,}, got {counts.shape}; give "
+            f"reports as a list"
+        )
+    fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
+    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
+        raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
+    return counts.astype(np.float64)
+
+
+def _added_up(indices: Any, amounts: FloatArray, model: Model) -> FloatArray:
+    """The amounts by answer; an unknown category that no report names is none of the reports."""
+    known = indices >= 0
+    _refuse_unknown(amounts[~known].sum(), f"of {amounts.sum():g} are not")
+    return np.bincount(indices[known], amounts[known], minlength=len(model.answers)).astype(np.float64)
+
+
+def _refuse_unknown(unknown: float, of_all: str) -> None:
+    if unknown:
+        raise EstimateError(
+            f"reports must be categories of the mechanism: {unknown:g} {of_all}; is it the mechanism they "
+            f"were released with?"
+        )
+
+
+def read_reports(
     table: Any,
     models: Model | Mapping[str, Model],
     *,
@@ -35,11 +150,11 @@ def count_reports(
     user: str | None = None,
     by: str | None = None,
     dialect: Dialect = DETECTED,
-) -> Mapping[str, FloatArray | JointCounts]:
-    """How often each category was reported, by group.
+) -> tuple[Mapping[str, Counts], str]:
+    """How often each category was reported, by group, and what was left out or chosen in reading, in words.
 
-    With several samples a user has as many rows, and the counts are kept by user. A path may also be that of
-    a store, which `sottovoce collect` may be writing to meanwhile. `dialect` says how a file is written.
+    With several samples a user has as many rows. A path may also be that of a store, which `sottovoce
+    collect` may be writing to meanwhile. `dialect` says how a file is written.
 
     Raises
         TableError: a column is missing or malformed.
@@ -49,65 +164,46 @@ def count_reports(
     if is_store(table):
         if item != "item" or user is not None or dialect != DETECTED:
             raise ParameterError("item and user are columns of a table; a store of reports has none")
-        return stored_counts(Path(table), known)
+        stored = stored_counts(Path(table), known)
+        return {name: Counts.of_one_each(counts) for name, counts in stored.items()}, ""
     if dialect != DETECTED and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
+    from ..tables.query import opened
+
     with opened(table, dialect) as source:
-        return _counted(source, known, item, user, by)[0]
+        return _of_table(source, known, item, user, by)
 
 
-def _counted(
+def _of_table(
     source: Source, known: Mapping[str, Model], item: str, user: str | None, by: str | None
-) -> tuple[Mapping[str, FloatArray | JointCounts], str]:
-    """The counts of an open table, and what was left out or chosen while it was read, in words."""
+) -> tuple[Mapping[str, Counts], str]:
+    """`read_reports` of an open table."""
+    from ..tables.priors import left_unread
+    from ..tables.query import Columns, tally_of
+
     columns = list(source.types)
     described = "mechanism" in columns and all(model.digest is not None for model in known.values())
     user = "user" if user is None and "user" in columns else user
-    weight = weight_of(columns, item, user)
-    read = Columns(item, user, weight, by)
-    counted = tally_of(source, read)
+    read = Columns(item, user, weight_of(columns, item, user), by)
+    items = tally_of(source, read)
     digests = tally_of(source, Columns("mechanism", by=by)) if described else None
     if described and source.dialect.missing == "drop":
         _check_described(source, list(read.names.values()))
     how = left_unread(source, read).removeprefix("; ")
-    joint = any(one.samples > 1 for one in known.values())
-    if joint and user is None:
+    by_user = any(model.samples > 1 for model in known.values())
+    if by_user and user is None:
         raise EstimateError(
             "several samples are counted by user: name the column of the user (user=, --user) in the reports"
         )
-    several = None if user is None or joint else _several(counted)
-    found = ReportCounts(counted, digests, several)
+    several = None if user is None or by_user else _several(items)
     as_text = source.path is not None
-    single = checked_counts(found, known, as_text=as_text)
-    if not joint:
-        return {**single}, how
-    return {
-        name: of_cells(
-            counted, counted.groups.index(name), _places(counted, name, known[name], as_text), known[name]
-        )
-        for name in single
-    }, how
-
-
-def read_reports(
-    path: Path,
-    models: Model | Mapping[str, Model],
-    *,
-    item: str = "item",
-    user: str | None = None,
-    by: str | None = None,
-    dialect: Dialect = DETECTED,
-) -> tuple[Mapping[str, FloatArray | JointCounts], str]:
-    """`count_reports` of a file, and what was left out or chosen while it was read, in words."""
-    if is_store(path):
-        return count_reports(path, models, item=item, user=user, by=by, dialect=dialect), ""
-    known: Mapping[str, Model] = Groups.of(models, by)
-    with opened(path, dialect) as source:
-        return _counted(source, known, item, user, by)
+    return checked_counts(items, digests, several, known, as_text=as_text, by_user=by_user), how
 
 
 def _check_described(source: Source, names: Sequence[str]) -> None:
     """Where rows with a missing name are dropped, one that lacks its mechanism alone would still count."""
+    from ..tables.query import count_missing
+
     lacking = count_missing(source, ["mechanism"], names)
     if lacking:
         raise EstimateError(
@@ -116,73 +212,72 @@ def _check_described(source: Source, names: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class ReportCounts:
-    """Reports counted where they live: by group and item, by group and mechanism, and who reports twice."""
-
-    items: Tally
-    digests: Tally | None  # None where reports or mechanisms do not describe themselves
-    several: tuple[int, int] | None  # users with more than one report in a group, of so many; None: no users
-
-
 def weight_of(columns: Sequence[str], item: str, user: str | None) -> str | None:
     """The column of reports that were added up already, if there is one."""
     return "count" if user is None and "count" in columns and item != "count" else None
 
 
 def checked_counts(
-    found: ReportCounts, known: Mapping[str, Model], *, as_text: bool
-) -> dict[str, FloatArray]:
-    """How often each category was reported, by group; what does not fit is refused."""
-    filled = list(found.items.filled)
+    items: Tally,
+    digests: Tally | None,
+    several: tuple[int, int] | None,
+    known: Mapping[str, Model],
+    *,
+    as_text: bool,
+    by_user: bool = False,
+) -> dict[str, Counts]:
+    """How often each category was reported, by group; what does not fit is refused.
+
+    `digests` are None where reports or mechanisms do not describe themselves. `several` is how many users
+    have more than one report in a group, of how many; None where users are not named, or may have several.
+    """
+    filled = list(items.filled)
     tally.check_groups(filled, known, "error")
-    if found.digests is not None:
-        _check_digests(found.digests, known)
-    if found.several is not None and found.several[0]:
-        several, people = found.several
+    if digests is not None:
+        _check_digests(digests, known)
+    more, users = several or (0, 0)
+    if more:
         raise EstimateError(
-            f"{several} of {people} users have more than one report: keep one each, or they count twice"
+            f"{more} of {users} users have more than one report: keep one each, or they count twice"
         )
-    return {name: _of_group(found.items, name, known[name], as_text) for name in filled}
+    return {name: _of_group(items, name, known[name], as_text, by_user) for name in filled}
 
 
-def _check_digests(counted: Tally, known: Mapping[str, Model]) -> None:
+def _check_digests(digests: Tally, known: Mapping[str, Model]) -> None:
     """Refuse reports that were released with another mechanism than the one at hand."""
     wrong = 0
-    for g, name in enumerate(counted.groups):
-        cells = counted.cells(g)
+    for g, name in enumerate(digests.groups):
+        cells = digests.cells(g)
         expected = known[name].digest
-        named = np.array([counted.items[i] == expected for i in counted.item[cells]], dtype=bool)
-        wrong += int(counted.rows[cells][~named].sum())
+        named = np.array([digests.items[i] == expected for i in digests.item[cells]], dtype=bool)
+        wrong += int(digests.rows[cells][~named].sum())
     if wrong:
         raise EstimateError(
-            f"{wrong} of {int(counted.rows.sum())} reports were released with another mechanism: their "
+            f"{wrong} of {int(digests.rows.sum())} reports were released with another mechanism: their "
             f"digest differs; take the mechanism file they were made with"
         )
 
 
-def _several(counted: Tally) -> tuple[int, int]:
+def _several(items: Tally) -> tuple[int, int]:
     """How many users report more than once within a group, and how many users there are in all groups."""
-    first = np.ones(len(counted.rows), dtype=bool)  # of the cells of a user: a tally has them in a row
-    first[1:] = (np.diff(counted.group) != 0) | (np.diff(counted.user) != 0)
-    reports = np.add.reduceat(counted.rows, np.flatnonzero(first))
+    first = np.ones(len(items.rows), dtype=bool)  # of the cells of a user: a tally has them in a row
+    first[1:] = (np.diff(items.group) != 0) | (np.diff(items.user) != 0)
+    reports = np.add.reduceat(items.rows, np.flatnonzero(first))
     return int(np.count_nonzero(reports > 1)), len(reports)
 
 
-def _places(counted: Tally, name: str, model: Model, as_text: bool) -> Any:
-    """The place of every cell's item among the categories, or -1."""
-    cells = counted.cells(counted.groups.index(name))
-    return model.indices(counted.items, as_text=as_text)[counted.item[cells]]
-
-
-def _of_group(counted: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
-    place = _places(counted, name, model, as_text)
-    rows = counted.amount[counted.cells(counted.groups.index(name))]
-    strange = rows[place < 0].sum()
-    if strange:
+def _of_group(items: Tally, name: str, model: Model, as_text: bool, by_user: bool) -> Counts:
+    cells = items.cells(items.groups.index(name))
+    indices = model.indices(items.items, as_text=as_text)[items.item[cells]]
+    counts = _added_up(indices, items.amount[cells], model)
+    if not by_user:
+        return Counts.of_one_each(counts)
+    k, rows = model.samples, items.rows[cells]
+    samples = np.bincount(np.unique(items.user[cells], return_inverse=True)[1], rows)
+    wrong = int(np.count_nonzero(samples != k))
+    if wrong:
         raise EstimateError(
-            f"reports must be categories of the mechanism: {strange:g} of {rows.sum():g} are not; is it the "
-            f"mechanism they were released with?"
+            f"{wrong} of {len(samples)} users do not have {k} reports, a row for each sample of the mechanism"
         )
-    known = place >= 0  # an unknown category that nobody reported is none of the reports
-    return np.bincount(place[known], rows[known], minlength=len(model.answers)).astype(np.float64)
+    squares: FloatArray = np.bincount(indices, (rows / k) ** 2, minlength=len(counts)).astype(np.float64)
+    return Counts(counts, squares, len(samples))

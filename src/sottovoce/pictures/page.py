@@ -1,7 +1,6 @@
-"""A page of results: one HTML file that holds its pictures and asks nothing of the network.
+"""The demo's page: one HTML file that holds its pictures and asks nothing of the network.
 
-What it looks like stands in report.html, a template; here its values are filled in, each as text or as one of
-the few pieces of markup below.
+What it looks like stands in report.html, a template; here its values are filled in.
 """
 
 from __future__ import annotations
@@ -15,18 +14,10 @@ from pathlib import Path
 from string import Template
 
 from .._atomic import write_whole
+from .._html import Listing, facts
 from ..demo import DemoData, DemoRelease, averages
 from ..planning.cards import Card
 from ..planning.compare import Comparison
-
-
-def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    """A table; every cell is text, never markup."""
-    first = "".join(f"<th>{html.escape(str(cell))}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def picture(path: Path, description: str) -> str:
@@ -48,14 +39,9 @@ def demo_report(
     order = (-prior.probabilities).argsort(kind="stable").tolist()
     epsilons = list(dict.fromkeys(row.epsilon for row in comparison))
     low, high = shares.interval()
+    columns = (prior.probabilities, released.truth, shares.values)
     estimated = [
-        (
-            prior.categories[i],
-            f"{prior.probabilities[i]:.3f}",
-            f"{released.truth[i]:.3f}",
-            f"{shares.values[i]:.3f}",
-            f"{low[i]:.3f} … {high[i]:.3f}",
-        )
+        (str(prior.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}")
         for i in order
     ]
     sampled = [(name, *cells, "yes" if keeps else "no") for name, cells, keeps in averages(comparison)]
@@ -64,13 +50,13 @@ def demo_report(
         "members": f"{sum(map(len, released.answers.values())):,}",
         "genres": str(len(prior)),
         "comparison_picture": picture(*pictures[0]),
-        "samplers": table(("sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons), "keeps q"), sampled),
-        "facts": table(("fact", ""), _facts(card, released)),
+        "samplers": Listing(("sampler", *(f"ε = {e:g}" for e in epsilons), "keeps q"), sampled).html(),
+        "facts": facts("", _facts(card, released)),
         "group": html.escape(released.group),
         "collecting": f"{shares.model.epsilon:g}",
         "words": html.escape(shares.summary()),
         "estimate_picture": picture(*pictures[1]),
-        "estimate": table(("genre", "prior", "truth", "estimate", "95 % interval"), estimated),
+        "estimate": Listing(("genre", "prior", "truth", "estimate", "95 % interval"), estimated).html(),
     }
     template = Template(files(__package__).joinpath("report.html").read_text(encoding="utf-8"))
     write_whole(template.substitute(filled), path)
@@ -94,7 +80,7 @@ def _verdict(comparison: Comparison, card: Card, released: DemoRelease) -> str:
     return "\n".join(f"<p>{sentence}</p>" for sentence in sentences)
 
 
-def _facts(card: Card, released: DemoRelease) -> list[tuple[str, str]]:
+def _facts(card: Card, released: DemoRelease) -> list[tuple[str, object]]:
     return [
         ("sampler", card.sampler),
         ("epsilon", f"{card.epsilon:g}"),

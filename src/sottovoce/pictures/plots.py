@@ -20,13 +20,13 @@ from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
+from .. import _validate
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
-from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
-from ..planning.frontier import Frontier
+from ..planning.choose import Frontier
+from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison, StepRow
 from ..planning.plan import Plan
-from ..planning.streams import SEPARATELY, SamplesRow, StepRow
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
 
@@ -48,7 +48,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "rr_with_prior": {"color": "#999999", "marker": "+", "linestyle": ":"},
     BEST_POSSIBLE: {"color": "#000000", "marker": "", "linestyle": "-"},  # a line that nobody goes below
 }
-WAYS = {"together": ("-", "o"), SEPARATELY: ("--", "s")}
+DRAWN = 40
+"""Categories of an estimate that are drawn."""
 USUAL_FONT = "DejaVu Sans"
 PREFERRED_FONTS = ("Noto Sans", "Noto", "WenQuanYi", "Droid Sans", "Source Han", "Arial Unicode", "Lohit")
 """Families that are tried before the others, by how their names begin."""
@@ -63,16 +64,16 @@ def style(sampler: str) -> dict[str, Any]:
     return {"color": f"C{index % 10}", "marker": "1234p*hH"[index % 8], "linestyle": "-."}
 
 
-def _own(axes: Axes | None, width: float, height: float) -> Axes:
+def _own(axes: Axes | None, width: float = 6, height: float = 4.4) -> Axes:
     """The axes that were given, or those of a new figure."""
     made: Axes = axes if axes is not None else new_figure(width, height).subplots()
     return made
 
 
-def _against_epsilon(axes: Axes, what: str) -> Axes:
-    """Axes of some distance against epsilon."""
-    axes.set_xlabel("epsilon (more is less private)")
-    axes.set_ylabel(what)
+def _labelled(axes: Axes, x: str, y: str) -> Axes:
+    """Axes of some distance, from zero on."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     axes.set_ylim(bottom=0)
     axes.grid(color="#EEEEEE")
     return axes
@@ -120,27 +121,27 @@ def plot_comparison(
     comparison: Comparison, axes: Axes | None = None, *, statistic: str = "mean", divergence: str = "tv"
 ) -> Axes:
     """One statistic of every sampler against epsilon, averaged over groups; the limit as a plain line."""
-    axes = _own(axes, 6, 4.4)
-    cells: dict[str, dict[float, list[float]]] = {}
-    if statistic not in STATISTICS:
-        raise ParameterError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
-    if divergence not in {row.divergence for row in comparison}:
+    axes = _own(axes)
+    _validate.one_of(STATISTICS, statistic=statistic)
+    rows = [row for row in comparison if row.divergence == divergence]
+    if not rows:
         raise ParameterError(f"the comparison has no divergence {divergence!r}")
-    for row in comparison:
-        if row.divergence == divergence:
-            value = getattr(row, statistic)
-            if value is not None:  # the limit has no worst case
-                cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
+    cells: dict[str, dict[float, list[float]]] = {}
+    for row in rows:
+        value = getattr(row, statistic)
+        if value is not None:  # the limit has no worst case
+            cells.setdefault(row.sampler, {}).setdefault(row.epsilon, []).append(value)
     for name, by_epsilon in cells.items():
         epsilons = sorted(by_epsilon)
         means = [float(np.mean(by_epsilon[epsilon])) for epsilon in epsilons]
         axes.plot(epsilons, means, label=name, linewidth=1.6, markersize=6, **style(name))
-    return _against_epsilon(axes, f"{statistic} {divergence.upper()} distance to the user's p")
+    distance = f"{statistic} {divergence.upper()} distance to the user's p"
+    return _labelled(axes, "epsilon (more is less private)", distance)
 
 
 def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -> Axes:
     """The mean of `fitted` against its promise, and below it the limit: one pair of lines for each group."""
-    axes = _own(axes, 6, 4.4)
+    axes = _own(axes)
     for number, (group, frontier) in enumerate(frontiers.items()):
         promises = [row.nobody_above for row in frontier.rows]
         look: dict[str, Any] = {"color": f"C{number % 10}", "markersize": 6}
@@ -148,12 +149,8 @@ def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -
         axes.plot(promises, [row.mean for row in frontier.rows], "*-", label=f"fitted{of}", **look)
         bounds = [row.lowest_mean for row in frontier.rows if row.lowest_mean is not None]
         axes.plot(promises[: len(bounds)], bounds, ":", label=f"limit{of}", **look)
-    axes.set_xlabel("no possible user is further than this")
-    axes.set_ylabel("mean TV distance to the user's p")
-    axes.set_ylim(bottom=0)
-    axes.grid(color="#EEEEEE")
     axes.legend()
-    return axes
+    return _labelled(axes, "no possible user is further than this", "mean TV distance to the user's p")
 
 
 def frontier_picture(frontiers: Mapping[str, Frontier], path: str | Path) -> Path:
@@ -165,7 +162,7 @@ def frontier_picture(frontiers: Mapping[str, Frontier], path: str | Path) -> Pat
 
 def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:
     """The mean of the users who did not answer a survey, and of all, against the size of the survey."""
-    axes = _own(axes, 6, 4.4)
+    axes = _own(axes)
     reports = [row.reports for row in plan.rows]
     axes.plot(reports, [row.others for row in plan.rows], "o-", color="C0", label="users who did not answer")
     axes.plot(reports, [row.everybody for row in plan.rows], "s--", color="C1", label="all users")
@@ -174,57 +171,38 @@ def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:
         axes.axhline(level, color="#777777", linestyle=style, linewidth=1, label=name)
     axes.axvline(plan.best.reports, color="C2", linewidth=1, label=f"best: {plan.best.reports:,} reports")
     axes.set_xscale("log")
-    axes.set_xlabel(f"users who answer the survey, of {plan.users:,}")
-    axes.set_ylabel("mean TV distance to the user's p")
-    axes.set_ylim(bottom=0)
-    axes.grid(color="#EEEEEE")
     axes.legend(fontsize=8)
-    return axes
+    asked = f"users who answer the survey, of {plan.users:,}"
+    return _labelled(axes, asked, "mean TV distance to the user's p")
 
 
-def plot_estimate(found: Estimate, axes: Axes | None = None, *, truth: Any = None, most: int = 40) -> Axes:
+def plot_estimate(shares: Estimate, axes: Axes | None = None, *, truth: Any = None) -> Axes:
     """Per category, largest prior first: the prior, the estimate, its interval and, if known, the truth."""
     axes = _own(axes, 9, 4.2)
-    order = np.argsort(-found.model.prior, kind="stable")[:most]
+    order = np.argsort(-shares.model.prior, kind="stable")[:DRAWN]
     x = np.arange(len(order))
-    low, high = found.interval()
-    shares = found.shares
-    bars = np.maximum([shares - low, high - shares], 0)[:, order]
-    axes.bar(x, found.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
-    what = "estimate" if found.unbiased else "released law"
+    low, high = shares.interval()
+    values = shares.shares
+    bars = np.maximum([values - low, high - values], 0)[:, order]
+    axes.bar(x, shares.model.prior[order], color="#DDDDDD", width=0.8, label="public prior")
+    what = "estimate" if shares.unbiased else "released law"
     look: dict[str, Any] = {"color": "#0072B2", "markersize": 5, "capsize": 3, "linewidth": 1.4}
-    name = f"{what}, {100 * found.level:g}% interval"
-    axes.errorbar(x, shares[order], bars, fmt="o", label=name, **look)
+    name = f"{what}, {100 * shares.level:g}% interval"
+    axes.errorbar(x, values[order], bars, fmt="o", label=name, **look)
     if truth is not None:
-        values = np.asarray(truth, dtype=np.float64)[order]
-        axes.plot(x, values, "_", color="black", markersize=13, label="the truth, which nobody sees")
+        true = np.asarray(truth, dtype=np.float64)[order]
+        axes.plot(x, true, "_", color="black", markersize=13, label="the truth, which nobody sees")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(x, [_plain(found.categories[i]) for i in order], rotation=60, ha="right")
+    axes.set_xticks(x, [_plain(shares.categories[i]) for i in order], rotation=60, ha="right")
     axes.set_ylabel("share")
     return axes
-
-
-def plot_samples(rows: Sequence[SamplesRow], axes: Axes) -> None:
-    """Mean distance of one sample by the number of samples, released together and separately."""
-    if not rows:
-        raise ParameterError("rows must not be empty: make them with compare_samples")
-    for way, (line, marker) in WAYS.items():
-        points = [(row.samples, row.mean) for row in rows if row.way == way or row.samples == 1]
-        look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 5}
-        axes.plot(*zip(*points, strict=True), label=way, **look)
-    axes.set_xticks(sorted({row.samples for row in rows}))
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("samples per user")
-    axes.set_ylabel(f"mean distance of each ({rows[0].divergence})")
-    axes.set_title(f"ε = {rows[0].epsilon:g} for all samples of a user together")
-    axes.legend(fontsize=8)
 
 
 def over_time_picture(rows: Sequence[StepRow], epsilon: float, path: str | Path) -> Path:
     """A stream beside ε split: distances by release above, what is left of the budget below."""
     figure = new_figure(7, 5.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    for way, (line, marker) in zip(("stream", "split"), WAYS.values(), strict=True):
+    for way, line, marker in (("stream", "-", "o"), ("split", "--", "s")):
         mine = [row for row in rows if row.way == way]
         at = [row.step for row in mine]
         look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 4}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bounds import diagonal_bound, optimal_utility, released_as_itself
-from ..collecting.estimate import how_many
+from ..bounds import optimal_utility, released_as_itself
+from ..collecting.estimate import reports_or_none
+from ..collecting.model import furthest_at_first
 from ..divergences import DIVERGENCES
-from ..errors import SottovoceError
+from ..errors import ParameterError
 from ..groups import EVERYBODY
 from ..prior import Category
+from ..release.certify import certify
 from ..release.mechanism import Mechanism
+from ..release.stream import StreamEngine
 from ..samplers.base import Sampler, label
 from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier
+from ..samplers.stream import PACE, Stream
 from .shuffling import at_a_glance
 
 SHUFFLED_DELTA = 1e-6
@@ -36,15 +40,11 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class Kept:
-    """How often a draw of one category is released as itself, at least, and the most a linear sampler can.
-
-    `linear_bound` is the largest value of any linear sampler that keeps the prior.
-    """
+    """How often a draw of one category is released as itself, at least."""
 
     category: Category
     probability: float
     at_least: float
-    linear_bound: float
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
         provenance=prior.provenance,
         released_as_another=sampler.worst_case(DIVERGENCES["tv"]),
         released_as_itself=_kept(sampler),
-        reports_needed=_reports_needed(sampler),
+        reports_needed=reports_or_none(sampler, 0.01),
         worst_cases=tuple(
             WorstCase(
                 divergence=name,
@@ -119,6 +119,51 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
     )
 
 
+@dataclass(frozen=True)
+class StreamCard:
+    """The facts about a stream that follow from its prior alone."""
+
+    group: str
+    samples: int  # of one release; 1 for a stream
+    horizon: int | None  # releases that the pace is planned for
+    epsilon: float  # for all of them together
+    categories: int
+    keeps_prior: bool
+    prior_digest: str
+    provenance: str
+    released_as_another: float  # at most, at the first step: Pr(X ≠ Z), X a draw of any user's own
+    shuffled: tuple[Shuffled, ...] = ()
+
+
+def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = False) -> StreamCard:
+    """Collect the facts; with `shuffled` what shuffling the tuples of several samples adds.
+
+    >>> from sottovoce import Prior, several
+    >>> round(stream_card(several(Prior(["A", "B"], [0.2, 0.8]), 4.0, samples=2)).released_as_another, 2)
+    0.15
+    """
+    mechanism = certify(sampler, provenance="users")  # nothing is released
+    return StreamCard(
+        group=group,
+        samples=sampler.samples,
+        horizon=len(sampler.pace) if sampler.pace[-1] == PACE else None,
+        epsilon=sampler.epsilon,
+        categories=len(sampler.prior),
+        keeps_prior=sampler.keeps_prior,
+        prior_digest=sampler.prior.digest,
+        provenance=sampler.prior.provenance,
+        released_as_another=furthest_at_first(stream_engine(mechanism)),
+        shuffled=what_shuffling_adds(mechanism) if shuffled and sampler.samples > 1 else (),
+    )
+
+
+def stream_engine(mechanism: Mechanism) -> StreamEngine:
+    """The engine of a stream, or of several samples."""
+    if not isinstance(mechanism.engine, StreamEngine):
+        raise ParameterError("mechanism must be a stream, or several samples of one")
+    return mechanism.engine
+
+
 def what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
     """The central guarantee for ten thousand and a hundred thousand reports, on the safe side."""
     return tuple(
@@ -130,18 +175,10 @@ def what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
 def _kept(sampler: Sampler) -> tuple[Kept, ...]:
     """The promise for the rarest category, the likeliest, and three between them."""
     prior = sampler.prior
-    at_least, bound = released_as_itself(sampler), diagonal_bound(prior, sampler.epsilon)
+    at_least = released_as_itself(sampler)
     order = prior.probabilities.argsort(kind="stable")
     ranks = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
     return tuple(
-        Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]), float(bound[i]))
+        Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]))
         for i in (int(order[rank]) for rank in ranks)
     )
-
-
-def _reports_needed(sampler: Sampler) -> int | None:
-    """What a collector would need, where reports tell the population at all."""
-    try:
-        return how_many(sampler, 0.01)
-    except SottovoceError:
-        return None

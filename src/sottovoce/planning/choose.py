@@ -1,33 +1,37 @@
 """Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
 
-Nothing here looks at a private user, so the choice costs no privacy.
+Nothing here looks at a private user, so the choice costs no privacy. A frontier is what a promise costs: the
+mean of `fitted` against the largest distance of any possible user.
 """
 
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .. import _validate
-from ..collecting.estimate import how_many
+from .._html import Listed, Listing
+from ..collecting.estimate import how_many, reports_or_none
 from ..divergences import TV
-from ..errors import EstimateError, ParameterError, TargetError
+from ..errors import ParameterError, TargetError
 from ..prior import FROM_USERS, Prior
 from ..release.certify import certify
 from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS, prior_minimax
 from ..samplers.survey import survey
 from .compare import Comparison, ComparisonRow, compare
-from .fitted import UNITS, PublicUsers, fitted, invented
-from .limit import TAIL, Limit, weighed
+from .fitted import UNITS, PublicUsers, check_public, fitted, invented
+from .limit import MANY, TAIL, Limit, weighed
 from .limit import limit as best_possible
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from scipy import sparse
 
 GRID = (*(quarter / 4 for quarter in range(1, 9)), *(half / 2 for half in range(5, 21)))
@@ -43,11 +47,9 @@ MEASURES = {"mean": "mean", "p99": "99th percentile", "maximum": "maximum", "wor
 class Choice:
     """What `choose` recommends, and why.
 
-    `sampler` is ready to be certified. `row` holds its numbers and `runner_up` those of the second best;
-    `table` those of every sampler that was considered at this ε. They are about the users named in
-    `measured_on`, which are public or invented. `cheaper` says why the next smaller ε that was tried does not
-    do. `limit` is the best that any ε-private sampler could do for these users, `above_limit` how far this
-    one is above it in mean + tail·maximum.
+    `row` holds the numbers of the sampler, `runner_up` those of the second best and `table` those of every
+    sampler considered at this ε, on the users named in `measured_on`. `cheaper` says why the next smaller ε
+    does not do. `limit` is the best that any ε-private sampler could do for these users.
     """
 
     sampler: Sampler
@@ -118,8 +120,7 @@ class Choice:
             lines.append(FROM_USERS)
         return "\n".join(lines)
 
-    def __str__(self) -> str:
-        return self.words()
+    __str__ = words
 
     def __repr__(self) -> str:
         return f"<choice: {label(self.sampler)} at epsilon={self.epsilon:g}>"
@@ -134,8 +135,7 @@ ROUNDING = 1e-12
 """Added to a promise, so that its worst case is not above the target by rounding."""
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(NamedTuple):
     """A target: in words, as a number of each candidate, and the upper bound on that number."""
 
     words: str
@@ -143,14 +143,11 @@ class _Target:
     most: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A sampler with its numbers on the users of the choice."""
 
     sampler: Sampler
     row: ComparisonRow
-    objective: float
-    worst_case: float
 
 
 def choose(
@@ -172,21 +169,17 @@ def choose(
 ) -> Choice:
     """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
 
-    Every sampler of the catalogue and `fitted`, with `nobody_above` also `fitted` with that promise and with
-    `same_for_everybody` the one with the best promise, are measured, in total variation, on the public users
-    or, if there are none, on 1,200 users invented from the prior (others than those `fitted` looks at). Of
-    those that meet the targets the one with the smallest mean + tail·maximum is taken.
+    Every sampler of the catalogue and `fitted`, also with the promise that a target asks for, is measured in
+    total variation on the public users or, without them, on 1,200 users invented from the prior (others than
+    those `fitted` looks at). Of those that meet the targets the smallest mean + tail·maximum is taken.
 
     Guarantees
         Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
-        on every machine. For a smaller ε of the grid no sampler considered meets the targets. The numbers
-        about all possible users (`nobody_above`) hold for everybody; the mean is that of the users measured,
-        and other users may have another.
+        on every machine. At a smaller ε of the grid no sampler considered meets the targets. What is said
+        about all possible users (`nobody_above`) holds for everybody, the mean for the users measured.
 
     Parameters
-        epsilon: the privacy parameter, if it is settled.
-        users: a `PublicUsers` that resembles the users to be served.
-        mean_at_most: the mean distance over these users may be at most this.
+        mean_at_most: the mean distance over the users measured may be at most this.
         nobody_above: no possible user may be further from their own data than this.
         share_within, reports: from so many reports each share of the population must be estimated within
             ± this (95 %), if users are like the prior. Only linear samplers can.
@@ -194,10 +187,8 @@ def choose(
         same_for_everybody: take the smallest worst case over all possible users, not the best average.
         keep_prior: only samplers with Q(q) = q.
         tail: the weight of the worst-served user against the mean.
-        epsilons: what is tried for a target.
         limit: also compute how much better any sampler could be.
-        progress: called with the part of the way, between 0 and 1: measuring is the first half, finding the
-            limit the second. A target that is met early skips what is left of the first half.
+        progress: called with the part of the way, between 0 and 1; a target that is met early skips some.
 
     Raises
         TargetError: no sampler considered meets the targets; the message says the best that can be had.
@@ -213,25 +204,22 @@ def choose(
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     measured, measured_on = people(prior, users)
+    by_survey = _by_survey(prior, tried, share_within, reports)
     report = progress or (lambda part: None)
-    half = 0.5 if limit else 1.0
+    half, linear = 0.5 if limit else 1.0, bool(one_record or reports)
     before: list[_Candidate] = []
     for k, settled in enumerate(tried):
-
-        def part_done(part: float, k: int = k) -> None:
-            report(half * (k + part) / len(tried))
-
         most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
-        considered = _candidates(prior, settled, users, measured, keep_prior, weight, most, part_done)
-        allowed = [each for each in considered if each.sampler.linear or not (one_record or reports)]
+        considered = _candidates(prior, settled, users, measured, keep_prior, most)
+        report(half * (k + 1) / len(tried))
+        allowed = [each for each in considered if each.sampler.linear or not linear]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
         if meeting:
             break
         before = allowed
     else:
-        by_survey = _by_survey(prior, tried, share_within, reports)
         raise TargetError(_unmet(targets, before, tried) + ("" if by_survey is None else f". {by_survey}"))
-    best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody))
+    best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody, weight))
     bound = None
     if limit:
         bound = best_possible(
@@ -252,12 +240,10 @@ def choose(
         measured_on=measured_on,
         from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
-        reason=_reason(
-            len(meeting), len(considered), one_record or bool(reports), same_for_everybody, weight
-        ),
+        reason=_reason(len(meeting), len(considered), linear, same_for_everybody, weight),
         cheaper=_cheaper(targets, before, tried, settled),
         tail=weight,
-        survey=_by_survey(prior, tried, share_within, reports),
+        survey=by_survey,
     )
 
 
@@ -285,22 +271,16 @@ def _targets(
         targets.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
     if nobody_above is not None:
         most = _validate.at_least(0, nobody_above=nobody_above)
-        targets.append(_Target(f"no possible user above {most:g}", lambda each: each.worst_case, most))
+        words = f"no possible user above {most:g}"
+        targets.append(_Target(words, lambda each: each.sampler.worst_case(TV), most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
         error = _validate.positive(share_within=share_within)
         count = _validate.whole_at_least(2, reports=reports)
         words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
-        targets.append(_Target(words, lambda each: _needed(each.sampler, error), count))
+        targets.append(_Target(words, lambda each: reports_or_none(each.sampler, error) or math.inf, count))
     return targets
-
-
-def _needed(sampler: Sampler, error: float) -> float:
-    try:
-        return how_many(sampler, error)
-    except EstimateError:
-        return float("inf")
 
 
 def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -> list[float]:
@@ -326,11 +306,7 @@ def people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np
         made.data *= 2.0**-UNITS
         rows = _validate.users(made[:, back], len(prior))
         return rows, f"invented users, {rows.shape[0]:,} of them around the prior"
-    if not isinstance(users, PublicUsers):
-        raise ParameterError(
-            f"users must be a PublicUsers, got {type(users).__name__}: a sampler chosen on private users "
-            f"leaks; wrap public data as PublicUsers(p, source=...), or give no users"
-        )
+    check_public(users)
     rows = _validate.users(users.p, len(prior))
     return rows, f"{rows.shape[0]:,} public users ({users.source})"
 
@@ -341,11 +317,9 @@ def _candidates(
     users: PublicUsers | None,
     measured: sparse.csr_array[np.float64],
     keep_prior: bool,
-    tail: float,
     nobody_above: float | None,
-    report: Callable[[float], object],
 ) -> list[_Candidate]:
-    """Every sampler that may be considered, measured; `report` is called with the part that is done.
+    """Every sampler that may be considered, measured.
 
     With `nobody_above` also `fitted` with that promise, or with the best one where nobody can promise more.
     """
@@ -355,13 +329,7 @@ def _candidates(
         best = prior_minimax(prior, epsilon).worst_case(TV)
         made.insert(1, fitted(prior, epsilon, users, promise=promise_for(nobody_above, best)))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
-    parts = iter(np.linspace(0.5, 1.0, len(made) + 1).tolist())  # making `fitted` takes about half of it
-    report(next(parts))
-    rows = compare(measured, made, TV, progress=lambda: report(next(parts))).rows
-    return [
-        _Candidate(sampler, row, weighed(row.mean, row.maximum, tail), sampler.worst_case(TV))
-        for sampler, row in zip(made, rows, strict=True)
-    ]
+    return list(map(_Candidate, made, compare(measured, made, TV)))
 
 
 def promise_for(nobody_above: float, best: float) -> float | str:
@@ -369,10 +337,10 @@ def promise_for(nobody_above: float, best: float) -> float | str:
     return max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
 
 
-def _rank(each: _Candidate, same_for_everybody: bool) -> tuple[float, ...]:
+def _rank(each: _Candidate, same_for_everybody: bool, tail: float) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    first = (round(each.worst_case, 9),) if same_for_everybody else ()
-    return *first, round(each.objective, 9), not each.sampler.keeps_prior
+    first = (round(each.sampler.worst_case(TV), 9),) if same_for_everybody else ()
+    return *first, round(weighed(each.row.mean, each.row.maximum, tail), 9), not each.sampler.keeps_prior
 
 
 def _reason(meeting: int, considered: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
@@ -429,3 +397,78 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
         if (theirs := getattr(second, name)) < (ours := getattr(first, name)) - 5e-5
     ]
     return "it has " + ", and ".join(better) if better else "it is better in nothing"
+
+
+@dataclass(frozen=True)
+class FrontierRow:
+    """`fitted` with one promise, measured, and the smallest mean that any sampler with that promise has.
+
+    `nobody_above` is the largest distance of any possible user. `lowest_mean` is a proven lower bound, and
+    None over more than 150 categories.
+    """
+
+    nobody_above: float
+    mean: float
+    p99: float
+    maximum: float
+    lowest_mean: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(Listed):
+    """Promises from none to the best one, and the mean within each; total variation."""
+
+    epsilon: float
+    measured_on: str
+    rows: tuple[FrontierRow, ...]
+
+    def listing(self) -> Listing:
+        """The table that is printed."""
+        numbers = [(r.nobody_above, r.mean, r.p99, r.maximum, r.lowest_mean) for r in self.rows]
+        return Listing(
+            ("nobody above", "mean", "99th percentile", "maximum", "limit of the mean"),
+            [["" if number is None else f"{number:.4f}" for number in row] for row in numbers],
+            {"mean": [row.mean for row in self.rows]},
+            f"What a promise costs at epsilon {self.epsilon:g}, measured on {self.measured_on}:",
+        )
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the mean against the promise, with the limit below it."""
+        from ..pictures.plots import plot_frontier
+
+        return plot_frontier({"": self}, axes)
+
+
+def frontier(
+    prior: Prior,
+    epsilon: float,
+    users: PublicUsers | None = None,
+    *,
+    steps: int = 6,
+    progress: Callable[[float], object] | None = None,
+) -> Frontier:
+    """Measure `fitted` with promises from its own worst case down to the best that keeps the prior.
+
+    The users are those of `choose`. The limit of the mean is the best that any sampler with the same promise
+    could do for these very users.
+
+    >>> made = frontier(Prior(["a", "b", "c"], [0.6, 0.3, 0.1]), 2.0, steps=3)
+    >>> [row.mean >= row.lowest_mean for row in made.rows]
+    [True, True, True]
+    """
+    count = _validate.whole_at_least(2, steps=steps)
+    rows, measured_on = people(prior, users)
+    free = fitted(prior, epsilon, users)
+    most, least = free.worst_case(TV), prior_minimax(prior, epsilon).worst_case(TV)
+    measured = []
+    for k, above in enumerate(np.linspace(most, least, count).tolist()):
+        promise = promise_for(above, least)
+        sampler = free if k == 0 else fitted(prior, epsilon, users, promise=promise)
+        (row,) = compare(rows, sampler)
+        bound = None
+        if len(prior) <= MANY:
+            bound = best_possible(prior, epsilon, rows, tail=0, promise=promise).lower_bound
+        measured.append(FrontierRow(sampler.worst_case(TV), row.mean, row.p99, row.maximum, bound))
+        if progress is not None:
+            progress((k + 1) / count)
+    return Frontier(float(epsilon), measured_on, tuple(measured))

@@ -1,32 +1,36 @@
-"""Many samplers × many users × many divergences, as one tidy table.
+"""Many samplers × many users × many divergences, as one tidy table; and several releases of each user.
 
-A comparison looks at the users' true data. Its numbers are for choosing a sampler on data you may
-look at; they are not themselves private and must not be published about private users.
+A comparison looks at the users' true data. Its numbers are for choosing a sampler on data you may look at;
+they are not themselves private and must not be published about private users. Several samples and streams are
+simulated with the mechanism that would be shipped.
 """
 
 from __future__ import annotations
 
-import html
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from .. import _validate
-from .._html import bar
+from .._html import Listed, Listing
 from .._validate import FloatArray
 from ..divergences import TV, FDivergence, checked
 from ..errors import ParameterError
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES, Prior
+from ..release.certify import certify
+from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
+from ..samplers.stream import Stream, several
 from ..users import Users, UsersLike, rows_for
+from .cards import stream_engine
+from .fitted import fitted
 from .limit import TAIL, summarise, weighed
 from .limit import limit as best_possible
-from .prior_check import add_up, doubt, moments
+from .prior_check import add_up, made_from, moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,18 +42,18 @@ FITTED = "fitted"
 """The sampler whose options differ with the prior and ε: rows show its name alone."""
 ALL_GROUPS = "all groups"
 """The group's name in a row about the users of all groups together."""
+TOGETHER, SEPARATELY = "together", "separately"
+"""Ways to release several samples."""
 
 _Measured: TypeAlias = "tuple[ComparisonRow, FloatArray]"
-_Block: TypeAlias = tuple[str, float, str]
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
     """How one sampler serves one group of users in one divergence.
 
-    `worst_case` is None in the row of the limit, which knows these users only. `above_limit` is how far
-    mean + tail·maximum is above the proven lower bound of the limit, where the limit was requested; it can
-    be negative for a sampler that does not keep the prior.
+    `worst_case` is None in the row of the limit. `above_limit` is how far mean + tail·maximum is above the
+    proven lower bound of the limit, if requested; it can be negative where the prior is not kept.
     """
 
     group: str
@@ -69,7 +73,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Listed):
     """A tidy table: one row per group × epsilon × sampler × divergence. Tables add up with ``+``.
 
     `rows` are in the order of the arguments. `all_groups` holds the same numbers over the users of all groups
@@ -99,16 +103,27 @@ class Comparison:
 
         A group in which no sampler keeps the prior is missing from the answer.
         """
-        _validate.one_of(STATISTICS, statistic=statistic)
-        return Comparison(
-            tuple(_best(self.rows, statistic, keeps_prior).values()),
-            tuple(_best(self.all_groups, statistic, keeps_prior).values()),
-        )
+        return self._by_block(lambda block: _best(block, statistic, keeps_prior), statistic)
 
     def sorted(self, statistic: str = "mean") -> Comparison:
         """The same rows: within each group, ε and divergence the smallest first, the limit before all."""
+
+        def order(row: ComparisonRow) -> tuple[bool, float]:
+            return row.sampler != BEST_POSSIBLE, _value(row, statistic)
+
+        return self._by_block(lambda block: sorted(block, key=order), statistic)
+
+    def _by_block(
+        self, change: Callable[[list[ComparisonRow]], list[ComparisonRow]], statistic: str
+    ) -> Comparison:
+        """The rows of each block after a change; blocks stay in the order in which they first appear."""
         _validate.one_of(STATISTICS, statistic=statistic)
-        return Comparison(_sorted(self.rows, statistic), _sorted(self.all_groups, statistic))
+        changed = [[row for block in _blocks(rows) for row in change(block)] for rows in self._parts]
+        return Comparison(*map(tuple, changed))
+
+    @property
+    def _parts(self) -> tuple[tuple[ComparisonRow, ...], ...]:
+        return self.rows, self.all_groups
 
     def marks(self, statistic: str = "mean") -> dict[ComparisonRow, str]:
         """`best` for the best row that keeps the prior, `best without q` where another one is better.
@@ -117,66 +132,28 @@ class Comparison:
         """
         _validate.one_of(STATISTICS, statistic=statistic)
         marks: dict[ComparisonRow, str] = {}
-        for rows in (self.rows, self.all_groups):
-            entered = Counter(_key(row) for row in rows if row.sampler != BEST_POSSIBLE)
-            rivals = [row for row in rows if entered[_key(row)] > 1]
-            keeping = _best(rivals, statistic, True)
-            for key, row in _best(rivals, statistic, False).items():
-                if key not in keeping or _value(row, statistic) < _value(keeping[key], statistic):
-                    marks[row] = "best without q"
-            marks |= dict.fromkeys(keeping.values(), "best")
+        for block in [block for rows in self._parts for block in _blocks(rows)]:
+            if len([row for row in block if row.sampler != BEST_POSSIBLE]) > 1:
+                first, keeping = (_best(block, statistic, keeps_prior) for keeps_prior in (False, True))
+                if not keeping or _value(first[0], statistic) < _value(keeping[0], statistic):
+                    marks[first[0]] = "best without q"
+                marks |= dict.fromkeys(keeping, "best")
         return marks
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict per row."""
-        return [asdict(row) for row in self.rows]
-
-    def to_polars(self) -> Any:
-        """The table as a polars DataFrame (needs polars)."""
-        import polars
-
-        return polars.DataFrame(self.to_dicts(), infer_schema_length=None)
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame (needs pandas)."""
-        import pandas
-
-        return pandas.DataFrame(self.to_dicts())
-
-    def __str__(self) -> str:
-        names, lines = self._shown()
-        table = [names, *lines]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
-        return "\n".join([*text, *([FROM_USERS] if self.provenance == "users" else [])])
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the same table, with a bar under the mean and the maximum."""
-        names, lines = self._shown()
-        ordered = self.sorted()
-        style = "text-align:right;padding:.15em .6em;white-space:nowrap"
-        head = "".join(f'<th style="{style}">{html.escape(name)}</th>' for name in names)
-        body = []
-        for row, line in zip(ordered.rows + ordered.all_groups, lines, strict=True):
-            bold = ";font-weight:bold" if line[-1] else ""
-            cells = [
-                f'<td style="{style}{bold}{bar(getattr(row, name)) if name in ("mean", "maximum") else ""}">'
-                f"{html.escape(cell)}</td>"
-                for name, cell in zip(names, line, strict=True)
-            ]
-            body.append(f"<tr>{''.join(cells)}</tr>")
-        warning = f"<p><strong>{html.escape(FROM_USERS)}</strong></p>" if self.provenance == "users" else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{warning}"
-
-    def _shown(self) -> tuple[list[str], list[list[str]]]:
-        """The columns that are printed, and the cells, sorted and marked."""
+    def listing(self) -> Listing:
+        """The table that is printed: sorted by the mean, the best in bold."""
         ordered, marks = self.sorted(), self.marks()
         rows = ordered.rows + ordered.all_groups
         limited = any(row.above_limit is not None for row in rows)
         names = ["group", "epsilon", "sampler", "divergence", "users", *STATISTICS, "keeps_prior"]
         names += ["above_limit"] * limited
-        lines = [[*(_cell(getattr(row, name)) for name in names), marks.get(row, "")] for row in rows]
-        return [*names, "best"], lines
+        return Listing(
+            [*names, "best"],
+            [[*(_cell(getattr(row, name)) for name in names), marks.get(row, "")] for row in rows],
+            {name: [getattr(row, name) for row in rows] for name in ("mean", "maximum")},
+            note=FROM_USERS if self.provenance == "users" else "",
+            bold=[row in marks for row in rows],
+        )
 
     @property
     def provenance(self) -> str:
@@ -215,11 +192,13 @@ def compare(
     measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
     _check(chosen, measures, limit)
     weight = _validate.at_least(0, tail=tail)
-    known = {name: _CheckedUsers(given) for name, given in people.items()}
+    from_all = _one_prior_from_all(people, chosen)
+    known = {name: _CheckedUsers(given, from_all) for name, given in people.items()}
     rows: dict[str, list[ComparisonRow]] = {name: [] for name in known}
     together: list[ComparisonRow] = []
     report = progress or (lambda: None)
-    alike = len(known) > 1 and len({_kinds(listed) for listed in chosen.values()}) == 1
+    kinds = {tuple((shown(each), each.epsilon) for each in listed) for listed in chosen.values()}
+    alike = len(known) > 1 and len(kinds) == 1
     for k in range(max(map(len, chosen.values()))):
         measured: list[list[_Measured]] = []
         for name, listed in chosen.items():
@@ -235,8 +214,7 @@ def compare(
                 for measure in measures:
                     _add_limit(rows[name], listed[0].prior, epsilon, people[name], measure, weight)
                 report()
-    table = Comparison(tuple(row for block in rows.values() for row in block), tuple(together))
-    return _marked(table) if _one_prior_from_all(people, chosen) else table
+    return Comparison(tuple(row for block in rows.values() for row in block), tuple(together))
 
 
 def _in_groups(
@@ -271,8 +249,8 @@ def _check(chosen: Mapping[str, Sequence[Sampler]], measures: Sequence[FDivergen
 class _CheckedUsers:
     """The users of a group, validated and compared with each prior once for all samplers."""
 
-    def __init__(self, users: UsersLike | Users) -> None:
-        self._users = users
+    def __init__(self, users: UsersLike | Users, from_all: bool) -> None:
+        self._users, self._from_all = users, from_all
         self._checked: dict[int, Any] = {}
         self._priors: dict[int, tuple[Prior, bool]] = {}  # with the prior, so that its id is not used again
 
@@ -281,7 +259,7 @@ class _CheckedUsers:
         if id(prior) not in self._priors:
             rows_for(self._users, prior)
             gave = isinstance(self._users, Users) and gave_prior(prior, [self._users])
-            self._priors[id(prior)] = prior, gave
+            self._priors[id(prior)] = prior, gave or self._from_all
         return self._priors[id(prior)][1]
 
     def divergence(self, sampler: Sampler, measure: FDivergence) -> FloatArray:
@@ -295,11 +273,6 @@ class _CheckedUsers:
         own: Any = sampler
         values: FloatArray = own.divergence_of(self._checked[n], measure)
         return values
-
-
-def _kinds(samplers: Sequence[Sampler]) -> tuple[tuple[str, float], ...]:
-    """What has to be alike for samplers of two groups to be one line of all groups."""
-    return tuple((shown(sampler), sampler.epsilon) for sampler in samplers)
 
 
 def _measure(
@@ -345,12 +318,8 @@ def _add_limit(
     mine = [k for k, row in enumerate(rows) if (row.epsilon, row.divergence) == (epsilon, measure.name)]
     best = replace(
         rows[mine[0]],
+        **{name: getattr(bound, name) for name in STATISTICS if name != "worst_case"},
         sampler=BEST_POSSIBLE,
-        mean=bound.mean,
-        median=bound.median,
-        p90=bound.p90,
-        p99=bound.p99,
-        maximum=bound.maximum,
         worst_case=None,
         keeps_prior=True,
     )
@@ -368,6 +337,8 @@ def _one_prior_from_all(
     if len(users) < 2 or len(priors) > 1 or len(read) < len(users):
         return False
     (prior,) = priors.values()
+    for given in read:
+        rows_for(given, prior)  # refused if they were read against other categories
     return gave_prior(prior, read)
 
 
@@ -376,20 +347,11 @@ def _least_public(rows: Sequence[ComparisonRow]) -> str:
     return max((row.provenance for row in rows), key=PROVENANCES.index, default="public")
 
 
-def _marked(table: Comparison) -> Comparison:
-    """The table with every row marked: its prior came from the users."""
-    return Comparison(
-        tuple(replace(row, provenance="users") for row in table.rows),
-        tuple(replace(row, provenance="users") for row in table.all_groups),
-    )
-
-
 def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
     """Whether these users together are where the prior came from, as far as numbers show it."""
     if len(users[0].categories) != len(prior) or not sum(map(len, users)):
         return False
-    verdict = doubt(prior.probabilities, add_up([moments(given) for given in users]))
-    return verdict is not None and verdict.certain
+    return made_from(prior.probabilities, add_up([moments(given) for given in users]))
 
 
 def shown(sampler: Sampler) -> str:
@@ -422,36 +384,23 @@ def make_row(
     )
 
 
-def _key(row: ComparisonRow) -> _Block:
-    return row.group, row.epsilon, row.divergence
-
-
 def _value(row: ComparisonRow, statistic: str) -> float:
     value = getattr(row, statistic)
     return math.inf if value is None else float(value)
 
 
-def _best(rows: Iterable[ComparisonRow], statistic: str, keeps_prior: bool) -> dict[_Block, ComparisonRow]:
-    best: dict[_Block, ComparisonRow] = {}
+def _blocks(rows: Iterable[ComparisonRow]) -> list[list[ComparisonRow]]:
+    """The rows of each group, epsilon and divergence, which are compared with each other."""
+    blocks: dict[tuple[str, float, str], list[ComparisonRow]] = {}
     for row in rows:
-        if row.sampler == BEST_POSSIBLE or (keeps_prior and not row.keeps_prior):
-            continue
-        rival = best.get(_key(row))
-        if rival is None or _value(row, statistic) < _value(rival, statistic):
-            best[_key(row)] = row
-    return best
+        blocks.setdefault((row.group, row.epsilon, row.divergence), []).append(row)
+    return list(blocks.values())
 
 
-def _sorted(rows: Iterable[ComparisonRow], statistic: str) -> tuple[ComparisonRow, ...]:
-    """Groups, epsilons and divergences stay in the order in which they first appear."""
-    blocks: dict[_Block, list[ComparisonRow]] = {}
-    for row in rows:
-        blocks.setdefault(_key(row), []).append(row)
-    ordered = (
-        sorted(block, key=lambda row: (row.sampler != BEST_POSSIBLE, _value(row, statistic)))
-        for block in blocks.values()
-    )
-    return tuple(row for block in ordered for row in block)
+def _best(block: Iterable[ComparisonRow], statistic: str, keeps_prior: bool) -> list[ComparisonRow]:
+    """The best row of a block, if a sampler may be taken."""
+    rivals = [row for row in block if row.sampler != BEST_POSSIBLE and (row.keeps_prior or not keeps_prior)]
+    return [min(rivals, key=lambda row: _value(row, statistic))] if rivals else []
 
 
 def _cell(value: object) -> str:
@@ -462,3 +411,156 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "inf" if math.isinf(value) else f"{value:.4g}"
     return str(value)
+
+
+class Walk(NamedTuple):
+    """One step of simulated streams: how far each user's law is from their data, and R of each user."""
+
+    distances: FloatArray
+    ratios: FloatArray
+
+
+def walk(
+    mechanism: Mechanism,
+    steps: Iterable[UsersLike],
+    *,
+    divergence: FDivergence = TV,
+) -> Iterator[Walk]:
+    """Simulate the streams of some users, in the batch path of the mechanism that would be shipped."""
+    engine = stream_engine(mechanism)
+    if engine.persistence:
+        raise ParameterError("mechanism must be a stream without persistence")
+    f, generator = checked(divergence), np.random.default_rng(0)
+    bounds = None
+    for step, users in enumerate(steps):
+        rows = mechanism.prepare(users)
+        bounds = engine.first_many(rows.shape[0]) if bounds is None else bounds
+        moved = np.zeros(rows.shape[0])
+
+        def observe(
+            who: Any, weights: Any, units: Any, n: int = rows.shape[1], moved: FloatArray = moved
+        ) -> None:
+            p, x = (weights / weights.sum(axis=0)).T, (units / engine.total).T
+            everything = np.count_nonzero(weights, axis=0) == n
+            rest = np.where(everything, 0.0, np.maximum(1 - x.sum(axis=1), 0.0))
+            moved[who] = f.on_support(p, x, rest)
+
+        words = generator.integers(0, engine.total, rows.shape[0])
+        _, bounds = engine.step_many(rows, words, bounds, step, observe)
+        yield Walk(moved, bounds[:, 0] / engine.one)
+
+
+def _in_short(distances: FloatArray) -> dict[str, Any]:
+    """The number of users, and the mean, 99th percentile and maximum of their distances."""
+    summary = summarise(distances)
+    return {"users": len(distances), **{name: summary[name] for name in ("mean", "p99", "maximum")}}
+
+
+@dataclass(frozen=True)
+class SamplesRow:
+    """One way to spend ε on so many samples: the distance of one sample, averaged over a user's samples."""
+
+    samples: int
+    way: str  # "together": one release of all samples; "separately": each at ε/samples
+    epsilon: float  # for all samples together
+    divergence: str
+    users: int
+    mean: float
+    p99: float
+    maximum: float
+
+
+def compare_samples(
+    users: UsersLike | Users,
+    prior: Prior,
+    epsilon: float,
+    *,
+    samples: Iterable[int],
+    sampler: Callable[..., Sampler] = fitted,
+    divergence: FDivergence = TV,
+    progress: Callable[[], object] | None = None,
+) -> tuple[SamplesRow, ...]:
+    """How far each of several samples is from the user's data, released together and separately.
+
+    One row for one sample; two for more: all samples together for ε (`several`, simulated), and each
+    separately for ε/samples, by `sampler`. `progress` is called after every row.
+
+    >>> import sottovoce as sv
+    >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
+    >>> rows = compare_samples([[0.7, 0.2, 0.1]] * 100, prior, 4.0, samples=[1, 4])
+    >>> [(row.samples, row.way) for row in rows]
+    [(1, 'together'), (4, 'together'), (4, 'separately')]
+    >>> rows[1].mean < rows[2].mean
+    True
+    """
+    laws = _validate.users(rows_for(users, prior), len(prior))
+    f, total, rows = checked(divergence), _validate.privacy(epsilon), []
+    for k in samples:
+        many = _validate.whole_at_least(1, samples=k)
+        ways = {}
+        if many > 1:
+            mechanism = certify(
+                several(prior, total, samples=many), provenance="users"
+            )  # nothing is released
+            steps = [step.distances for step in walk(mechanism, [laws] * many, divergence=f)]
+            ways[TOGETHER] = np.mean(steps, axis=0)
+        alone = sampler(prior, total / many).divergence(laws, f)
+        ways[SEPARATELY if many > 1 else TOGETHER] = np.atleast_1d(alone)
+        for way, distances in ways.items():
+            rows.append(SamplesRow(many, way, total, f.name, **_in_short(distances)))
+            if progress is not None:
+                progress()
+    return tuple(rows)
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One release of many: how far the laws of the users are from their data, and the budget that is left.
+
+    `left` is the mean over the users of 2·min(log R, ε − log R)/ε: at 0 only the public law can be released.
+    Where ε is split, it is the part that later releases have.
+    """
+
+    step: int
+    way: str  # "stream": one ε for all; "split": each release at ε/releases
+    users: int
+    mean: float
+    p99: float
+    maximum: float
+    left: float
+
+
+def compare_over_time(
+    steps: Sequence[UsersLike],
+    prior: Prior,
+    sampler: Stream,
+    *,
+    split: Callable[..., Sampler] = fitted,
+    divergence: FDivergence = TV,
+) -> tuple[StepRow, ...]:
+    """A stream beside releases at ε/releases each: the users' distributions at every step, a row per user.
+
+    A user with an empty row is released as the prior at that step, and not counted there.
+
+    >>> import sottovoce as sv
+    >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
+    >>> rows = sv.compare_over_time([[[0.7, 0.2, 0.1]] * 50] * 4, prior, sv.stream(prior, 8.0, horizon=4))
+    >>> [row.way for row in rows[:2]], len(rows)
+    (['stream', 'split'], 8)
+    """
+    laws = [_validate.users(rows_for(users, prior), len(prior), empty=True) for users in steps]
+    if not laws or len({law.shape[0] for law in laws}) > 1:
+        raise ParameterError("steps must be one table per release, with the same users in the same order")
+    f, rows = checked(divergence), []
+    alone = split(prior, sampler.epsilon / len(laws))
+    walked = walk(certify(sampler, provenance="users"), laws, divergence=f)
+    for number, (law, (distances, ratios)) in enumerate(zip(laws, walked, strict=True), start=1):
+        here = np.diff(law.indptr) > 0
+        if not here.any():
+            raise ParameterError("steps must have a user with records each")
+        used = np.log(ratios) / sampler.epsilon
+        left = max(2 * float(np.mean(np.minimum(used, 1 - used))), 0.0)
+        rows.append(StepRow(number, "stream", **_in_short(distances[here]), left=left))
+        apart = np.atleast_1d(alone.divergence(law[here], f))
+        rows.append(StepRow(number, "split", **_in_short(apart), left=1 - number / len(laws)))
+    return tuple(rows)

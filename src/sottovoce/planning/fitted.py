@@ -50,9 +50,8 @@ HALF = 30
 CLOSENESS = (1, 3, 10)
 """κ of the invented users, in units of √(1/Σq²): far from the prior, in between, near it; a third each.
 
-1/Σq² is the number of categories that matter. Who can choose among more categories uses more of them, by
-experience with the square root. For the 18 genres of MovieLens κ is about 3, 10 and 30, for its films about
-30, 90 and 300.
+1/Σq² is the number of categories that matter; users who can choose among more use more, about with the square
+root. For the 18 genres of MovieLens κ is about 3, 10 and 30, for its films about 30, 90 and 300.
 """
 MOST = 512.0
 """κ is at most this: beyond it users are like the prior, and only the work grows."""
@@ -70,11 +69,8 @@ class PublicUsers:
     """Users whose data are public (a published data set) or invented (a simulation).
 
     A parameter chosen by looking at private users is a function of their data, released without any noise: a
-    leak. So users have to be declared public, in words, before anything can be chosen on them.
-
-    Parameters
-        p: their distributions, a vector, an (m, n) array or scipy.sparse.
-        source: where they come from, in words a reviewer can check.
+    leak. So users have to be declared public before anything can be chosen on them: `source` says where they
+    come from, in words a reviewer can check.
 
     >>> PublicUsers([[0.5, 0.5], [1.0, 0.0]], source="a published survey")
     PublicUsers(2 users, source='a published survey')
@@ -92,38 +88,19 @@ class PublicUsers:
                 "pass their .p and say so in source"
             )
 
-    @classmethod
-    def simulated(
-        cls,
-        prior: Prior,
-        *,
-        users: int = 2000,
-        records: int = 50,
-        concentration: float = 10.0,
-        rng: np.random.Generator | None = None,
-    ) -> PublicUsers:
-        """Invent users around the prior: p ~ Dirichlet(concentration·q), seen through `records` draws.
-
-        A small concentration makes users who differ much from the prior, a large one users like it.
-        Memory and time grow with users × categories.
-        """
-        if not (isinstance(users, int) and isinstance(records, int) and users >= 1 and records >= 1):
-            raise ParameterError(f"users and records must be whole numbers ≥ 1, got {users} and {records}")
-        alpha = _validate.positive(concentration=concentration) * prior.probabilities
-        generator = np.random.default_rng() if rng is None else rng
-        taste = generator.gamma(alpha, size=(users, len(prior)))
-        taste = np.maximum(taste, np.finfo(np.float64).tiny)
-        taste /= taste.sum(axis=1, keepdims=True)
-        counts = generator.multinomial(records, taste)
-        from scipy import sparse
-
-        source = f"simulated: {users} users of {records} records, concentration {concentration:g}"
-        return cls(sparse.csr_array(counts / records), source)
-
     def __repr__(self) -> str:
         rows: Any = self.p  # numpy says the shape of sparse rows too, but does not list them as array-like
         shape: tuple[int, ...] = np.shape(rows)
         return f"PublicUsers({shape[0] if len(shape) > 1 else 1} users, source={self.source!r})"
+
+
+def check_public(users: PublicUsers | None) -> None:
+    """Refuse users that were not declared public."""
+    if users is not None and not isinstance(users, PublicUsers):
+        raise ParameterError(
+            f"users must be a PublicUsers, got {type(users).__name__}: parameters chosen on private "
+            f"users leak; wrap public data as PublicUsers(p, source=...), or give no users"
+        )
 
 
 def fitted(
@@ -136,18 +113,16 @@ def fitted(
 ) -> ClipSampler:
     """`power_caps` with scale and exponent chosen for you, from the prior alone or with public users.
 
-    Of 9 exponents × 31 scales the one with the smallest mean + tail·(mean of the worst) total variation.
-    Without users, on 1,200 users invented from the prior, a third each from the Dirichlet distributions with
-    parameters κ·q, κ = k, 3k and 10k (rounded), k = √(1/Σq²); the worst are 1 % of them. With public users
-    the mean is that of blurred copies of them, draws from the Dirichlet distribution with parameter (κ −
-    1)·p + q, κ = 7k. The worst are still those of the invented users: published data hold too few unusual
-    users to tell.
+    Of 9 exponents × 31 scales the one with the smallest mean + tail·(mean of the worst) total variation on
+    1,200 users invented from the prior, a third each from the Dirichlet distributions with parameters κ·q,
+    κ = k, 3k and 10k (rounded), k = √(1/Σq²); the worst are 1 % of them. With public users the mean is that
+    of blurred copies of them, draws from the Dirichlet distribution with parameter (κ − 1)·p + q, κ = 7k; the
+    worst are still invented, because published data hold too few unusual users.
 
     Guarantees
-        ε-locally private and keeps the prior, like every `power_caps`. Deterministic: the same prior, ε
-        and tail give the same floor, bit for bit, on every machine, in whatever order the categories are
-        (with public users, too, as far as machines add up their rows alike). Choosing costs no privacy as
-        long as the users really are public: only a `PublicUsers` is accepted, never a bare array.
+        ε-locally private and keeps the prior, like every `power_caps`. The same prior, ε and tail give the
+        same floor, bit for bit, on every machine, in whatever order the categories are (with public users, as
+        far as machines add up their rows alike). Choosing costs no privacy if the users really are public.
 
     Parameters
         users: a `PublicUsers`. A user who should count several times is repeated.
@@ -167,11 +142,7 @@ def fitted(
     (True, ['exponent', 'scale'])
     """
     epsilon, q = _validate.privacy(epsilon), checked_prior(prior).probabilities
-    if users is not None and not isinstance(users, PublicUsers):
-        raise ParameterError(
-            f"users must be a PublicUsers, got {type(users).__name__}: parameters chosen on private "
-            f"users leak; wrap public data as PublicUsers(p, source=...), or give no users"
-        )
+    check_public(users)
     order = np.argsort(-q, kind="stable")
     ranked = q[order]
     crowd = _crowd(ranked.tobytes())

@@ -68,7 +68,6 @@ class Limit:
     maximum: float
     objective: float
     lower_bound: float
-    steps: int
 
     @property
     def gap(self) -> float:
@@ -103,15 +102,13 @@ def limit(
 ) -> Limit:
     """The smallest mean + tail·maximum of the divergence that any ε-private sampler can have on these users.
 
-    It is the minimum of a convex function over the floors q/a ≤ c ≤ q (a = e^ε; if the prior need not be
-    kept, over Σc ≤ 1 ≤ a·Σc), because the clip is the best point of a floor's box for every user. It is found
-    by cutting planes, for total variation over many categories by a smooth descent.
+    It is the minimum of a convex function over floors, found by cutting planes or, for total variation over
+    many categories, by a smooth descent.
 
     Guarantees
-        `lower_bound` is proven: it is computed from affine (or separable) functions below the objective, is
-        valid whatever the solver did, and is lowered by a bound on its rounding. `objective` is attained.
-        Neither the floor nor a sampler is given back: it was fitted to these users, and would tell about
-        them.
+        `lower_bound` is proven: it is valid whatever the solver did, and lowered by a bound on its rounding.
+        `objective` is attained. Neither the floor nor a sampler is returned: it was fitted to these users,
+        and would tell about them.
 
     Parameters
         users: as `compare` takes them.
@@ -163,8 +160,7 @@ def limit(
     solved = (smooth_descent if smooth else cutting_planes)(problem, start, enough, report)
     if smooth and len(owned) <= MANY and not enough(solved.objective, solved.lower_bound):
         further = cutting_planes(problem, solved.floor, enough, report)
-        bound = max(solved.lower_bound, further.lower_bound)
-        solved = replace(further, lower_bound=bound, steps=solved.steps + further.steps)
+        solved = replace(further, lower_bound=max(solved.lower_bound, further.lower_bound))
     values = problem.values(solved.floor)[inverse]
     summary = summarise(values)
     objective = weighed(summary["mean"], summary["maximum"], weight)
@@ -177,7 +173,6 @@ def limit(
         **summary,
         objective=objective,
         lower_bound=min(max(float(solved.lower_bound), 0.0), objective),
-        steps=solved.steps,
     )
 
 

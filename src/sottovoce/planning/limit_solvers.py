@@ -59,12 +59,11 @@ STAGE_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A floor of the domain, its F, a value below F everywhere in the domain, and the work done."""
+    """A floor of the domain, its F, and a value below F everywhere in the domain."""
 
     floor: FloatArray
     objective: float
     lower_bound: float
-    steps: int
 
 
 @dataclass(eq=False)
@@ -99,9 +98,8 @@ def cutting_planes(
     scale = np.where(problem.high > 0, problem.high, 1.0)
     cuts = _Cuts(np.empty((0, len(scale))), np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=np.intp))
     floor, best, bound = start, np.inf, 0.0
-    point, steps = start, 0
-    while steps < CUTTING_STEPS:
-        steps += 1
+    point = start
+    for _ in range(CUTTING_STEPS):
         values = _cut(problem, point, scale, cuts)
         objective = problem.objective(values)
         if objective < best:
@@ -116,7 +114,7 @@ def cutting_planes(
             break
         cuts.forget(multipliers > 0)
         point = problem.settle((floor + lowest * scale) / 2)
-    return Solution(floor, best, min(bound, best), steps)
+    return Solution(floor, best, min(bound, best))
 
 
 def _cut(problem: FloorProblem, c: FloatArray, scale: FloatArray, cuts: _Cuts) -> FloatArray:
@@ -187,7 +185,7 @@ def smooth_descent(
     from scipy.optimize import Bounds, minimize
 
     below = _SeparableBound(problem)
-    floor, best, bound, steps = start, problem.objective(problem.values(start)), 0.0, 0
+    floor, best, bound = start, problem.objective(problem.values(start)), 0.0
     for stage in TEMPERATURES:
         heat = max(stage * best, 1e-12)
         scale = np.sqrt(np.maximum(floor, 1e-9 * problem.high.max()) * np.maximum(problem.high, floor))
@@ -205,7 +203,6 @@ def smooth_descent(
             bounds=Bounds(problem.low / scale, problem.high / scale),
             options={"maxiter": STAGE_STEPS, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-12},
         )
-        steps += int(solved.nit)
         point = np.clip(solved.x * scale, problem.low, problem.high)
         _, _, alpha, beta = softened(problem, point, heat)
         bound = max(bound, below(alpha, beta))
@@ -216,7 +213,7 @@ def smooth_descent(
         report(best, bound)
         if enough(best, bound):
             break
-    return Solution(floor, best, min(bound, best), steps)
+    return Solution(floor, best, min(bound, best))
 
 
 def softened(

@@ -11,13 +11,14 @@ which is simulated on invented users before anything is collected: nothing of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _html, _validate
+from .. import _validate
+from .._html import Listed, Listing
 from .._validate import FloatArray
 from ..collecting.estimate import estimate
 from ..collecting.learning import RANKED, reports_for_prior
@@ -42,7 +43,6 @@ REPEATS = 12
 """Surveys that are simulated for each share, fewer for many categories."""
 WORTH = 0.05
 """A second survey is advised where it lowers the mean of the others by this part at least."""
-HEAD = ("share", "reports", "mean of the others", "mean of all", "")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Listed):
     """Sizes of a survey and what each brings; total variation on invented users."""
 
     categories: int
@@ -73,7 +73,7 @@ class Plan:
     @property
     def best(self) -> PlanRow:
         """The row with the smallest mean of all users, among those with enough reports if there are any."""
-        return min([row for row in self.rows if row.enough] or self.rows, key=lambda row: row.everybody)
+        return _best(self.rows)
 
     @property
     def pays(self) -> bool:
@@ -111,19 +111,20 @@ class Plan:
             f"population were public {self.known:.3f}. {repeat}"
         )
 
-    def cells(self) -> list[list[str]]:
-        """The table as text, in the order of `HEAD`."""
-        mark = {id(self.best): "best"} if self.best.enough else {}
-        return [
-            [
+    def listing(self) -> Listing:
+        """The table that is printed, below the plan in words."""
+        rows = [
+            (
                 f"{row.share:.1%}",
                 f"{row.reports:,}",
                 f"{row.others:.4f}",
                 f"{row.everybody:.4f}",
-                mark.get(id(row), "" if row.enough else "too few reports"),
-            ]
+                "too few reports" if not row.enough else "best" if row is self.best else "",
+            )
             for row in self.rows
         ]
+        head = ("share", "reports", "mean of the others", "mean of all", "")
+        return Listing(head, rows, {"mean of all": [row.everybody for row in self.rows]}, self.summary())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -135,23 +136,12 @@ class Plan:
 
         return plot_plan(self, axes)
 
-    def __str__(self) -> str:
-        rows = ["  ".join(c.rjust(len(h)) for c, h in zip(r, HEAD, strict=True)) for r in self.cells()]
-        return "\n".join([self.summary(), "  ".join(HEAD), *rows])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return _html.listed(self.summary(), HEAD, self.cells(), [row.everybody for row in self.rows])
-
 
 def plan(
     categories: Iterable[Category] | Prior,
     users: int,
     epsilon: float,
     *,
-    rng: np.random.Generator | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Plan:
     """Plan a survey for users of whom nothing is public: how many should answer, and what the others gain.
@@ -161,7 +151,6 @@ def plan(
             population, as a prior.
         users: how many there are in all.
         epsilon: what each of them spends, on the survey or on a release.
-        rng: the simulation's randomness, by default a fixed one.
 
     >>> made = plan(range(18), 20_000, 2.0)
     >>> made.best.others < made.uniform < made.without
@@ -171,30 +160,36 @@ def plan(
     if total >= _validate.LARGEST_COUNT:
         raise ParameterError(f"users must be below 2^53, got {users}")
     truth = categories if isinstance(categories, Prior) else _ranked(Prior.uniform(categories))
-    rng = np.random.default_rng(0) if rng is None else rng
-    mechanism, simulation = certify(survey(truth.categories, epsilon)), _Simulation(truth, rng)
-    needed = reports_for_prior(model_of(mechanism))
-    sizes = sorted(
-        {max(2, round(share * total)) for share in SHARES} | ({needed} if 2 * needed <= total else set())
-    )
+    mechanism = certify(survey(truth.categories, epsilon))
+    simulation, needed = _Simulation(truth, mechanism), reports_for_prior(model_of(mechanism))
+
+    def measured(reports: int) -> PlanRow:
+        others, public = simulation.means(reports)
+        share = min(1.0, reports / total)
+        return PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
+
+    sizes = {max(2, round(share * total)) for share in SHARES} | ({needed} if 2 * needed <= total else set())
     rows = []
     for k, reports in enumerate(sorted(sizes)):
-        others, public = simulation.means(mechanism, reports)
-        share = reports / total
-        rows.append(PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed))
+        rows.append(measured(reports))
         if progress is not None:
             progress((k + 1) / (len(sizes) + 1))
     uniform = Prior.uniform(truth.categories)
-    flat = fitted(uniform, epsilon), global_minimax(uniform, epsilon), fitted(truth, epsilon)
-    first = Plan(
-        len(truth), total, float(epsilon), needed, tuple(rows), rows[0],
-        known=simulation.mean(flat[2]), uniform=simulation.mean(flat[0]), without=simulation.mean(flat[1]),
-    )  # fmt: skip
-    reports = 2 * first.best.reports
-    others, public = simulation.means(mechanism, reports)
-    share = min(1.0, reports / total)
-    again = PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
-    return Plan(**{**vars(first), "again": again})
+    return Plan(
+        categories=len(truth),
+        users=total,
+        epsilon=float(epsilon),
+        needed=needed,
+        rows=tuple(rows),
+        again=measured(2 * _best(rows).reports),
+        known=simulation.mean(fitted(truth, epsilon)),
+        uniform=simulation.mean(fitted(uniform, epsilon)),
+        without=simulation.mean(global_minimax(uniform, epsilon)),
+    )
+
+
+def _best(rows: Sequence[PlanRow]) -> PlanRow:
+    return min([row for row in rows if row.enough] or rows, key=lambda row: row.everybody)
 
 
 def _ranked(prior: Prior) -> Prior:
@@ -206,33 +201,29 @@ def _ranked(prior: Prior) -> Prior:
 class _Simulation:
     """Surveys of an invented population, and invented users who are served with what was learned."""
 
-    def __init__(self, truth: Prior, rng: np.random.Generator) -> None:
-        self._truth, self._rng = truth, rng
+    def __init__(self, truth: Prior, mechanism: Mechanism) -> None:
+        self._mechanism, self._rng = mechanism, np.random.default_rng(0)
         self._people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
         self._repeats = max(2, min(REPEATS, 2000 // len(truth)))
+        kernel = model_of(mechanism).kernel
+        if kernel is None:
+            raise AssertionError("unreachable: a survey can be undone")
+        law = np.maximum(kernel.apply(truth.probabilities), 0)
+        self._law = law / law.sum()
 
     def mean(self, sampler: Any) -> float:
         """The mean distance of the invented users."""
         return float(np.mean(sampler.divergence(self._people, TV)))
 
-    def means(self, mechanism: Mechanism, reports: int) -> tuple[float, float]:
+    def means(self, reports: int) -> tuple[float, float]:
         """After a survey of so many: the mean of those who are served, and of draws of the prior itself."""
-        law = self._law(mechanism)
         served, public = [], []
         for _ in range(self._repeats):
-            counts = self._rng.multinomial(reports, law)
-            learned = estimate(mechanism, counts.astype(np.float64)).as_prior(force=True)
-            served.append(self.mean(fitted(learned, float(mechanism.epsilon))))
+            counts = self._rng.multinomial(reports, self._law)
+            learned = estimate(self._mechanism, counts.astype(np.float64)).as_prior(force=True)
+            served.append(self.mean(fitted(learned, float(self._mechanism.epsilon))))
             public.append(self._to_prior(learned.probabilities))
         return float(np.mean(served)), float(np.mean(public))
-
-    def _law(self, mechanism: Mechanism) -> FloatArray:
-        """The law of a report of this population."""
-        kernel = model_of(mechanism).kernel
-        if kernel is None:
-            raise AssertionError("unreachable: a survey can be undone")
-        law = np.maximum(kernel.apply(self._truth.probabilities), 0)
-        return np.asarray(law / law.sum())
 
     def _to_prior(self, q: FloatArray) -> float:
         """The mean of TV(p, q): 1 − Σ min(p, q), over the non-zeros of p."""

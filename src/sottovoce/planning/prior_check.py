@@ -10,19 +10,17 @@ drawn from q:
 R is 0 for the users' own average, about (1 − φ)/φ for the average of a share φ of them, about 1 − φ for that
 of a crowd of which they are a share φ, about 1 for a flawless public prior, and far above 1 for other
 people's data (15 to 144 for priors of MovieLens 100K and users of MovieLens 1M, by age group). By chance R is
-nearly χ²_ν/ν. The verdict is for planning, where the owner of the data looks; a release does not depend on
-it, because whoever writes the prior could ask questions by it. A prior is
+nearly χ²_ν/ν. The answer is for planning, where the owner of the data looks; a release does not depend on it,
+because whoever writes the prior could ask questions by it. A prior was made from the users
 
-- certainly made from them when R is below the 1 % quantile: closer than chance allows, even a flawless one;
-- certainly so when R is below the 99 % quantile and E is below SHARP: the average of so many users is so
-  sharp that other people's data do not fall within its chance, but half of these users do;
-- questioned when R is below the 99 % quantile and E is between SHARP and BLUNT: too few users to tell.
+- when R is below the 1 % quantile: closer than chance allows, even a flawless one;
+- when R is below the 99 % quantile and E is below SHARP: the average of so many users is so sharp that other
+  people's data do not fall within its chance, but half of these users do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,20 +29,10 @@ from ..users import Users
 
 SHARP = 0.005
 """E below which the average is sharp: chance then moves it by about 3 % in total variation."""
-BLUNT = 0.02
-"""E above which nothing is concluded from chance: the average of so few users fits almost any prior."""
 RARE = 0.01
 """The chance that flawless public priors are refused by their closeness alone, all groups together."""
 UNIFORM = 1e-9
 """Relative spread below which a prior is uniform: units of rounding make no difference."""
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """Why a prior seems to be made from its users, and whether that is certain enough to refuse it."""
-
-    reason: str
-    certain: bool
 
 
 def moments(users: Users) -> tuple[FloatArray, ...]:
@@ -82,21 +70,17 @@ def distance(q: FloatArray, moment: FloatArray) -> tuple[float, float, float]:
     return float(((q - mean) ** 2 / q).sum()) / expected, freedom, expected
 
 
-def doubt(q: FloatArray, weighings: Sequence[FloatArray]) -> Doubt | None:
-    """Why the prior q seems to be made from users with these moments; None where it does not."""
+def made_from(q: FloatArray, weighings: Sequence[FloatArray]) -> bool:
+    """Whether the prior q was made from users with these moments."""
     if weighings[0][0] < 2 or np.ptp(q) <= UNIFORM * q.max():
-        return None  # one user may be like the public; a uniform prior tells nothing
-    if any(_same_shape(q, moment[3:].reshape(3, -1)[0]) for moment in weighings):
-        return Doubt("it is their average, perhaps smoothed", certain=True)
-    doubts = []
+        return False  # one user may be like the public; a uniform prior tells nothing
     for moment in weighings:
         ratio, freedom, expected = distance(q, moment)
         close = ratio < _quantile(freedom, RARE / len(weighings))
-        if close or (expected < BLUNT and ratio < _quantile(freedom, 1 - RARE)):
-            certain = close or expected < SHARP
-            words = f"its χ² distance to their average is {ratio:.2g} times what chance gives a perfect prior"
-            doubts.append(Doubt(words, certain))
-    return max(doubts, key=lambda reason: reason.certain, default=None)
+        sharp = expected < SHARP and ratio < _quantile(freedom, 1 - RARE)
+        if close or sharp or _same_shape(q, moment[3:].reshape(3, -1)[0]):
+            return True
+    return False
 
 
 def _quantile(freedom: float, share: float) -> float:

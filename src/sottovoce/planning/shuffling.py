@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,12 +61,8 @@ def amplified(mechanism: Mechanism | Sampler, reports: int, delta: float) -> flo
         whatever the shuffler does. A visible group is a population of its own: count its reports alone.
         Monotone: more reports or a larger δ never give a larger ε′ (up to the rounding of the result).
 
-    Parameters
-        reports: how many honest reports are shuffled, 2 to 10⁸.
-        delta: between 0 and 1, both excluded.
-
     Raises
-        ParameterError: reports or delta out of range.
+        ParameterError: reports not between 2 and 10⁸, or delta not between 0 and 1.
 
     >>> import sottovoce as sv
     >>> sampler = sv.kernel_clip(sv.Prior(["A", "B"], [0.3, 0.7]), 1.0)
@@ -199,8 +196,7 @@ def _smallest(fits: Callable[[float], bool], low: float, high: float, within: fl
     return high
 
 
-@dataclass(frozen=True, eq=False)
-class _Grid:
+class _Grid(NamedTuple):
     """The law of one V on a grid: integer multiples of a step, and their probabilities."""
 
     steps: FloatArray

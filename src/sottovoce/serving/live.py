@@ -14,9 +14,8 @@ from typing import Any
 
 from .._atomic import inf_to_null
 from .._validate import FloatArray
-from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
+from ..collecting.estimate import TOGETHER, Estimate, Verdict, estimate, whole_population
 from ..collecting.store import counts_in, reading
-from ..collecting.verdict import Verdict
 from ..errors import SottovoceError
 from .settings import Served
 

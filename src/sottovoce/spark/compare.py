@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from ..groups import Groups
 from ..planning.compare import Comparison, make_row
 from ..planning.limit import summarise
-from ..planning.prior_check import doubt, moments
+from ..planning.prior_check import made_from, moments
 from ..samplers.base import Sampler
 from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
@@ -82,8 +82,7 @@ def compare(
     for name in sorted({group for group, what in reported if what == 0}):
         pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
         sums = [np.array(reported[name, what]["values"]) for what in SUMS]
-        seen = doubt(priors[name].probabilities, sums)
-        gave = seen is not None and seen.certain
+        gave = made_from(priors[name].probabilities, sums)
         for k, (sampler, f) in enumerate(pairs):
             row = reported[name, k]
             summary = {key: row[key] for key in STATISTICS}

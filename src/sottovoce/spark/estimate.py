@@ -8,7 +8,7 @@ from typing import Any
 from ..collecting.estimate import Estimate
 from ..collecting.estimate import estimate as estimate_counts
 from ..collecting.model import model_of
-from ..collecting.reports import ReportCounts, checked_counts, weight_of
+from ..collecting.reports import checked_counts, weight_of
 from ..errors import TableError
 from ..groups import Groups
 from ..release.mechanism import Mechanism, one_sample_each
@@ -54,7 +54,7 @@ def estimate(
         several = None if user is None else translate_errors(lambda: _several(reports, item, user, by))
     finally:
         reports.unpersist()
-    counts = checked_counts(ReportCounts(counted, digests, several), models, as_text=True)
+    counts = checked_counts(counted, digests, several, models, as_text=True)
     estimates = {name: estimate_counts(known[name], one, level=level) for name, one in counts.items()}
     return Groups(estimates, by).returned
 
