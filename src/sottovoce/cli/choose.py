@@ -14,29 +14,15 @@ from ..planning.choose import Choice, choose
 from ..planning.fitted import PublicUsers
 from ..planning.frontier import HEAD, Frontier, frontier
 from ..tables.priors import PublicData
+from . import options
 from .app import Command
-from .options import (
-    PATH,
-    all_columns,
-    as_typed,
-    force_option,
-    json_option,
-    option,
-    path_argument,
-    prior_argument,
-    read_as_typed,
-    read_histories,
-    read_public,
-    reading_options,
-    readings,
-    unknown_option,
-)
-from .terminal import check_picture, console, plain, print_json, print_note, print_table, shown_text, step
+from .options import Columns, Output, option
+from .terminal import console, plain, print_json, print_note, print_table, print_text, shown_text, step
 
 
 @click.command("choose", cls=Command)
-@prior_argument
-@path_argument("public_users", metavar="[PUBLIC_USERS]", required=False)
+@options.prior_argument
+@options.path_argument("public_users", metavar="[PUBLIC_USERS]", required=False)
 @option("--epsilon", "-e", type=float, panel="Targets", help="Privacy parameter, if it is settled.")
 @option("--mean-at-most", type=float, panel="Targets", help="Largest mean distance to a user's own data.")
 @option("--nobody-above", type=float, panel="Targets", help="Largest distance of any possible user.")
@@ -51,28 +37,19 @@ from .terminal import check_picture, console, plain, print_json, print_note, pri
     help="Whether a user equal to the prior releases exactly the prior.",
 )  # fmt: skip
 @option("--source", panel="Users", help="Where the public users come from, in words that can be checked.")
-@unknown_option
-@all_columns
-@option(
-    "--frontier", "frontier_picture", type=PATH, metavar="PICTURE", panel="Output",
-    help="Print what a promise about every possible user costs, and draw it (.png, .pdf, .svg).",
-)  # fmt: skip
-@force_option
-@json_option
+@options.unknown_option
+@options.all_columns
+@options.packed(Output, "output", options.force_option, options.json_option)
+@options.picture_option(
+    "--frontier", "Print what a promise about every possible user costs, and draw it", metavar="PICTURE"
+)
 def command(
     prior_file: Path,
     public_users: Path | None,
     source: str | None,
     unknown: str,
-    user: str,
-    item: str,
-    weight: str | None,
-    count: str | None,
-    by: str | None,
-    read: tuple[str, ...],
-    frontier_picture: Path | None,
-    force: bool,
-    as_json: bool,
+    columns: Columns,
+    output: Output,
     epsilon: float | None,
     **wishes: Any,
 ) -> None:
@@ -91,46 +68,34 @@ def command(
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
     """
     _check(public_users, source, epsilon, wishes)
-    check_picture(frontier_picture, force)
+    output.check()
     tables = [prior_file] if public_users is None else [prior_file, public_users]
-    written = readings(read, *tables)
-    options = reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
-    public = read_public(prior_file, written[0], item=item, count=count, by=by)
+    written = options.readings(columns.read, *tables)
+    misfits = options.reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
+    public = columns.public(prior_file, written[0])
     declared: dict[str, PublicUsers] = {}
     note = f"{prior_file.name}: {plain(public.how)}."
     if public_users is not None and source is not None:
-        columns = {"user": user, "item": item, "weight": weight}
-        groups, how = read_histories(public_users, public, written[1], options, **columns)
+        groups, how = columns.histories(public_users, public, written[1], misfits)
         declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}
         note += f" {public_users.name}: {how}."
     choices = _choices(public, prior_file.name, declared, epsilon, wishes)
-    promises = {} if frontier_picture is None else _frontiers(choices, declared, frontier_picture)
+    promises = {} if output.picture is None else _frontiers(choices, declared, output.picture)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
-    design = _design(
-        choices,
-        prior_file,
-        public.by,
-        auto=epsilon is not None and not declared and free and wishes["keep_prior"],
-    )
+    auto = epsilon is not None and not declared and free and wishes["keep_prior"]
+    design = _design(choices, prior_file, public.by, auto=auto)
     if design is not None:
-        own = None if item == "item" else item
-        design += as_typed(item=own, count=count, read=read_as_typed(written[0]))
-    if as_json:
-        print_json(
-            {
-                "choices": [
-                    _as_dict(group, choice, promises.get(group)) for group, choice in choices.items()
-                ],
-                "design": design,
-            }
-        )
+        design += columns.as_typed(written[0])
+    if output.as_json:
+        facts = [_as_dict(group, choice, promises.get(group)) for group, choice in choices.items()]
+        print_json({"choices": facts, "design": design})
         return
     for group, choice in choices.items():
         if public.by is not None:
             console.print(f"[bold]{shown_text(group)}[/bold]")
         for line in choice.words().splitlines():
-            console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+            print_text(plain(line))
         if group in promises:
             print_table(HEAD, promises[group].cells(), title="What a promise costs: fitted, and the limit")
         console.print()
@@ -140,7 +105,7 @@ def command(
             "each group by itself; or design each group from a prior file of its own."
         )
         return
-    console.print(f"  {design}", markup=False, highlight=False, soft_wrap=True)
+    print_text(f"  {design}")
     if len({choice.epsilon for choice in choices.values()}) > 1:
         print_note("A file of groups has one epsilon: the largest is taken.")
 
@@ -177,12 +142,10 @@ def _choices(
     choices: dict[str, Choice] = {}
     with step("choosing", name, total=len(public.priors), unit="groups") as going:
         for before, (group, prior) in enumerate(public.priors.items()):
-
-            def shown(part: float, before: int = before) -> None:
-                going.reached(before + part)
-
             try:
-                choices[group] = choose(prior, epsilon, declared.get(group), **wishes, progress=shown)
+                choices[group] = choose(
+                    prior, epsilon, declared.get(group), **wishes, progress=going.from_part(before)
+                )
             except TargetError as problem:
                 if public.by is None:
                     raise
@@ -193,20 +156,17 @@ def _choices(
 def _frontiers(
     choices: dict[str, Choice], declared: dict[str, PublicUsers], picture: Path
 ) -> dict[str, Frontier]:
-    """The frontier of every group at its epsilon, drawn."""
+    """Measure the frontier of every group at its epsilon, and draw it."""
     from ..pictures import plots
 
-    made: dict[str, Frontier] = {}
+    measured: dict[str, Frontier] = {}
     with step("measuring promises", "", total=len(choices), unit="groups") as going:
         for before, (group, choice) in enumerate(choices.items()):
-
-            def shown(part: float, before: int = before) -> None:
-                going.reached(before + part)
-
-            prior = choice.sampler.prior
-            made[group] = frontier(prior, choice.epsilon, declared.get(group), progress=shown)
-    plots.frontier_picture({group if len(made) > 1 else "": one for group, one in made.items()}, picture)
-    return made
+            users, shown = declared.get(group), going.from_part(before)
+            measured[group] = frontier(choice.sampler.prior, choice.epsilon, users, progress=shown)
+    titles = {group if len(measured) > 1 else "": promises for group, promises in measured.items()}
+    plots.frontier_picture(titles, picture)
+    return measured
 
 
 def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, auto: bool) -> str | None:

@@ -7,13 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from ..errors import ParameterError
 from ..release.ledger import MICRO, Ledger, epsilon_text
 from .app import Command
 from .options import PATH, json_option, option, path_argument
-from .terminal import console, print_json, print_note, print_table, shown_text
+from .terminal import console, print_facts, print_json, print_note, print_table, shown_text
 
 epoch_option = option("--epoch", panel="Budget", help="The period, such as 2026-11.")
 
@@ -93,13 +92,15 @@ def _show_ledger(book: Ledger, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    grid = Table.grid(padding=(0, 2))
-    grid.add_row("ledger", shown_text(facts["path"]))
-    grid.add_row("witness", shown_text(facts["witness"]))
-    grid.add_row("ε per user and epoch", str(facts["budget"]))
-    grid.add_row("ε per user in all", str(facts["lifetime"] or "no bound"))
-    grid.add_row("users ever charged", f"{facts['users']:,}")
-    console.print(grid)
+    print_facts(
+        [
+            ("ledger", shown_text(book.path)),
+            ("witness", shown_text(book.witness)),
+            ("ε per user and epoch", facts["budget"]),
+            ("ε per user in all", facts["lifetime"] or "no bound"),
+            ("users ever charged", f"{facts['users']:,}"),
+        ]
+    )
     rows = [
         [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", str(row["epsilon"])] for row in epochs
     ]

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from functools import wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
@@ -32,7 +33,7 @@ from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
 from .app import Option
-from .terminal import print_note, reading_of
+from .terminal import PICTURES, print_note, reading_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
@@ -55,6 +56,21 @@ def composed(*decorators: Decorator) -> Decorator:
         for decorator in reversed(decorators):
             function = decorator(function)
         return function
+
+    return decorate
+
+
+def packed(record: type, name: str, *declared: Decorator) -> Decorator:
+    """Declare options whose values a command gets together, as one record."""
+    keys = {field.name for field in fields(record)}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(**values: Any) -> Any:
+            own = {key: values.pop(key) for key in keys & values.keys()}
+            return function(**values, **{name: record(**own)})
+
+        return composed(*declared)(call)
 
     return decorate
 
@@ -269,55 +285,86 @@ def reading_options(unknown: str, *others: str, **more: Any) -> ReadingOptions:
     return ReadingOptions(unknown=kind, **more)
 
 
-def read_public(path: Path, reading: Reading, *, item: str, count: str | None, by: str | None) -> PublicData:
-    """Read the priors of a command's public table."""
-    with reading_of(path):
-        return read_priors(
-            path,
-            item=item,
-            count=count,
-            by=by,
-            dialect=reading.dialect,
-            ask=count != "none",
-        )
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a command's tables, and the texts of --read."""
+
+    item: str = "item"
+    user: str | None = None
+    weight: str | None = None
+    count: str | None = None
+    by: str | None = None
+    read: tuple[str, ...] = ()
+
+    def public(self, path: Path, reading: Reading, **more: Any) -> PublicData:
+        """Read the priors of a table of public data."""
+        names: Any = {"item": self.item, "count": self.count, "by": self.by}
+        with reading_of(path):
+            return read_priors(path, **names, dialect=reading.dialect, ask=self.count != "none", **more)
+
+    def histories(
+        self, path: Path, public: PublicData, reading: Reading, options: ReadingOptions
+    ) -> tuple[dict[str, Users], str]:
+        """Read the users of every group, and how they were counted."""
+        settings = {"options": options, "dialect": reading.dialect, "wide": reading.wide}
+        with reading_of(path):
+            return read_user_groups(path, public.priors, **self.private, by=public.by, **settings)
+
+    @property
+    def private(self) -> dict[str, Any]:
+        """The columns of a table of users."""
+        return {"user": self.user, "item": self.item, "weight": self.weight}
+
+    def as_typed(self, reading: Reading) -> str:
+        """Return the options that read one public table, as a user types them."""
+        dialect = {field.name: getattr(reading.dialect, field.name) for field in fields(Dialect)}
+        changed = {key: value for key, value in dialect.items() if value != getattr(DETECTED, key)}
+        options = {
+            "item": None if self.item == "item" else self.item,
+            "count": self.count,
+            "read": ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in changed.items()),
+        }
+        return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
 
 
-def read_histories(
-    path: Path, public: PublicData, reading: Reading, options: ReadingOptions, **columns: Any
-) -> tuple[dict[str, Users], str]:
-    """Read the users of every group, and how they were counted."""
-    with reading_of(path):
-        return read_user_groups(
-            path,
-            public.priors,
-            by=public.by,
-            wide=reading.wide,
-            options=options,
-            dialect=reading.dialect,
-            **columns,
-        )
+@dataclass(frozen=True)
+class Output:
+    """Where a result goes: into a file, a picture, or as JSON to standard output."""
 
+    output: Path | None = None
+    picture: Path | None = None
+    force: bool = False
+    as_json: bool = False
 
-def written_rows(rows: list[dict[str, Any]], output: Path | None, force: bool) -> bool:
-    """Write the rows where an output is named, and return whether standard output has them now."""
-    if output is None:
-        return False
-    files.write_rows(rows, output, replace=force)
-    if not files.is_standard(output):
-        print_note(f"written to {output}")
-    return files.is_standard(output)
+    def check(self, *inputs: Path, kind: str = "") -> None:
+        """Refuse what cannot be written, before any work; a `kind` of file has to end in .json."""
+        if self.output is not None:
+            if self.as_json and files.is_standard(self.output):
+                raise ParameterError("-o - and --json both write to standard output: choose one")
+            files.check_writable(self.output, *inputs, force=self.force)
+            if kind and self.output.suffix.lower() != ".json":
+                raise ParameterError(f"{self.output} cannot be written: a {kind} file ends in .json")
+        if self.picture is not None:
+            self._check_picture(self.picture)
 
+    def _check_picture(self, path: Path) -> None:
+        if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
+            raise ParameterError(
+                f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
+            )
+        if path.exists() and not self.force:
+            raise ParameterError(
+                f"{path} is there already: choose another name, or pass --force to replace it"
+            )
 
-def as_typed(**options: str | None) -> str:
-    """Return the options that are set, as a user types them."""
-    return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
-
-
-def read_as_typed(reading: Reading) -> str:
-    """Return the value of --read for one table."""
-    given = {field.name: getattr(reading.dialect, field.name) for field in fields(Dialect)}
-    changed = {key: value for key, value in given.items() if value != getattr(DETECTED, key)}
-    return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in changed.items())
+    def write_rows(self, rows: list[dict[str, Any]]) -> bool:
+        """Write the rows where a file is named, and return whether standard output has them now."""
+        if self.output is None:
+            return False
+        files.write_rows(rows, self.output, replace=self.force)
+        if not files.is_standard(self.output):
+            print_note(f"written to {self.output}")
+        return files.is_standard(self.output)
 
 
 def path_argument(name: str, **settings: Any) -> Decorator:
@@ -347,8 +394,11 @@ read_option = option(
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
     "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
-public_columns = composed(item_option, count_option, by_option, read_option)
-all_columns = composed(user_option, item_option, weight_option, count_option, by_option, read_option)
+private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
+public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)
+all_columns = packed(
+    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, read_option
+)
 unknown_option = option(
     "--unknown", default="error", metavar="WHAT", panel="Users",
     help="Items that the prior lacks: error, drop (their rows), or as=NAME, one of its categories.",
@@ -357,27 +407,34 @@ unknown_groups_option = option(
     "--unknown-groups", default="error", type=click.Choice(("error", "drop")), panel="Users",
     help="Groups of users that have no prior.",
 )  # fmt: skip
-output_option = option(
-    "--output", "-o", type=PATH, panel="Output", help="Also write the rows (.csv, .parquet or .json)."
-)
 force_option = option("--force", is_flag=True, panel="Output", help="Replace an output file that exists.")
 json_option = option(
     "--json", "as_json", is_flag=True, panel="Output", help="Print JSON for programs; null is infinity."
 )
+
+
+def output_options(text: str = "Also write the rows (.csv, .parquet or .json).") -> Decorator:
+    """Declare -o with this help, --force and --json."""
+    file = option("--output", "-o", type=PATH, panel="Output", help=text)
+    return packed(Output, "output", file, force_option, json_option)
+
+
+def picture_option(name: str, text: str, **settings: Any) -> Decorator:
+    """Declare a picture among the outputs."""
+    return option(name, "picture", type=PATH, panel="Output", help=f"{text} (.png, .pdf, .svg).", **settings)
+
+
 provenance_option = option(
     "--provenance", default="public", type=click.Choice(("public", "users")),
     help="Accepted origin of the prior; users: also one made from the users it serves, as an experiment.",
 )  # fmt: skip
-policy_options = composed(
-    option("--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon."),
+policy_options = packed(
+    Policy,
+    "policy",
+    option(
+        "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
+        callback=lambda _context, _option, value: "any" if value is None else value,
+    ),
     option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
-)
-
-
-def policy(max_epsilon: float | None, digest: str | None, provenance: str) -> Policy:
-    """Return the rules by which a mechanism file is accepted."""
-    return Policy(
-        max_epsilon="any" if max_epsilon is None else max_epsilon,
-        digest=digest,
-        provenance=provenance,
-    )
+    provenance_option,
+)  # fmt: skip

@@ -21,35 +21,22 @@ from ..tables.priors import PublicData
 from ..tables.query import opened, tally_of
 from ..tables.users import ReadingOptions, private_columns, users_of_tally
 from ..users import Users
-from .options import Reading, written_rows
-from .terminal import (
-    NOT_PRIVATE,
-    PICTURES,
-    number,
-    print_json,
-    print_note,
-    print_table,
-    reading_of,
-    shown_text,
-    step,
-)
+from .options import Columns, Output, Reading
+from .terminal import NOT_PRIVATE, number, print_json, print_note, print_table, reading_of, shown_text, step
 
 
 def compare_weeks(
     path: Path,
-    column: str,
+    columns: Columns,
     reading: Reading,
     options: ReadingOptions,
-    columns: dict[str, Any],
     asked: tuple[Prior, float, Callable[..., Sampler], FDivergence],
-    output: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
-    """Compare a stream with epsilon split over the releases that a column tells apart."""
+    """Compare a stream with epsilon split over the releases that the column `by` distinguishes."""
     prior, epsilon, make, measure = asked
     with reading_of(path), at_hand(path) as table, prefix_errors(table):
-        steps, how = _steps(table, column, prior, reading, options, columns)
+        steps, how = _steps(table, columns, prior, reading, options)
     print_note(f"{path.name}: {how}.")
     with step("simulating", f"{len(steps)} releases"):
         rows = compare_over_time(
@@ -60,15 +47,15 @@ def compare_weeks(
             divergence=measure,
             provenance="users",  # nothing is released
         )
-    _show_over_time(rows, list(steps), epsilon, output, force, as_json)
+    _show_over_time(rows, list(steps), epsilon, output)
 
 
 def _steps(
-    path: Path, column: str, prior: Prior, reading: Reading, options: ReadingOptions, columns: dict[str, Any]
+    path: Path, columns: Columns, prior: Prior, reading: Reading, options: ReadingOptions
 ) -> tuple[dict[str, Any], str]:
     """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
     with opened(path, reading.dialect) as source:
-        read, how = private_columns(list(source.types), **columns, by=column, wide=reading.wide)
+        read, how = private_columns(list(source.types), **columns.private, by=columns.by, wide=reading.wide)
         counted = tally_of(source, read)
     names = sorted(counted.filled, key=_naturally)
     lenient = ReadingOptions(options.unknown, options.other, empty="skip", several_groups="allow")
@@ -76,10 +63,10 @@ def _steps(
     people = {user: i for i, user in enumerate(dict.fromkeys(u for name in names for u in groups[name].ids))}
     steps = {}
     for name in names:
-        held = groups[name].p.tocoo()
+        present = groups[name].p.tocoo()
         who = np.array([people[user] for user in groups[name].ids], dtype=np.intp)
         steps[name] = sparse.csr_array(
-            (held.data, (who[held.row], held.col)), shape=(len(people), len(prior))
+            (present.data, (who[present.row], present.col)), shape=(len(people), len(prior))
         )
     return steps, how
 
@@ -90,25 +77,14 @@ def _naturally(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
-def _show_over_time(
-    rows: Sequence[StepRow],
-    names: list[str],
-    epsilon: float,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+def _show_over_time(rows: Sequence[StepRow], names: list[str], epsilon: float, output: Output) -> None:
     """Print, write or draw a stream beside epsilon split."""
-    tidy = [{"name": names[row.step - 1], **asdict(row)} for row in rows]
-    if output is not None and output.suffix.lower() in PICTURES:
+    if output.picture is not None:
         from ..pictures import plots
 
-        plots.over_time_picture(rows, epsilon, output)
-        print_note(f"drawn into {output}")
-    elif written_rows(tidy, output, force):
-        return
-    if as_json:
-        print_json({"rows": tidy, "note": NOT_PRIVATE})
+        plots.over_time_picture(rows, epsilon, output.picture)
+        print_note(f"drawn into {output.picture}")
+    if _wrote([{"name": names[row.step - 1], **asdict(row)} for row in rows], output):
         return
     head = ["release", "users", "stream: mean", "p99", "left", "split: mean", "p99"]
     pairs = zip(rows[::2], rows[1::2], strict=True)
@@ -128,6 +104,15 @@ def _show_over_time(
     print_note(NOT_PRIVATE)
 
 
+def _wrote(rows: list[dict[str, Any]], output: Output) -> bool:
+    """Write the rows, and return whether they were the result: on standard output, or as JSON."""
+    if output.write_rows(rows):
+        return True
+    if output.as_json:
+        print_json({"rows": rows, "note": NOT_PRIVATE})
+    return output.as_json
+
+
 def compare_numbers(
     groups: Mapping[str, Users],
     public: PublicData,
@@ -135,9 +120,7 @@ def compare_numbers(
     numbers: list[int],
     make: Callable[..., Sampler],
     measure: FDivergence,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Compare numbers of samples, together and separately, in every group and at every epsilon."""
     rows: list[tuple[str, SamplesRow]] = []
@@ -156,18 +139,12 @@ def compare_numbers(
                     progress=going.advance,
                 )
                 rows += [(group, row) for row in compared]
-    _show_samples(rows, output, force, as_json, grouped=public.by is not None)
+    _show_samples(rows, output, grouped=public.by is not None)
 
 
-def _show_samples(
-    rows: list[tuple[str, SamplesRow]], output: Path | None, force: bool, as_json: bool, *, grouped: bool
-) -> None:
+def _show_samples(rows: list[tuple[str, SamplesRow]], output: Output, *, grouped: bool) -> None:
     """Write and print what several samples are worth."""
-    tidy = [{"group": group, **asdict(row)} for group, row in rows]
-    if written_rows(tidy, output, force):
-        return
-    if as_json:
-        print_json({"rows": tidy, "note": NOT_PRIVATE})
+    if _wrote([{"group": group, **asdict(row)} for group, row in rows], output):
         return
     head = ["ε", "samples", "released", "users", "mean", "p99", "maximum"]
     cells = [
