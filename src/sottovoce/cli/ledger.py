@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,10 +43,8 @@ def create(ledger: Path, budget: str, lifetime: str | None, witness: Path | None
           --witness /other/volume/budget.witness
     """
     made = Ledger.create(ledger, budget=budget, lifetime=lifetime, witness=witness)
-    print_note(
-        f"a new ledger starts at {made.path} (witness {made.witness}): nobody is charged for anything "
-        f"before it"
-    )
+    where = f"{made.path} (witness {made.witness})"
+    print_note(f"a new ledger starts at {where}: nobody is charged for anything before it")
 
 
 @command.command("show", cls=Command)
@@ -78,16 +78,13 @@ def show(ledger: Path, user: str | None, epoch: str | None, as_json: bool) -> No
 
 
 def _show_ledger(book: Ledger, as_json: bool) -> None:
-    epochs = [
-        {"epoch": row.epoch, "users": row.users, "epsilon": _text(row.epsilon)} for row in book.epochs()
-    ]
-    facts = {
+    facts: dict[str, Any] = {
         "path": str(book.path),
         "witness": str(book.witness),
         "budget": _text(book.budget),
         "lifetime": None if book.lifetime is None else _text(book.lifetime),
         "users": book.users(),
-        "epochs": epochs,
+        "epochs": [{**asdict(row), "epsilon": _text(row.epsilon)} for row in book.epochs()],
     }
     if as_json:
         print_json(facts)
@@ -102,7 +99,8 @@ def _show_ledger(book: Ledger, as_json: bool) -> None:
         ]
     )
     rows = [
-        [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", str(row["epsilon"])] for row in epochs
+        [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", row["epsilon"]]
+        for row in facts["epochs"]
     ]
     print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import click
 
-from .. import divergences
-from ..divergences import DIVERGENCES, FDivergence
+from ..divergences import DIVERGENCES, FDivergence, alpha, hockey_stick
 from ..errors import ParameterError
 from ..planning.choose import choose
 from ..planning.fitted import fitted
@@ -49,17 +48,6 @@ def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
     return click.option(*names, cls=Option, panel=panel, **settings)
 
 
-def composed(*decorators: Decorator) -> Decorator:
-    """Combine decorators into one that declares their options in this order."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
-
-
 def packed(record: type, name: str, *declared: Decorator) -> Decorator:
     """Declare options whose values a command gets together, as one record."""
     keys = {field.name for field in fields(record)}
@@ -70,7 +58,10 @@ def packed(record: type, name: str, *declared: Decorator) -> Decorator:
             own = {key: values.pop(key) for key in keys & values.keys()}
             return function(**values, **{name: record(**own)})
 
-        return composed(*declared)(call)
+        decorated: Callable[..., Any] = call
+        for decorator in reversed(declared):
+            decorated = decorator(decorated)
+        return decorated
 
     return decorate
 
@@ -115,10 +106,8 @@ def parse_epsilons(texts: Sequence[str]) -> list[float]:
         elif 2 <= len(numbers) <= 3 and all(number.is_finite() for number in numbers):
             epsilons += _steps(piece, *numbers)
         else:
-            raise ParameterError(
-                f"epsilon must be a number, a list such as 1,2,4 or a range such as 1:8 or 1:8:0.5, "
-                f"got {piece!r}"
-            )
+            form = "a number, a list such as 1,2,4 or a range such as 1:8 or 1:8:0.5"
+            raise ParameterError(f"epsilon must be {form}, got {piece!r}")
     return list(dict.fromkeys(epsilons))
 
 
@@ -129,10 +118,8 @@ def _steps(piece: str, first: Decimal, last: Decimal, step: Decimal = Decimal(1)
     except ArithmeticError:
         fits = False
     if not fits:
-        raise ParameterError(
-            f"a range of epsilons is first:last or first:last:step, upwards, at most {MOST_EPSILONS} "
-            f"numbers, got {piece!r}"
-        )
+        form = f"first:last or first:last:step, upwards, at most {MOST_EPSILONS} numbers"
+        raise ParameterError(f"a range of epsilons is {form}, got {piece!r}")
     return [float(first + i * step) for i in range(int((last - first) / step) + 1)]
 
 
@@ -141,27 +128,16 @@ def auto(prior: Prior, epsilon: float) -> Sampler:
     return choose(prior, epsilon, limit=False).sampler
 
 
-def fitted_by_prior(
-    prior: Prior, epsilon: float, *, tail: float | None = None, promise: float | str | None = None
-) -> Sampler:
-    """Return `fitted` with nothing but the prior: users would have to be declared public."""
-    return fitted(prior, epsilon, tail=tail, promise=promise)
-
-
-SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted_by_prior, **catalogue.SAMPLERS}
+SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **catalogue.SAMPLERS}
 """Every sampler that can be named, apart from auto."""
 _TAKES = {"alpha": "order", "hockey_stick": "gamma"}
+_PARAMETRIC = {"alpha": alpha, "hockey_stick": hockey_stick}
 SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3, fitted:promise=best"
 DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2"
 
 
 def stream_by_numbers(
-    prior: Prior,
-    epsilon: float,
-    *,
-    horizon: float = 12,
-    start: float | None = None,
-    persistence: float = 0.0,
+    prior: Prior, epsilon: float, *, horizon: float = 12, start: float | None = None, persistence: float = 0.0
 ) -> Stream:
     """`stream` with the options that the command line takes."""
     if not horizon >= 0 or horizon != horizon // 1:
@@ -180,7 +156,7 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     make = known[name]
     if options.get(MARK) == 1:  # of any clip sampler
         options.pop(MARK)
-        make = _trimmed(make)
+        make = partial(_trimmed, make)
     parameters = signature(known[name]).parameters.values()
     allowed = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for key in options:
@@ -190,11 +166,8 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     return make, options
 
 
-def _trimmed(make: Callable[..., Sampler]) -> Callable[..., Sampler]:
-    def made(*arguments: Any, **options: Any) -> Sampler:
-        return trimmed(cast(ClipSampler, make(*arguments, **options)))
-
-    return made
+def _trimmed(make: Callable[..., Sampler], *arguments: Any, **options: Any) -> Sampler:
+    return trimmed(cast(ClipSampler, make(*arguments, **options)))
 
 
 def parse_divergence(text: str) -> FDivergence:
@@ -203,10 +176,7 @@ def parse_divergence(text: str) -> FDivergence:
     if list(options) != ([_TAKES[name]] if name in _TAKES else []):
         form = f"{name}:{_TAKES[name]}=2" if name in _TAKES else name
         raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
-    if name in DIVERGENCES:
-        return DIVERGENCES[name]
-    made: FDivergence = getattr(divergences, name)(*options.values())
-    return made
+    return DIVERGENCES[name] if name in DIVERGENCES else _PARAMETRIC[name](*options.values())
 
 
 def complete(names: Iterable[str]) -> Callable[..., list[str]]:
@@ -246,11 +216,9 @@ def readings(texts: Sequence[str], *tables: Path) -> list[Reading]:
         key, equals, value = pair.partition("=")
         key = key.strip()
         values = [value] if value == "/" else value.split("/")
-        fits = (
-            all(values) and len(values) in (1, len(tables))
-            if key in allowed
-            else key == "wide" and not equals
-        )
+        fits = key == "wide" and not equals
+        if key in allowed:
+            fits = all(values) and len(values) in (1, len(tables))
         if not fits or key in settings:
             raise ParameterError(
                 f"--read takes {'=…, '.join(allowed)}=… and wide, each once, with commas between them; got "
@@ -281,8 +249,8 @@ def reading_options(unknown: str, *others: str, **more: Any) -> ReadingOptions:
     """Return what to do with rows that do not fit, where --unknown may be as=NAME."""
     kind, name = parse_as(unknown, "--unknown", *(others or ("error", "drop")))
     if name is not None:
-        return ReadingOptions(unknown="other", other=name, **more)
-    return ReadingOptions(unknown=kind, **more)
+        more |= {"unknown": "other", "other": name}
+    return ReadingOptions(**{"unknown": kind, **more})
 
 
 @dataclass(frozen=True)
