@@ -16,8 +16,6 @@ from .app import Command
 from .options import json_option, mechanism_argument, option, policy_options
 from .terminal import number, print_json, print_note, print_table, shown_text, step
 
-ENDED = {ALL_DRAWN: "no draws are left of those that were requested"}
-"""How the draws came to an end, where the audit's own words are too short for a sentence."""
 SHOWN = 5
 """Categories of an event that are named."""
 
@@ -32,12 +30,7 @@ SHOWN = 5
 @policy_options
 @json_option
 def command(
-    mechanism_file: Path,
-    draws: int | None,
-    confidence: float,
-    proved: bool,
-    policy: Policy,
-    as_json: bool,
+    mechanism_file: Path, draws: int | None, confidence: float, proved: bool, policy: Policy, as_json: bool
 ) -> None:
     """Check the certificate again in exact arithmetic, and test the releases as a black box.
 
@@ -108,8 +101,10 @@ def _sentence(finding: Finding, epsilon: float) -> str:
         more = f" and {len(finding.event) - SHOWN:,} more" if len(finding.event) > SHOWN else ""
         kind = "tuples" if isinstance(finding.event[0], tuple) else "categories"
         event = f"one of {len(finding.event):,} {kind} ({event}{more})"
+    # How the draws came to an end, where the audit's own words are too short for a sentence.
+    ended = "no draws are left of those that were requested" if finding.ended == ALL_DRAWN else finding.ended
     return (
         f"a user with {first} releases {event} at least {math.exp(finding.lower_bound):.3g} times as often "
         f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {finding.path} in "
-        f"{finding.draws:,} draws: {ENDED.get(finding.ended, finding.ended)}."
+        f"{finding.draws:,} draws: {ended}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -12,12 +13,12 @@ import click
 from ..errors import ParameterError, TargetError
 from ..planning.choose import Choice, choose
 from ..planning.fitted import PublicUsers
-from ..planning.frontier import HEAD, Frontier, frontier
 from ..tables.priors import PublicData
+from ..tables.users import ReadingOptions
 from . import options
 from .app import Command
-from .options import Columns, Output, option
-from .terminal import console, plain, print_json, print_note, print_table, print_text, shown_text, step
+from .options import Columns, option
+from .terminal import console, plain, print_json, print_note, print_text, shown_text, step
 
 
 @click.command("choose", cls=Command)
@@ -37,19 +38,17 @@ from .terminal import console, plain, print_json, print_note, print_table, print
     help="Whether a user equal to the prior releases exactly the prior.",
 )  # fmt: skip
 @option("--source", panel="Users", help="Where the public users come from, in words that can be checked.")
+@options.packed(partial(options.reading_options, unknown_groups="drop"), "misfits")
 @options.unknown_option
 @options.all_columns
-@options.packed(Output, "output", options.force_option, options.json_option)
-@options.picture_option(
-    "--frontier", "Print what a promise about every possible user costs, and draw it", metavar="PICTURE"
-)
+@options.json_option
 def command(
     prior_file: Path,
     public_users: Path | None,
     source: str | None,
-    unknown: str,
+    misfits: ReadingOptions,
     columns: Columns,
-    output: Output,
+    as_json: bool,
     epsilon: float | None,
     **wishes: Any,
 ) -> None:
@@ -63,15 +62,12 @@ def command(
       sottovoce choose survey.csv --epsilon 2
       sottovoce choose survey.csv --mean-at-most 0.05
       sottovoce choose survey.csv --nobody-above 0.3
-      sottovoce choose survey.csv --epsilon 2 --frontier frontier.png
       sottovoce choose survey.csv --share-within 0.01 --reports 50000
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
     """
     _check(public_users, source, epsilon, wishes)
-    output.check()
     tables = [prior_file] if public_users is None else [prior_file, public_users]
     written = options.readings(columns.read, *tables)
-    misfits = options.reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
     public = columns.public(prior_file, written[0])
     declared: dict[str, PublicUsers] = {}
     note = f"{prior_file.name}: {plain(public.how)}."
@@ -80,15 +76,14 @@ def command(
         declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}
         note += f" {public_users.name}: {how}."
     choices = _choices(public, prior_file.name, declared, epsilon, wishes)
-    promises = {} if output.picture is None else _frontiers(choices, declared, output.picture)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
     auto = epsilon is not None and not declared and free and wishes["keep_prior"]
     design = _design(choices, prior_file, public.by, auto=auto)
     if design is not None:
         design += columns.as_typed(written[0])
-    if output.as_json:
-        facts = [_as_dict(group, choice, promises.get(group)) for group, choice in choices.items()]
+    if as_json:
+        facts = [_as_dict(group, choice) for group, choice in choices.items()]
         print_json({"choices": facts, "design": design})
         return
     for group, choice in choices.items():
@@ -96,8 +91,6 @@ def command(
             console.print(f"[bold]{shown_text(group)}[/bold]")
         for line in choice.words().splitlines():
             print_text(plain(line))
-        if group in promises:
-            print_table(HEAD, promises[group].cells(), title="What a promise costs: fitted, and the limit")
         console.print()
     if design is None:
         print_note(
@@ -114,13 +107,13 @@ def _check(
     public_users: Path | None, source: str | None, epsilon: float | None, wishes: dict[str, Any]
 ) -> None:
     """Refuse options that do not fit together."""
-    if (public_users is None) != (source is None):
+    if public_users is not None and source is None:
         raise ParameterError(
             "public users need --source, which says where they come from and that they are public; "
             "private users must not be used for choosing"
-            if source is None
-            else "--source describes the file of public users, which is missing"
         )
+    if source is not None and public_users is None:
+        raise ParameterError("--source describes the file of public users, which is missing")
     if (wishes["share_within"] is None) != (wishes["reports"] is None):
         raise ParameterError("--share-within and --reports belong together: give both, or none")
     targets = (epsilon, wishes["mean_at_most"], wishes["nobody_above"], wishes["reports"])
@@ -153,22 +146,6 @@ def _choices(
     return choices
 
 
-def _frontiers(
-    choices: dict[str, Choice], declared: dict[str, PublicUsers], picture: Path
-) -> dict[str, Frontier]:
-    """Measure the frontier of every group at its epsilon, and draw it."""
-    from ..pictures import plots
-
-    measured: dict[str, Frontier] = {}
-    with step("measuring promises", "", total=len(choices), unit="groups") as going:
-        for before, (group, choice) in enumerate(choices.items()):
-            users, shown = declared.get(group), going.from_part(before)
-            measured[group] = frontier(choice.sampler.prior, choice.epsilon, users, progress=shown)
-    titles = {group if len(measured) > 1 else "": promises for group, promises in measured.items()}
-    plots.frontier_picture(titles, picture)
-    return measured
-
-
 def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, auto: bool) -> str | None:
     """Return the command that designs the choice; for groups one that serves them all, or None."""
     best = max(choices.values(), key=lambda choice: choice.epsilon)
@@ -182,7 +159,7 @@ def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, aut
     return f"{design} --by {quote(by)}"
 
 
-def _as_dict(group: str, choice: Choice, promises: Frontier | None) -> dict[str, Any]:
+def _as_dict(group: str, choice: Choice) -> dict[str, Any]:
     return {
         "group": group,
         "sampler": choice.as_typed,
@@ -196,5 +173,4 @@ def _as_dict(group: str, choice: Choice, promises: Frontier | None) -> dict[str,
         "above_limit": choice.above_limit,
         "measured_on": choice.measured_on,
         "considered": choice.table.sorted().to_dicts(),
-        **({} if promises is None else {"frontier": promises.to_dicts()}),
     }

@@ -18,21 +18,10 @@ from ..prior import FROM_USERS
 from ..samplers.base import Sampler
 from ..tables import files
 from ..tables.users import ReadingOptions, private_columns
-from . import options
+from . import options, terminal
 from .app import Command
 from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, option
-from .terminal import (
-    NOT_PRIVATE,
-    PICTURES,
-    console,
-    number,
-    plain,
-    print_json,
-    print_note,
-    print_table,
-    shown_text,
-    step,
-)
+from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_table, shown_text, step
 
 
 @click.command("compare", cls=Command)
@@ -57,6 +46,7 @@ from .terminal import (
     help="A stream beside split epsilon; the column of releases.",
 )  # fmt: skip
 @options.all_columns
+@options.packed(options.reading_options, "misfits")
 @options.unknown_option
 @options.unknown_groups_option
 @option(
@@ -75,9 +65,7 @@ def command(
     samples: str | None,
     over_time: str | None,
     columns: Columns,
-    unknown: str,
-    unknown_groups: str,
-    empty: str,
+    misfits: ReadingOptions,
     spark: str | None,
     output: Output,
 ) -> None:
@@ -101,14 +89,14 @@ def command(
     if over_time is not None and (several or columns.by is not None):
         raise ParameterError("--over-time takes one epsilon, divergence and sampler, and no --by")
     _check(limit, numbers, over_time, spark, columns)
-    if over_time is not None and output.output is not None and output.output.suffix.lower() in PICTURES:
+    if (
+        over_time is not None
+        and output.output is not None
+        and output.output.suffix.lower() in terminal.PICTURES
+    ):
         output = replace(output, output=None, picture=output.output)
     output.check(prior_file, users_file)
     written = options.readings(columns.read, prior_file, users_file)
-    # A comparison publishes no user's groups, so a user may have several.
-    misfits = options.reading_options(
-        unknown, empty=empty, unknown_groups=unknown_groups, several_groups="allow"
-    )
     public = columns.public(prior_file, written[0])
     make, parameters = makers[0] if samplers else options.parse_sampler("fitted")
     alone = partial(make, **parameters)
@@ -191,7 +179,7 @@ def _compare_on_spark(
 
 def _print_comparison(table: Comparison, *, grouped: bool) -> None:
     """Print a line per row, the best ones bold; on a narrow terminal fewer statistics."""
-    wide = console.width >= 110
+    wide = terminal.console.width >= 110
     statistics = STATISTICS if wide else ("mean", "maximum")
     rows, marks = table.rows + table.all_groups, table.marks()
     limited = any(row.above_limit is not None for row in rows)

@@ -9,20 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..demo import (
-    COMPARED,
-    EPSILONS,
-    GENRES,
-    GROUPS,
-    DemoLearned,
-    DemoRelease,
-    averages,
-    demo_comparison,
-    demo_data,
-    demo_learned,
-    demo_release,
-    write_tables,
-)
+from .. import demo
 from ..planning.cards import card
 from ..planning.fitted import fitted
 from ..release.file import save_mechanisms
@@ -48,15 +35,15 @@ def command(output: Path) -> None:
     from ..pictures import plots
     from ..pictures.page import demo_report
 
-    data = demo_data()
-    rows = len(COMPARED) * len(GROUPS) * len(EPSILONS)
+    data = demo.demo_data()
+    rows = len(demo.COMPARED) * len(demo.GROUPS) * len(demo.EPSILONS)
     with step("comparing", "the film club", total=rows, unit="samplers") as going:
-        table = demo_comparison(data, progress=going.advance)
+        table = demo.demo_comparison(data, progress=going.advance)
     output.mkdir(parents=True, exist_ok=True)
-    prior_path, users_path = write_tables(data, output)
+    prior_path, users_path = demo.write_tables(data, output)
     with step("releasing", "estimating and drawing"):
         picture = plots.demo_picture(data, table, output / "comparison.png")
-        released = demo_release(data)
+        released = demo.demo_release(data)
         estimated = plots.demo_estimate(released, output / "estimate.png")
     mechanism = output / "mechanism.json"
     save_mechanisms(released.mechanisms, "group", mechanism)
@@ -65,13 +52,13 @@ def command(output: Path) -> None:
     page = demo_report(data, table, facts, released, drawn, output / "report.html")
     members = sum(map(len, data.members.values()))
     print_text(
-        f"\nA film club: {members:,} members, {len(GENRES)} genres, {len(GROUPS)} age groups. A public\n"
-        "survey gives each group a prior q; each member releases one genre that looks like\n"
+        f"\nA film club: {members:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
+        "A public\nsurvey gives each group a prior q; each member releases one genre that looks like\n"
         "their own history.\n"
     )
     print_table(
-        ("sampler", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "q kept"),
-        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in averages(table)],
+        ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
+        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
         left=("sampler",),
         title="TV to the member's own taste, mean/maximum",
     )
@@ -81,7 +68,7 @@ def command(output: Path) -> None:
     )
     print_card(facts)
     _print_released(released, mechanism)
-    _print_learned(demo_learned(data))
+    _print_learned(demo.demo_learned(data))
     program = "sottovoce" if shutil.which("sottovoce") else f"{Path(sys.executable).parent / 'sottovoce'}"
     command = [program, "compare", str(prior_path), str(users_path), "--by", "group"]
     print_text(
@@ -90,7 +77,7 @@ def command(output: Path) -> None:
     )
 
 
-def _print_released(released: DemoRelease, mechanism: Path) -> None:
+def _print_released(released: demo.DemoRelease, mechanism: Path) -> None:
     """Print the releases and their rate, then what the collector learns beside the truth."""
     total = sum(map(len, released.answers.values()))
     digest = released.mechanisms[released.group].digest[:16]
@@ -112,7 +99,7 @@ def _print_released(released: DemoRelease, mechanism: Path) -> None:
     print_note(shares.summary())
 
 
-def _print_learned(learned: DemoLearned) -> None:
+def _print_learned(learned: demo.DemoLearned) -> None:
     """Print what the others gain where no survey is public."""
     print_text(
         f"\nAnd if there were no public survey? One member in five answers a private one at "

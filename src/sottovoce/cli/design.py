@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,10 @@ from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
 from ..samplers.stream import MOST_STEPS, Stream, several
 from ..tables.priors import PublicData
-from . import options
+from . import options, terminal
 from .app import Command
 from .options import SAMPLER_NAMES, Columns, Output, option
-from .terminal import (
-    console,
-    number,
-    plain,
-    print_facts,
-    print_json,
-    print_note,
-    print_table,
-    shown_text,
-    step,
-)
+from .terminal import number, plain, print_facts, print_json, print_note, print_table, shown_text, step
 
 
 @click.command("design", cls=Command)
@@ -67,8 +56,6 @@ def command(
       sottovoce design survey.csv -e 4 --samples 4 -o four.json
       sottovoce design survey.csv -e 8 -s stream:horizon=52 -o stream.json
     """
-    make: Callable[..., Any]
-    parameters: dict[str, Any]
     make, parameters = options.parse_sampler(sampler or "fitted", streams=True)
     if output.output is not None and len(epsilons) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
@@ -139,12 +126,12 @@ def print_card(facts: Card | StreamCard) -> None:
         rows.append(("", "[dim]by somebody people trust; epsilon holds whatever the shuffler does[/dim]"))
     print_facts([*rows, ("prior digest", facts.prior_digest[:16])])
     if facts.provenance == "users":
-        console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
+        terminal.console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
     if isinstance(facts, Card):
         columns = ("worst case", "this", "rand. resp.", "mollifier", "paper's bound", "best keeping q")
         cells = [[row.divergence, *map(number, list(asdict(row).values())[1:])] for row in facts.worst_cases]
         print_table(columns, cells, left=("worst case",))
-    console.print()
+    terminal.console.print()
 
 
 def _sampler_rows(facts: Card) -> list[tuple[str, object]]:

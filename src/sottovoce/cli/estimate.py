@@ -19,23 +19,21 @@ from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
 from ..tables import files
 from ..tables.priors import PublicData, read_priors, write_priors
-from . import options
+from . import options, terminal
 from .app import Command
-from .options import PATH, Output, option
-from .terminal import (
-    console,
-    number,
-    plain,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-    reading_of,
-    shown_text,
-    step,
-)
+from .options import PATH, Columns, Output, option
+from .terminal import number, plain, print_json, print_note, print_table, print_text, shown_text, step
 
 LISTED = 25
+LEGEND = (
+    "More, fewer: than the prior, all categories at once. Noise: the share cannot be told from 0. Shares are "
+    "cut to 0 … 1; the unbiased values are in -o and --json. Projected (no negative value) and shrunk "
+    "(towards the prior) are biased, and often nearer."
+)
+BOUNDED = (
+    "Population between: where the users' own average must lie, given the reports; no number of reports "
+    "makes that range vanish."
+)
 MALICIOUS = 0.01
 """The share of malicious reports for which the effect is stated."""
 
@@ -43,11 +41,10 @@ MALICIOUS = 0.01
 @click.command("estimate", cls=Command)
 @options.mechanism_argument
 @options.path_argument("reports", metavar="REPORTS")
+@options.packed(Columns, "columns")
 @options.item_option
-@option(
-    "--user", metavar="COLUMN", panel="Columns", help="The user; default user if there: nobody counts twice."
-)
-@option("--by", metavar="COLUMN", panel="Columns", help="Group; default the one of the mechanism file.")
+@options.column("--user", "The user; default user if there: nobody counts twice.")
+@options.column("--by", "Group; default the one of the mechanism file.")
 @options.read_option
 @option("--level", default=0.95, help="Confidence level of the intervals.")
 @option("--simultaneous", is_flag=True, help="Intervals that hold for all categories at once.")
@@ -56,14 +53,11 @@ MALICIOUS = 0.01
 @option("--older", type=PATH, metavar="PRIOR", panel="Prior", help="An earlier prior file to start from.")
 @option("--few", is_flag=True, panel="Prior", help="Also from fewer reports than a prior needs.")
 @options.output_options()
-@options.picture_option("--picture", "Draw prior, estimate and intervals")
+@option("--picture", type=PATH, panel="Output", help="Draw prior, estimate and intervals (.png, .pdf, .svg).")
 def command(
     mechanism_file: Path,
     reports: Path,
-    item: str,
-    user: str | None,
-    by: str | None,
-    read: tuple[str, ...],
+    columns: Columns,
     level: float,
     simultaneous: bool,
     error: float,
@@ -90,17 +84,16 @@ def command(
     if as_prior is None and (older is not None or few):
         raise ParameterError("--older and --few are for --as-prior: name the file of the prior")
     replace(output, output=as_prior, as_json=False).check(mechanism_file, reports, kind="prior")
-    (reading,) = options.readings(read, reports)
+    (reading,) = options.readings(columns.read, reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
-    if by is not None and loaded.by is None:
+    if columns.by is not None and loaded.by is None:
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
-    by = by or loaded.by  # the reports are public, their group column too
+    by = columns.by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(mechanism) for group, mechanism in mechanisms.items()}
-    with reading_of(reports), files.at_hand(reports) as table, files.prefix_errors(table):
-        counts, how = read_reports(
-            table, Groups(models, by).returned, item=item, user=user, by=by, dialect=reading.dialect
-        )
+    with terminal.reading_of(reports), files.at_hand(reports) as table, files.prefix_errors(table):
+        named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": reading.dialect}
+        counts, how = read_reports(table, Groups(models, by).returned, **named)
     if how:
         print_note(f"{reports.name}: {how}.")
     with step("estimating", total=len(counts), unit="groups") as going:
@@ -135,7 +128,9 @@ def command(
             title = f"{plain(group)}: " if by else ""
             print_text(title + verdicts[group].summary(), style="bold")
             _print_rows(title, shares, rows[group], "band" if simultaneous else "interval")
-        _print_legend(any(shares.bounded for shares in shown.values()))
+        print_note(LEGEND)
+        if any(shares.bounded for shares in shown.values()):
+            print_note(BOUNDED)
 
 
 def _write_prior(
@@ -211,21 +206,7 @@ def _print_rows(title: str, shares: Estimate, rows: list[dict[str, Any]], band: 
     if len(rows) > LISTED:
         print_note(f"{title}and {len(rows) - LISTED:,} smaller ones: -o or --json has them")
     print_note(f"{title}{shares.summary()}")
-    console.print()
-
-
-def _print_legend(bounded: bool) -> None:
-    """Explain the columns: once, whatever the number of groups."""
-    print_note(
-        "More, fewer: than the prior, all categories at once. Noise: the share cannot be told from 0. Shares "
-        "are cut to 0 … 1; the unbiased values are in -o and --json."
-    )
-    if bounded:
-        print_note(
-            "Population between: where the users' own average must lie, given the reports; no number of "
-            "reports makes that range vanish."
-        )
-    print_note("Projected (no negative value) and shrunk (towards the prior) are biased, and often nearer.")
+    terminal.console.print()
 
 
 def _draw(estimates: dict[str, Estimate], path: Path, *, grouped: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from functools import partial, wraps
@@ -35,6 +35,7 @@ from .app import Option
 from .terminal import PICTURES, print_note, reading_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_DETECTED = asdict(DETECTED)
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
 MOST_EPSILONS = 1000
 """The largest number of epsilons in a range: more are a slip of the finger."""
@@ -48,9 +49,14 @@ def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
     return click.option(*names, cls=Option, panel=panel, **settings)
 
 
-def packed(record: type, name: str, *declared: Decorator) -> Decorator:
-    """Declare options whose values a command gets together, as one record."""
-    keys = {field.name for field in fields(record)}
+def column(name: str, text: str, **settings: Any) -> Decorator:
+    """Declare the name of a column."""
+    return option(name, metavar="COLUMN", panel="Columns", help=text, **settings)
+
+
+def packed(record: Callable[..., Any], name: str, *declared: Decorator) -> Decorator:
+    """Declare options whose values a command gets together, as what `record` makes of them."""
+    keys = set(signature(record).parameters)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -245,12 +251,19 @@ def parse_as(text: str | None, option_name: str, *others: str) -> tuple[str, str
     return text, None
 
 
-def reading_options(unknown: str, *others: str, **more: Any) -> ReadingOptions:
+def reading_options(
+    unknown: str,
+    unknown_groups: str = "error",
+    several_groups: str = "allow",
+    empty: str = "skip",
+    choices: tuple[str, ...] = ("error", "drop"),
+) -> ReadingOptions:
     """Return what to do with rows that do not fit, where --unknown may be as=NAME."""
-    kind, name = parse_as(unknown, "--unknown", *(others or ("error", "drop")))
+    kind, name = parse_as(unknown, "--unknown", *choices)
+    more: Any = {"empty": empty, "unknown_groups": unknown_groups, "several_groups": several_groups}
     if name is not None:
-        more |= {"unknown": "other", "other": name}
-    return ReadingOptions(**{"unknown": kind, **more})
+        return ReadingOptions(unknown="other", other=name, **more)
+    return ReadingOptions(unknown=kind, **more)
 
 
 @dataclass(frozen=True)
@@ -285,12 +298,11 @@ class Columns:
 
     def as_typed(self, reading: Reading) -> str:
         """Return the options that read one public table, as a user types them."""
-        dialect = {field.name: getattr(reading.dialect, field.name) for field in fields(Dialect)}
-        changed = {key: value for key, value in dialect.items() if value != getattr(DETECTED, key)}
+        dialect = {key: value for key, value in asdict(reading.dialect).items() if value != _DETECTED[key]}
         options = {
             "item": None if self.item == "item" else self.item,
             "count": self.count,
-            "read": ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in changed.items()),
+            "read": ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items()),
         }
         return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
 
@@ -312,18 +324,14 @@ class Output:
             files.check_writable(self.output, *inputs, force=self.force)
             if kind and self.output.suffix.lower() != ".json":
                 raise ParameterError(f"{self.output} cannot be written: a {kind} file ends in .json")
-        if self.picture is not None:
-            self._check_picture(self.picture)
-
-    def _check_picture(self, path: Path) -> None:
+        if (path := self.picture) is None:
+            return
         if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
-            raise ParameterError(
-                f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
-            )
+            form = "name a .png, .pdf or .svg file in a folder that exists"
+            raise ParameterError(f"{path} cannot be drawn: {form}")
         if path.exists() and not self.force:
-            raise ParameterError(
-                f"{path} is there already: choose another name, or pass --force to replace it"
-            )
+            advice = "choose another name, or pass --force to replace it"
+            raise ParameterError(f"{path} is there already: {advice}")
 
     def write_rows(self, rows: list[dict[str, Any]]) -> bool:
         """Write the rows where a file is named, and return whether standard output has them now."""
@@ -335,28 +343,23 @@ class Output:
         return files.is_standard(self.output)
 
 
+PATH = click.Path(path_type=Path)
+
+
 def path_argument(name: str, **settings: Any) -> Decorator:
     """Declare a file as argument."""
-    return click.argument(name, type=click.Path(path_type=Path), **settings)
+    return click.argument(name, type=PATH, **settings)
 
 
-PATH = click.Path(path_type=Path)
 prior_argument = path_argument("prior_file", metavar="PRIOR")
 mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
-item_option = option("--item", default="item", metavar="COLUMN", panel="Columns", help="The category.")
-count_option = option(
-    "--count", metavar="COLUMN", panel="Columns",
-    help="Public amounts; default count, weight or probability if there. none: every row counts once.",
-)  # fmt: skip
-by_option = option(
-    "--by", metavar="COLUMN", panel="Columns",
-    help="Group: one prior per group. A user in two groups counts once in each.",
-)  # fmt: skip
-user_option = option("--user", default="user", metavar="COLUMN", panel="Columns", help="The user.")
-weight_option = option(
-    "--weight", metavar="COLUMN", panel="Columns",
-    help="The users' amounts; default weight or count if there.",
-)  # fmt: skip
+item_option = column("--item", "The category.", default="item")
+count_option = column(
+    "--count", "Public amounts; default count, weight or probability if there. none: every row counts once."
+)
+by_option = column("--by", "Group: one prior per group. A user in two groups counts once in each.")
+user_option = column("--user", "The user.", default="user")
+weight_option = column("--weight", "The users' amounts; default weight or count if there.")
 read_option = option(
     "--read", multiple=True, metavar="SETTINGS", panel="Columns",
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
@@ -385,11 +388,6 @@ def output_options(text: str = "Also write the rows (.csv, .parquet or .json).")
     """Declare -o with this help, --force and --json."""
     file = option("--output", "-o", type=PATH, panel="Output", help=text)
     return packed(Output, "output", file, force_option, json_option)
-
-
-def picture_option(name: str, text: str, **settings: Any) -> Decorator:
-    """Declare a picture among the outputs."""
-    return option(name, "picture", type=PATH, panel="Output", help=f"{text} (.png, .pdf, .svg).", **settings)
 
 
 provenance_option = option(

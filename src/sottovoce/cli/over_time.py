@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +35,14 @@ def compare_weeks(
     output: Output,
 ) -> None:
     """Compare a stream with epsilon split over the releases that the column `by` distinguishes."""
-    prior, epsilon, make, measure = asked
+    prior, epsilon, split, divergence = asked
     with reading_of(path), at_hand(path) as table, prefix_errors(table):
         steps, how = _steps(table, columns, prior, reading, options)
     print_note(f"{path.name}: {how}.")
+    made = stream(prior, epsilon, horizon=len(steps) if len(steps) <= MOST_STEPS else None)
+    shared: Any = {"split": split, "divergence": divergence, "provenance": "users"}  # nothing is released
     with step("simulating", f"{len(steps)} releases"):
-        rows = compare_over_time(
-            list(steps.values()),
-            prior,
-            stream(prior, epsilon, horizon=len(steps) if len(steps) <= MOST_STEPS else None),
-            split=make,
-            divergence=measure,
-            provenance="users",  # nothing is released
-        )
+        rows = compare_over_time(list(steps.values()), prior, made, **shared)
     _show_over_time(rows, list(steps), epsilon, output)
 
 
@@ -86,20 +82,18 @@ def _show_over_time(rows: Sequence[StepRow], names: list[str], epsilon: float, o
         print_note(f"drawn into {output.picture}")
     if _wrote([{"name": names[row.step - 1], **asdict(row)} for row in rows], output):
         return
-    head = ["release", "users", "stream: mean", "p99", "left", "split: mean", "p99"]
-    pairs = zip(rows[::2], rows[1::2], strict=True)
     cells = [
         [shown_text(names[ours.step - 1]), f"{ours.users:,}", number(ours.mean), number(ours.p99),
          f"{ours.left:.0%}", number(split.mean), number(split.p99)]
-        for ours, split in pairs
+        for ours, split in zip(rows[::2], rows[1::2], strict=True)
     ]  # fmt: skip
+    head = ["release", "users", "stream: mean", "p99", "left", "split: mean", "p99"]
     print_table(head, cells, left=("release",))
-    ours, split = (
-        float(np.mean([row.mean for row in rows if row.way == way])) for way in ("stream", "split")
-    )
+    stream_mean, split_mean = (float(np.mean([row.mean for row in rows[k::2]])) for k in (0, 1))
     print_note(
-        f"One epsilon of {epsilon:g} for all {len(names)} releases: mean distance {ours:.3f} as a stream, "
-        f"{split:.3f} at {epsilon / len(names):.3g} each. Left: at 0 only the public law can be released."
+        f"One epsilon of {epsilon:g} for all {len(names)} releases: mean distance {stream_mean:.3f} as a "
+        f"stream, {split_mean:.3f} at {epsilon / len(names):.3g} each. Left: at 0 only the public law can be "
+        "released."
     )
     print_note(NOT_PRIVATE)
 
@@ -125,20 +119,14 @@ def compare_numbers(
     """Compare numbers of samples, together and separately, in every group and at every epsilon."""
     rows: list[tuple[str, SamplesRow]] = []
     parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
+    shared: Any = {"sampler": make, "divergence": measure, "provenance": "users"}  # nothing is released
     with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
-        for group, users in groups.items():
-            for epsilon in epsilons:
-                compared = compare_samples(
-                    users.p,
-                    public.priors[group],
-                    epsilon,
-                    samples=numbers,
-                    sampler=make,
-                    divergence=measure,
-                    provenance="users",  # nothing is released
-                    progress=going.advance,
-                )
-                rows += [(group, row) for row in compared]
+        for group, epsilon in product(groups, epsilons):
+            people, prior = groups[group].p, public.priors[group]
+            compared = compare_samples(
+                people, prior, epsilon, samples=numbers, **shared, progress=going.advance
+            )
+            rows += [(group, row) for row in compared]
     _show_samples(rows, output, grouped=public.by is not None)
 
 
@@ -146,10 +134,10 @@ def _show_samples(rows: list[tuple[str, SamplesRow]], output: Output, *, grouped
     """Write and print what several samples are worth."""
     if _wrote([{"group": group, **asdict(row)} for group, row in rows], output):
         return
-    head = ["ε", "samples", "released", "users", "mean", "p99", "maximum"]
+    head = ["group", "ε", "samples", "released", "users", "mean", "p99", "maximum"]
     cells = [
         [
-            *([shown_text(group)] if grouped else []),
+            shown_text(group),
             f"{row.epsilon:g}",
             str(row.samples),
             row.way if row.samples > 1 else "one alone",
@@ -158,7 +146,8 @@ def _show_samples(rows: list[tuple[str, SamplesRow]], output: Output, *, grouped
         ]
         for group, row in rows
     ]
-    print_table([*(["group"] if grouped else []), *head], cells, left=("group", "released"))
+    first = 0 if grouped else 1
+    print_table(head[first:], [row[first:] for row in cells], left=("group", "released"))
     print_note(
         "The distance of one sample, averaged over a user's samples. Together: one release of all samples, "
         "simulated. Separately: every sample at epsilon/samples."

@@ -21,7 +21,7 @@ LISTED = 15
 @click.command("prior", cls=Command)
 @options.path_argument("table", metavar="TABLE")
 @options.public_columns
-@option("--user", metavar="COLUMN", panel="Columns", help="The user; for averages and minimums of users.")
+@options.column("--user", "The user; for averages and minimums of users.")
 @option("--smoothing", default=0.0, help="Added to every count, so that none is zero.")
 @option(
     "--rare", default="error", metavar="WHAT",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from ..release.file import MechanismFile, Policy, load_mechanisms
 from ..release.ledger import Ledger
 from ..releasing import Interrupted, release_file
 from ..tables import files
+from ..tables.users import ReadingOptions
 from . import options
 from .app import Command
 from .interruption import Interruptions
@@ -31,10 +33,8 @@ from .terminal import plain, print_interruption, print_note, step
     options.weight_option,
     options.read_option,
 )
-@option(
-    "--by", metavar="COLUMN", panel="Columns",
-    help="Group, for a file of groups. Its values are published in clear.",
-)  # fmt: skip
+@options.column("--by", "Group, for a file of groups. Its values are published in clear.")
+@options.packed(partial(options.reading_options, choices=("prior", "error", "drop")), "misfits")
 @option(
     "--unknown", default="prior", metavar="WHAT", panel="Users",
     help="Items that are no category: prior (they count for nothing, and every user gets a row), error, "
@@ -66,9 +66,7 @@ def command(
     mechanism_file: Path,
     table: Path,
     columns: Columns,
-    unknown: str,
-    unknown_groups: str,
-    several_groups: str,
+    misfits: ReadingOptions,
     policy: Policy,
     ledger: Path | None,
     epoch: str | None,
@@ -104,10 +102,6 @@ def command(
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
-    misfits = options.reading_options(
-        unknown, "prior", "error", "drop",
-        empty="skip", unknown_groups=unknown_groups, several_groups=several_groups,
-    )  # fmt: skip
     signals = Interruptions()
     try:
         release_file(

@@ -46,16 +46,6 @@ if not console.is_terminal:
     console.width = 250  # into a file or a pipe nothing is cut
 
 
-def be_loud() -> None:
-    """Print notes and bars: the state in which a command starts."""
-    errors.quiet = False
-
-
-def be_quiet() -> None:
-    """Print no notes and bars from now on; errors are still printed."""
-    errors.quiet = True
-
-
 def print_note(text: str) -> None:
     """Print a remark beside the result, on standard error."""
     with suppress(OSError):  # a full disk must not cost users a release that they have paid for
