@@ -123,7 +123,7 @@ def demo_release(data: DemoData, epsilon: float = 2.0, *, collecting: float = 4.
     """
     mechanisms = {group: certify(fitted(q, epsilon)) for group, q in data.priors.items()}
     begin = time.perf_counter()
-    answers = {group: list(one.release_many(data.users(group))) for group, one in mechanisms.items()}
+    answers = {group: list(made.release_many(data.users(group))) for group, made in mechanisms.items()}
     seconds = time.perf_counter() - begin
     largest = max(data.members, key=lambda group: len(data.members[group]))
     linear = certify(SAMPLERS["minimax_kernel"](data.priors[largest], collecting))
