@@ -114,10 +114,16 @@ class Commands(click.Group):
 
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        versions = [f"python {platform.python_version()}", *(f"{n} {metadata.version(n)}" for n in MATTERS)]
-        machine = f"{platform.system()} {platform.machine()}"
-        click.echo(f"sottovoce {__version__}\n{', '.join(versions)}; {machine}")
+        versions = ", ".join([f"python {platform.python_version()}", *map(_version, MATTERS)])
+        click.echo(f"sottovoce {__version__}\n{versions}; {platform.system()} {platform.machine()}")
         context.exit()
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return f"no {name}"
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
