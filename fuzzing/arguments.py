@@ -87,8 +87,8 @@ def _apart() -> Iterator[None]:
     for name, data in _files().items():
         (here / name).write_bytes(data)
     stubs: list[tuple[ModuleType, str, Any]] = [
-        (collect, "_listening", lambda *_: _Listener()),
-        (explore, "_listening", lambda *_: _Listener()),
+        (collect, "listening", lambda *_: _Listener()),
+        (explore, "listening", lambda *_: _Listener()),
         (explorer, "serve", lambda *_, **__: None),
         (collector, "serve", lambda *_, **__: 0),
     ]

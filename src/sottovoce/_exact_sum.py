@@ -28,15 +28,15 @@ def exact_sum(values: npt.NDArray[np.float64]) -> float:
     digits: list[int] = []
     for begin in range(0, len(values), CHUNK):
         rest = values[begin : begin + CHUNK]
-        place = 0
+        index = 0
         while rest.any():
             rest = rest * float(1 << BITS)
             whole = rest.astype(np.int64)
             rest -= whole
-            if place == len(digits):
+            if index == len(digits):
                 digits.append(0)
-            digits[place] += int(whole.sum())
-            place += 1
+            digits[index] += int(whole.sum())
+            index += 1
     total = 0
     for digit in digits:
         total = (total << BITS) + digit

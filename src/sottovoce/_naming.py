@@ -36,31 +36,29 @@ def group_column(by: object, *others: str | None) -> str:
 
 
 def known_places(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
-    """Where a user's records stand among the categories; those that are none count for nothing."""
-    return [place for place in _places(records, index) if place >= 0]
+    """The indices of a user's records among the categories; unknown records count for nothing."""
+    return [i for i in _indices(records, index) if i >= 0]
 
 
 def places(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice: str) -> list[int]:
     """The same, but refused if there is no record, or an unknown one: how many, never which."""
-    found = _places(records, index)
-    if not found:
+    indices = _indices(records, index)
+    if not indices:
         raise UserDataError("records must not be empty")
-    unknown = found.count(-1)
-    if unknown:
-        raise UserDataError(
-            f"records must be categories of the {whose}: {unknown} of {len(found)} are not; {advice}"
-        )
-    return found
+    if unknown := indices.count(-1):
+        counted = f"{unknown} of {len(indices)} are not"
+        raise UserDataError(f"records must be categories of the {whose}: {counted}; {advice}")
+    return indices
 
 
-def _places(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
-    """Where each record stands among the categories; -1 for what is none, whatever it is."""
+def _indices(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
+    """The index of each record among the categories; -1 for an unknown one, whatever it is."""
     if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
         raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
-    return [_place(record, index) for record in records]
+    return [_index(record, index) for record in records]
 
 
-def _place(record: Any, index: Mapping[Any, int]) -> int:
+def _index(record: Any, index: Mapping[Any, int]) -> int:
     try:
         return index.get(record, -1)
     except TypeError:  # what has no hash is no name

@@ -8,6 +8,7 @@ that could be a coordinate of somebody's data.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,6 +37,9 @@ LARGEST_COUNT = 1 << 53
 CHUNK = 1 << 16
 """Entries of users that are worked on at a time, so that what is made on the way stays in the cache."""
 
+REAL = "biuf"
+"""The kinds of numpy's real numbers."""
+
 NEGLIGIBLE = 1e-250
 """A private probability below this counts as zero, so that no ratio c/p can overflow."""
 
@@ -57,46 +61,40 @@ def real(**named: object) -> float:
 
 def positive(**named: object) -> float:
     """Return the one named value as a float greater than zero."""
-    ((name, _),) = named.items()
-    number = real(**named)
-    if number <= 0:
-        raise ParameterError(f"{name} must be greater than 0, got {number}")
-    return number
+    return _bounded(named, "be greater than 0", lambda number: number > 0)
 
 
 def at_least(least: float, **named: object) -> float:
     """Return the one named value as a float no smaller than `least`."""
-    ((name, _),) = named.items()
+    return _bounded(named, f"be at least {least}", lambda number: number >= least)
+
+
+def fraction(**named: object) -> float:
+    """Return the one named value as a float in [0, 1]."""
+    return _bounded(named, "lie between 0 and 1", lambda number: 0 <= number <= 1)
+
+
+def _bounded(named: dict[str, object], condition: str, holds: Callable[[float], bool]) -> float:
     number = real(**named)
-    if number < least:
-        raise ParameterError(f"{name} must be at least {least}, got {number}")
+    if not holds(number):
+        raise ParameterError(f"{next(iter(named))} must {condition}, got {number}")
     return number
 
 
 def whole_at_least(least: int, **named: object) -> int:
-    """Return the one named value as a whole number no smaller than `least`."""
+    """Return the one named value as an integer no smaller than `least`."""
     ((name, value),) = named.items()
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{name} must be a whole number of at least {least}, got {_short(value)}")
     return int(value)
 
 
-def fraction(**named: object) -> float:
-    """Return the one named value as a float in [0, 1]."""
-    ((name, _),) = named.items()
-    number = real(**named)
-    if not 0 <= number <= 1:
-        raise ParameterError(f"{name} must lie between 0 and 1, got {number}")
-    return number
-
-
 def privacy(epsilon: object) -> float:
     """Return epsilon as a float in (0, LARGEST_EPSILON]."""
     number = positive(epsilon=epsilon)
     if number > LARGEST_EPSILON:
-        raise ParameterError(
-            f"epsilon must be at most {LARGEST_EPSILON:g}, got {number}: a larger value protects nothing"
-        )
+        most = f"at most {LARGEST_EPSILON:g}, got {number}: a larger value protects nothing"
+        raise ParameterError(f"epsilon must be {most}")
     return number
 
 
@@ -116,14 +114,11 @@ def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_arra
     `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are never changed;
     sparse rows in canonical form are read where they are, and their indices are shared, not copied.
     """
-    shared = shared_rows(p, np.float64)
-    if shared is not None:
-        _same_categories(shared, categories)
-        normalised = _normalised(shared)
-        if normalised is not None:
-            return normalised
-    rows = _as_rows(p, np.float64)
-    _same_categories(rows, categories)
+    shared = _shared_rows(p, np.float64, categories)
+    normalised = None if shared is None else _normalised(shared)
+    if normalised is not None:
+        return normalised
+    rows = _as_rows(p, np.float64, categories)
     single = getattr(p, "dtype", None) in (np.float32, np.float16)
     _refuse(rows, ~np.isfinite(rows.data), "values that are not finite numbers")
     _refuse(rows, rows.data < 0, "negative values")
@@ -152,13 +147,10 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     returned as they are, sharing the caller's memory: neither the library nor the caller may write to them
     while they are in use.
     """
-    shared = shared_rows(p, np.int64)
-    if shared is not None:
-        _same_categories(shared, categories)
-        if _are_small_counts(shared):
-            return shared
-    rows: sparse.csr_array[Any] = _as_rows(p, np.int64)
-    _same_categories(rows, categories)
+    shared = _shared_rows(p, np.int64, categories)
+    if shared is not None and _are_small_counts(shared):
+        return shared
+    rows: sparse.csr_array[Any] = _as_rows(p, np.int64, categories)
     _refuse(rows, rows.data < 0, "negative counts")
     _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
     totals = _row_sums(rows.astype(np.float64))  # as floats: a sum of integers could wrap around
@@ -169,7 +161,9 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     return rows
 
 
-def shared_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[Any] | None:
+def _shared_rows(
+    p: object, kind: type[np.float64 | np.int64], categories: int
+) -> sparse.csr_array[Any] | None:
     """`p` without a copy if it is sparse rows of that kind, sorted and without duplicates; else None."""
     from scipy import sparse
 
@@ -177,10 +171,11 @@ def shared_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_arra
     if not sparse.issparse(p) or given.format != "csr" or given.ndim != 2 or given.dtype != kind:
         return None
     # Built anew, so that what the caller's object says about its own order is not believed.
-    rows: sparse.csr_array[Any] = sparse.csr_array(
-        (given.data, given.indices, given.indptr), shape=given.shape
-    )
-    return rows if _inside(rows) and rows.has_canonical_format else None
+    stated = (given.data, given.indices, given.indptr)
+    rows: sparse.csr_array[Any] = sparse.csr_array(stated, shape=given.shape)
+    if not _inside(rows) or not rows.has_canonical_format:
+        return None
+    return _same_categories(rows, categories)
 
 
 def _normalised(rows: sparse.csr_array[np.float64]) -> sparse.csr_array[np.float64] | None:
@@ -215,19 +210,18 @@ def _inside(rows: sparse.csr_array[Any]) -> bool:
     return not len(rows.indices) or bool(rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1])
 
 
-def _same_categories(rows: sparse.csr_array[Any], categories: int) -> None:
+def _same_categories(rows: sparse.csr_array[Any], categories: int) -> sparse.csr_array[Any]:
     if not _inside(rows):
         raise UserDataError("p names columns that it does not have: it is damaged")
     if rows.shape[0] == 0:
         raise UserDataError("p must hold at least one user, it has no rows")
     if rows.shape[1] != categories:
-        raise UserDataError(
-            f"p must have one value per category: the prior has {categories} categories, "
-            f"p has {rows.shape[1]}"
-        )
+        sizes = f"the prior has {categories} categories, p has {rows.shape[1]}"
+        raise UserDataError(f"p must have one value per category: {sizes}")
+    return rows
 
 
-def _as_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[Any]:
+def _as_rows(p: object, kind: type[np.float64 | np.int64], categories: int) -> sparse.csr_array[Any]:
     """Copy `p` into a canonical csr_array of doubles or of integers."""
     from scipy import sparse  # here, because it is half the time of importing the library
 
@@ -235,26 +229,22 @@ def _as_rows(p: object, kind: type[np.float64 | np.int64]) -> sparse.csr_array[A
         given: Any = p
         if given.ndim != 2:
             raise UserDataError("p as a sparse array must have two dimensions, users by categories")
-        if not _is_real(given.dtype):
+        if given.dtype.kind not in REAL:
             raise UserDataError(f"p must hold real numbers, got dtype {given.dtype}")
         rows: sparse.csr_array[Any] = sparse.csr_array(given.astype(kind, copy=True))
         rows.sum_duplicates()
-        return rows
+        return _same_categories(rows, categories)
     if isinstance(p, np.ma.MaskedArray):
         raise UserDataError("p must not be a masked array: fill or drop what is masked")
     try:
         dense = np.asarray(p)
     except Exception:  # whatever a foreign array type raises may quote its data
         dense = np.empty(0, dtype=object)
-    if not _is_real(dense.dtype):
+    if dense.dtype.kind not in REAL:
         raise UserDataError("p must be a vector, an (m, n) array of numbers or a sparse matrix")
     if dense.ndim not in (1, 2):
         raise UserDataError(f"p must have one or two dimensions, got {dense.ndim}")
-    return sparse.csr_array(np.atleast_2d(dense).astype(kind))
-
-
-def _is_real(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "biuf"
+    return _same_categories(sparse.csr_array(np.atleast_2d(dense).astype(kind)), categories)
 
 
 def _refuse(rows: sparse.csr_array[np.float64], bad: npt.NDArray[np.bool_], what: str) -> None:

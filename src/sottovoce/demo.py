@@ -18,7 +18,7 @@ from ._atomic import write_whole
 from ._validate import FloatArray
 from .collecting.estimate import Estimate, estimate
 from .divergences import TV
-from .planning.compare import Comparison, compare
+from .planning.compare import Comparison, ComparisonRow, compare
 from .planning.fitted import fitted
 from .prior import Category, Prior
 from .release.certify import certify
@@ -96,18 +96,12 @@ def demo_comparison(
     progress: Callable[[], object] | None = None,
 ) -> Comparison:
     """Every sampler on every group at every epsilon, in total variation; `progress` hears every row."""
-    parts = [
-        compare(
-            data.users(group),
-            [make(prior, epsilon) for make in COMPARED.values()],
-            TV,
-            group=group,
-            progress=progress,
-        )
-        for group, prior in data.priors.items()
-        for epsilon in epsilons
-    ]
-    return Comparison(tuple(row for part in parts for row in part))
+    rows: list[ComparisonRow] = []
+    for group, prior in data.priors.items():
+        for epsilon in epsilons:
+            samplers = [make(prior, epsilon) for make in COMPARED.values()]
+            rows += compare(data.users(group), samplers, TV, group=group, progress=progress).rows
+    return Comparison(tuple(rows))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +123,7 @@ def demo_release(data: DemoData, epsilon: float = 2.0, *, collecting: float = 4.
     """
     mechanisms = {group: certify(fitted(q, epsilon)) for group, q in data.priors.items()}
     begin = time.perf_counter()
-    answers = {group: list(one.release_many(data.users(group))) for group, one in mechanisms.items()}
+    answers = {group: list(made.release_many(data.users(group))) for group, made in mechanisms.items()}
     seconds = time.perf_counter() - begin
     largest = max(data.members, key=lambda group: len(data.members[group]))
     linear = certify(SAMPLERS["minimax_kernel"](data.priors[largest], collecting))

@@ -42,6 +42,9 @@ FROM_USERS = (
 """What every card, comparison and mechanism made from such a prior says."""
 
 
+_KEPT = ("categories", "probabilities", "provenance", "learned")
+
+
 @dataclass(frozen=True)
 class Learned:
     """What a prior was learned from: so many ε-private reports of the mechanism with this digest."""
@@ -95,10 +98,14 @@ class Prior:
     (3, 0.1, 'War')
     """
 
-    _categories: Sequence[Category]
-    _probabilities: FloatArray
-    _provenance: str
-    _learned: Learned | None
+    categories: Sequence[Category]
+    """The names, in the caller's order."""
+    probabilities: FloatArray
+    """The probabilities q, in the caller's order, read-only."""
+    provenance: str
+    """Where the prior comes from: "public" data, "learned" from private reports, or its own "users"."""
+    learned: Learned | None
+    """The private reports that it was learned from, if that is known."""
 
     def __init__(
         self,
@@ -113,26 +120,19 @@ class Prior:
         _check_against(names, q, "probabilities")
         total = exact_sum(q)  # exact, so that the result does not depend on the order
         if not abs(total - 1) <= _validate.SUM_TOLERANCE:
-            raise PriorError(
-                f"probabilities must sum to 1, they sum to {total:.12g}; "
-                f"use Prior.from_counts to normalise counts"
-            )
+            advice = "use Prior.from_counts to normalise counts"
+            raise PriorError(f"probabilities must sum to 1, they sum to {total:.12g}; {advice}")
         q /= total
         if q.min() < SMALLEST_PROBABILITY:
             i = int(q.argmin())
-            raise PriorError(
-                f"probabilities must be at least {SMALLEST_PROBABILITY:g}: category {names[i]!r} has {q[i]:g}"
-            )
-        q.setflags(write=False)
-        object.__setattr__(self, "_categories", names)
-        object.__setattr__(self, "_probabilities", q)
+            has = f"category {names[i]!r} has {q[i]:g}"
+            raise PriorError(f"probabilities must be at least {SMALLEST_PROBABILITY:g}: {has}")
         chosen = _validate.one_of(PROVENANCES, provenance=provenance)
         if learned is not None:
             if chosen == "users":
                 raise PriorError("a prior made from the users it serves is not learned from private reports")
             chosen = "learned"
-        object.__setattr__(self, "_provenance", chosen)
-        object.__setattr__(self, "_learned", learned)
+        self.__setstate__(dict(zip(_KEPT, (names, q, chosen, learned), strict=True)))
 
     @classmethod
     def from_counts(
@@ -178,46 +178,24 @@ class Prior:
         0.5
         """
         names = _names(categories)
-        if len(names) == 0:
-            raise PriorError("categories must not be empty")
         return cls(names, np.full(len(names), 1 / len(names)))
-
-    @property
-    def categories(self) -> Sequence[Category]:
-        """The names, in the caller's order."""
-        return self._categories
-
-    @property
-    def probabilities(self) -> FloatArray:
-        """The probabilities q, in the caller's order, read-only."""
-        return self._probabilities
-
-    @property
-    def provenance(self) -> str:
-        """Where the prior comes from: "public" data, "learned" from private reports, or its own "users"."""
-        return self._provenance
-
-    @property
-    def learned(self) -> Learned | None:
-        """The private reports that it was learned from, if that is known."""
-        return self._learned
 
     @property
     def origin(self) -> str:
         """The provenance in words."""
-        return str(self._learned) if self._learned is not None else ORIGINS[self._provenance]
+        return str(self.learned) if self.learned is not None else ORIGINS[self.provenance]
 
     @property
     def smallest(self) -> float:
         """q_min, the only feature of the prior that the paper's optimal utility depends on."""
-        return float(self._probabilities.min())
+        return float(self.probabilities.min())
 
     @cached_property
     def smallest_and_rest(self) -> tuple[float, float]:
         """q_min and the sum of all the others, added up apart: 1 − q_min would lose it near one."""
-        i = int(self._probabilities.argmin())
-        rest = self._probabilities[:i].sum() + self._probabilities[i + 1 :].sum()
-        return float(self._probabilities[i]), float(rest)
+        i = int(self.probabilities.argmin())
+        rest = self.probabilities[:i].sum() + self.probabilities[i + 1 :].sum()
+        return float(self.probabilities[i]), float(rest)
 
     @cached_property
     def digest(self) -> str:
@@ -226,21 +204,21 @@ class Prior:
         Equal digests mean the same public data. (Two priors are equal, ``==``, when their order is
         the same too.)
         """
-        order = sorted(range(len(self)), key=self._categories.__getitem__)
-        names = list(map(str, map(self._categories.__getitem__, order)))
-        kind = type(self._categories[0]).__name__
+        order = sorted(range(len(self)), key=self.categories.__getitem__)
+        names = list(map(str, map(self.categories.__getitem__, order)))
+        kind = type(self.categories[0]).__name__
         state = hashlib.sha256(f"sottovoce prior 1 {kind} {len(names)}\n".encode())
         text = "".join(names)
         sizes = map(len, names if text.isascii() else (name.encode() for name in names))
         state.update(np.fromiter(sizes, dtype="<u8", count=len(names)).tobytes())
         state.update(text.encode())
-        state.update(self._probabilities[order].astype("<f8").tobytes())
+        state.update(self.probabilities[order].astype("<f8").tobytes())
         return state.hexdigest()
 
     @cached_property
     def index(self) -> Mapping[Category, int]:
         """Where each category stands: its position in every vector of the library."""
-        return MappingProxyType({name: i for i, name in enumerate(self._categories)})
+        return MappingProxyType({name: i for i, name in enumerate(self.categories)})
 
     def positions(self, records: Iterable[Category]) -> IntArray:
         """Where each of a user's records stands among the categories.
@@ -261,39 +239,40 @@ class Prior:
         return np.bincount(where, minlength=len(self)) / len(where)
 
     def __len__(self) -> int:
-        return len(self._probabilities)
+        return len(self.probabilities)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prior):
             return NotImplemented
         return self is other or (
             len(self) == len(other)
-            and (self._provenance, self._learned) == (other._provenance, other._learned)
-            and bool(np.array_equal(self._probabilities, other._probabilities))
-            and tuple(self._categories) == tuple(other._categories)
+            and (self.provenance, self.learned) == (other.provenance, other.learned)
+            and bool(np.array_equal(self.probabilities, other.probabilities))
+            and tuple(self.categories) == tuple(other.categories)
         )
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: object = None) -> None:
         raise AttributeError(f"a Prior is frozen, {name} cannot be set")
 
+    __delattr__ = __setattr__
+
     def __getstate__(self) -> dict[str, object]:
-        kept = ("_categories", "_probabilities", "_provenance", "_learned")
-        return {name: getattr(self, name) for name in kept}
+        return {name: getattr(self, name) for name in _KEPT}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._probabilities.setflags(write=False)
+        self.probabilities.setflags(write=False)
 
     def __repr__(self) -> str:
-        mark = "" if self._provenance == "public" else f", {self.origin}"
+        mark = "" if self.provenance == "public" else f", {self.origin}"
         return f"Prior({len(self)} categories, smallest {self.smallest:.3g}{mark})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the likeliest categories, each with a bar."""
-        q = self._probabilities
+        q = self.probabilities
         order = np.argsort(-q, kind="stable")[: _html.LISTED].tolist()
         rows = [(str(self.categories[i]), f"{q[i]:.4f}") for i in order]
         bars = {"probability": [float(q[i] / q[order[0]]) for i in order]}
@@ -318,8 +297,8 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         listed = tuple([name.item() if isinstance(name, np.generic) else name for name in listed])
         kinds = _kinds(listed)
     if kinds not in ({str}, {int}):
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise PriorError(f"categories must be all strings or all integers, got {found}")
+        types = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise PriorError(f"categories must be all strings or all integers, got {types}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
     if kinds == {str} and not _naming.is_text("".join(listed)):
@@ -343,11 +322,11 @@ def _weights(values: Any, what: str) -> FloatArray:
         raise PriorError(f"{what} must not be a masked array: fill or drop what is masked")
     try:
         given = np.array(values if isinstance(values, np.ndarray | Sequence) else list(values))
-        weights = given.astype(np.float64) if given.dtype.kind in "biufO" else None
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        weights: FloatArray = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        weights = None
-    if weights is None:
-        raise PriorError(f"{what} must be numbers")
+        raise PriorError(f"{what} must be numbers") from None
     if weights.ndim != 1:
         raise PriorError(f"{what} must be one number per category, got {weights.ndim} dimensions")
     return weights
@@ -364,10 +343,7 @@ def _check_against(
     bad = ~(np.isfinite(weights) & (weights > 0))
     if bad.any():
         i = int(np.argmax(bad))
-        more = int(bad.sum()) - 1
-        others = f" (and {more} more)" if more else ""
+        others = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
         advice = f"; {hint}" if weights[i] == 0 else ""
-        raise PriorError(
-            f"{what} must be finite and greater than 0: category {names[i]!r} has "
-            f"{weights[i]:g}{others}{advice}"
-        )
+        has = f"category {names[i]!r} has {weights[i]:g}{others}{advice}"
+        raise PriorError(f"{what} must be finite and greater than 0: {has}")

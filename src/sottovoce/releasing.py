@@ -46,10 +46,9 @@ class ReportForm:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
-            more = f", nor {SAMPLE} with several samples" if self.several else ""
+            taken = "epsilon or mechanism" + f", nor {SAMPLE} with several samples" * self.several
             raise ParameterError(
-                f"user, item and by (--user, --item, --by) must differ, and not be named epsilon or "
-                f"mechanism{more}"
+                f"user, item and by (--user, --item, --by) must differ, and not be named {taken}"
             )
 
     @property
@@ -83,9 +82,8 @@ class ReportForm:
         costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
         epsilon = " or ".join(f"{float(cost):g}" for cost in costs)
         if any(mechanism.streaming for mechanism in self.mechanisms.values()):
-            return (
-                f"{count:,} releases, one for each user and group; ε = {epsilon} for all releases of a stream"
-            )
+            cost = f"ε = {epsilon} for all releases of a stream"
+            return f"{count:,} releases, one for each user and group; {cost}"
         return f"{count:,} releases, {each} for each user and group, ε = {epsilon} each"
 
 
@@ -254,24 +252,12 @@ def release_file(
     signals: Around = SILENT,
     **columns: Unpack[FileColumns],
 ) -> int:
-    """Release one private category per user of a file into a new file; returns how many.
+    """Release one private category per user of a file into a new file, and return how many.
 
-    Guarantees
-        Everything is checked before anybody is charged or anything drawn, and the output is written whole or
-        not at all. Without a ledger users are drawn in batches, and memory does not grow with the table. With
-        one all users are held in memory and charged in one commit; running again costs nothing more. The
-        order of the rows depends on the names of groups and users only.
-
-    Parameters
-        mechanisms: by group.
-        table, columns: a file of histories, and its columns `user`, `item`, `weight`, `by` and `wide`, as for
-            `read_user_groups`.
-        output: a CSV, Parquet or JSON file, or "-"; replaced only with `force`.
-        progress, note, signals: show steps and remarks, and keep signals back once the table is read.
-
-    Raises
-        SottovoceError: what does not fit. The message tells what was charged, if anybody was.
-        Interrupted: Ctrl-C after the table was read. The text tells what was charged and written.
+    Everything is checked before anybody is charged or anything drawn, and the output is written whole or not
+    at all. Without a ledger users are drawn in batches, and memory does not grow with the table. With one all
+    users are in memory and charged in one commit; running again costs nothing more. `Interrupted` and every
+    error tell what was charged. The order of the rows depends on the names of groups and users only.
     """
     table, output = Path(table), Path(output)
     by = columns.get("by")
@@ -284,11 +270,9 @@ def release_file(
     with ExitStack() as stack:
         shown = "standard input" if str(table) in ("-", "/dev/stdin") else table.name
         with progress("reading", shown):
-            users = stack.enter_context(
-                checked_users(
-                    table, mechanisms, options=options, dialect=dialect, held=ledger is not None, **columns
-                )
-            )
+            held = ledger is not None
+            reading = checked_users(table, mechanisms, options=options, dialect=dialect, held=held, **columns)
+            users = stack.enter_context(reading)
         if ledger is None and (twice := users.cells.spelled_twice()):  # a ledger refuses them itself
             raise UserDataError(
                 f"{table}: the names of {twice} users occur in several spellings (blanks around them, "
@@ -347,14 +331,11 @@ class _FileRelease:
             cost = spent(self.receipt)
             self.note(f"standard output was closed: a part of the releases may have been read; {cost}")
             raise
-        except FileExistsError:
-            raise TableError(
-                f"{self.output} is there already, since a moment ago; {spent(self.receipt)}"
-            ) from None
         except OSError as problem:
-            raise TableError(
-                f"{self.output} cannot be written: {problem.strerror}; {spent(self.receipt)}"
-            ) from None
+            reason = f"cannot be written: {problem.strerror}"
+            if isinstance(problem, FileExistsError):
+                reason = "is there already, since a moment ago"
+            raise TableError(f"{self.output} {reason}; {spent(self.receipt)}") from None
         except SottovoceError as problem:
             if self.receipt is None:
                 raise
@@ -368,8 +349,7 @@ class _FileRelease:
             shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if ledger.lifetime is None else ", as far as the lifetime allows"
             self.note(f"{shown} is new to this ledger: everybody has the whole budget in it{within}.")
-        step = self.progress("charging", f"{self.users.left.people:,} releases")
-        with step, self.signals.held_back():
+        with self.progress("charging", f"{self.users.left.people:,} releases"), self.signals.held_back():
             receipt = ledger.charge(list(requests.values()), epoch=epoch, exhausted=exhausted)
             self.receipt = receipt
         paid = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"

@@ -34,8 +34,8 @@ def test_demo_prints_a_table_and_saves_a_picture(demo: Path) -> None:
     assert "2,000 members, 18 genres, 3 age groups" in printed
     assert "keeps the prior" in printed
     assert sorted(path.name for path in demo.iterdir()) == [
-        "comparison.png", "estimate.png", "genres.txt", "mechanism.json", "members.csv", "printed.txt", "report.html",
-        "survey.csv",
+        "comparison.png", "estimate.png", "genres.txt", "mechanism.json", "members.csv", "printed.txt",
+        "report.html", "survey.csv",
     ]  # fmt: skip
     assert "2,000 members in" in printed
     assert "what the collector learns about 25 to 44" in printed

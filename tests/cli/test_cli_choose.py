@@ -97,12 +97,12 @@ def test_a_group_that_cannot_be_served_is_named(tmp_path: Path) -> None:
 
 def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
     survey, panel = write(tmp_path, "survey.csv", SURVEY), write(tmp_path, "panel.csv", PANEL)
-    done = run("compare", survey, panel, "-e", "2", "--limit", "--sort", "maximum", "--json")
+    done = run("compare", survey, panel, "-e", "2", "--limit", "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert rows[0]["sampler"] == "best possible"
     assert rows[0]["worst_case"] is None
-    assert [row["maximum"] for row in rows[1:]] == sorted(row["maximum"] for row in rows[1:])
+    assert [row["mean"] for row in rows[1:]] == sorted(row["mean"] for row in rows[1:])
     assert all(row["above_limit"] >= -1e-12 for row in rows if row["keeps_prior"])
     printed = run("compare", survey, panel, "-e", "2", "--limit").stdout
     assert "best possible" in printed
@@ -112,7 +112,7 @@ def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sort", "users"], "'users' is not one of 'mean'"),
+        (["--empty", "users"], "'users' is not one of 'error'"),
         (["--limit", "--spark", "x"], "--limit and --samples"),
     ],
 )
@@ -124,13 +124,12 @@ def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> 
 def test_amplify_says_what_the_library_says_and_whom_one_has_to_trust(tmp_path: Path) -> None:
     survey, out = write(tmp_path, "survey.csv", GROUPED), tmp_path / "m.json"
     assert run("design", survey, "-e", "2", "--by", "group", "-o", out).returncode == 0
-    done = run("amplify", out, "--reports", "500", "--delta", "1e-5", "--target", "0.7", "--json")
+    done = run("amplify", out, "--reports", "500", "--delta", "1e-5", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     for told, (group, one) in zip(said["groups"], sv.load_groups(out, policy=ANY).items(), strict=True):
         assert told["group"] == group
         assert told["central_epsilon"] == sv.amplified(one, 500, 1e-5)
-        assert told["reports_for_target"] == sv.reports_for(one, 0.7, 1e-5)
         assert [point["delta"] for point in told["curve"]] == [
             sv.amplified_delta(one, 500, point["epsilon"]) for point in told["curve"]
         ]

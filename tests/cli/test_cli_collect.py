@@ -11,7 +11,7 @@ pytest.importorskip("uvicorn")
 from collector import Collector, collecting, write_groups, write_mechanism
 from command import check_refused, run
 
-from sottovoce.cli.collect import _listening
+from sottovoce.cli.collect import listening
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,6 @@ from sottovoce.cli.collect import _listening
         (["--rate", "0"], "rate must be at least 1"),
         (["--origin", "*"], "origin must look like"),
         (["--name", "a:1"], "name must be a host name"),
-        (["--client", "nowhere"], "client must be a folder"),
         (["--host", "999.1.1.1", "--port", "0"], "cannot be used"),
     ],
 )
@@ -72,7 +71,7 @@ def test_a_collector_for_others_says_what_it_does_not_do_and_shows_no_page(tmp_p
 
 
 def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
-    with _listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", 0) as listener:
         client = socket.create_connection(listener.getsockname())
         accepted, _ = listener.accept()
         with client, accepted:

@@ -99,7 +99,7 @@ def test_a_traceback_of_the_command_is_found(monkeypatch: pytest.MonkeyPatch) ->
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("sottovoce.cli.prior.read_priors", fails)
+    monkeypatch.setattr("sottovoce.cli.options.read_priors", fails)
     assert "RuntimeError" in broken(TARGETS["arguments"])
 
 

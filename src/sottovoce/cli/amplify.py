@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from ..planning.shuffling import amplified, amplified_delta, reports_for
+from ..planning.shuffling import amplified, amplified_delta
 from ..release.file import ANY, load_mechanisms
 from .app import Command
 from .options import json_option, mechanism_argument, option
-from .terminal import console, print_json, print_note, shown_text, step
+from .terminal import plain, print_json, print_note, print_text, step
 
 TRUST = (
     "It holds if reports are shuffled by somebody people trust, and if so many of them are honest. The local "
@@ -23,9 +23,8 @@ TRUST = (
 @mechanism_argument
 @option("--reports", type=int, required=True, help="Shuffled reports; of a file of groups, in each group.")
 @option("--delta", default=1e-6, help="The δ of the central guarantee.")
-@option("--target", type=float, help="Also compute how many reports reach this central epsilon.")
 @json_option
-def command(mechanism_file: Path, reports: int, delta: float, target: float | None, as_json: bool) -> None:
+def command(mechanism_file: Path, reports: int, delta: float, as_json: bool) -> None:
     """Compute what shuffling adds: the central epsilon of many reports whose order nobody sees.
 
     With --json, also δ for some values of the central epsilon.
@@ -34,36 +33,28 @@ def command(mechanism_file: Path, reports: int, delta: float, target: float | No
     Examples:
       sottovoce amplify mechanism.json --reports 100000
       sottovoce amplify mechanism.json --reports 100000 --delta 1e-9 --json
-      sottovoce amplify mechanism.json --reports 10000 --target 0.5
     """
     loaded = load_mechanisms(mechanism_file, policy=ANY)
-    found: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
     with step("bounding", total=len(loaded.mechanisms), unit="groups") as going:
-        for group, one in loaded.mechanisms.items():
-            central = amplified(one, reports, delta)
-            told: dict[str, Any] = {"group": group, "local_epsilon": float(one.epsilon), "reports": reports}
-            told |= {"delta": delta, "central_epsilon": central}
-            if target is not None:
-                told |= {"target": target, "reports_for_target": reports_for(one, target, delta)}
+        for group, mechanism in loaded.mechanisms.items():
+            central = amplified(mechanism, reports, delta)
+            local = float(mechanism.epsilon)
+            facts = {"group": group, "local_epsilon": local, "reports": reports, "delta": delta}
+            groups.append(going.after({**facts, "central_epsilon": central}))
             if as_json:
                 steps = [central * part / 5 for part in range(11)]
-                told["curve"] = [{"epsilon": e, "delta": amplified_delta(one, reports, e)} for e in steps]
-            found.append(told)
-            going.advance()
+                curve = [{"epsilon": e, "delta": amplified_delta(mechanism, reports, e)} for e in steps]
+                groups[-1]["curve"] = curve
     if as_json:
-        print_json({"groups": found, "note": TRUST})
+        print_json({"groups": groups, "note": TRUST})
         return
-    for told in found:
-        name = "" if loaded.by is None else f"{shown_text(told['group'])}: "
-        console.print(
-            f"{name}{reports:,} shuffled reports at a local epsilon of {told['local_epsilon']:g} are "
-            f"({told['central_epsilon']:.4g}, {delta:g})-differentially private, at least.",
-            highlight=False,
-            soft_wrap=True,
+    for facts in groups:
+        print_text(
+            ("" if loaded.by is None else f"{plain(facts['group'])}: ")
+            + f"{reports:,} shuffled reports at a local epsilon of {facts['local_epsilon']:g} are "
+            f"({facts['central_epsilon']:.4g}, {delta:g})-differentially private, at least."
         )
-        if target is not None:
-            needed = told["reports_for_target"]
-            console.print(f"{name}A central epsilon of {target:g} takes {needed:,} reports.", highlight=False)
     if loaded.by is not None:
         print_note("A group is published in clear: only the reports of its own group hide a user.")
     print_note(TRUST)

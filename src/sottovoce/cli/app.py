@@ -17,7 +17,7 @@ import click
 
 from .. import __version__
 from ..errors import SottovoceError
-from .terminal import INTERRUPTED, be_loud, be_quiet, errors, plain, print_error, print_interruption
+from .terminal import INTERRUPTED, errors, plain, print_error, print_interruption
 
 COMMANDS = {
     "prior": "Count public data into a prior, or into one per group.",
@@ -51,21 +51,17 @@ class Option(click.Option):
         self.panel = panel
 
 
+def _set_quiet(_context: click.Context, _option: click.Parameter, value: bool) -> None:
+    errors.quiet = value
+
+
 class Command(click.Command):
     """A command with --quiet, whose help lists the arguments and then the options panel by panel."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.params.append(
-            Option(
-                ["--quiet"],
-                is_flag=True,
-                expose_value=False,
-                callback=lambda _context, _option, value: be_quiet() if value else None,
-                help="No notes and bars; errors stay.",
-                panel="Output",
-            )
-        )
+        quiet = {"is_flag": True, "expose_value": False, "help": "No notes and bars; errors stay."}
+        self.params.append(Option(["--quiet"], panel="Output", callback=_set_quiet, **quiet))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section per panel."""
@@ -117,18 +113,17 @@ class Commands(click.Group):
 
 
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if not wanted or context.resilient_parsing:
-        return
-    versions = []
-    for name in MATTERS:
-        try:
-            versions.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            versions.append(f"no {name}")
-    click.echo(f"sottovoce {__version__}")
-    python = f"python {platform.python_version()}"
-    click.echo(f"{', '.join([python, *versions])}; {platform.system()} {platform.machine()}")
-    context.exit()
+    if wanted and not context.resilient_parsing:
+        versions = ", ".join([f"python {platform.python_version()}", *map(_version, MATTERS)])
+        click.echo(f"sottovoce {__version__}\n{versions}; {platform.system()} {platform.machine()}")
+        context.exit()
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return f"no {name}"
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -152,7 +147,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
-    be_loud()
+    errors.quiet = False
     sys.unraisablehook = _raise_again
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)

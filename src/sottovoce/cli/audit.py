@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from ..release.audit import AuditReport, Finding, audit, usual_draws
-from ..release.file import load_mechanisms
+from ..release.file import Policy, load_mechanisms
 from ..release.proved import agrees
 from .app import Command
-from .options import json_option, mechanism_argument, option, policy, policy_options, provenance_option
+from .options import json_option, mechanism_argument, option, policy_options
 from .terminal import number, print_json, print_note, print_table, shown_text, step
 
 SHOWN = 5
@@ -28,17 +28,9 @@ SHOWN = 5
 @option("--confidence", default=0.999, help="Probability that a sound mechanism passes.")
 @option("--proved", is_flag=True, help="Ask the checker that `make proofs` builds, too.")
 @policy_options
-@provenance_option
 @json_option
 def command(
-    mechanism_file: Path,
-    draws: int | None,
-    confidence: float,
-    proved: bool,
-    max_epsilon: float | None,
-    digest: str | None,
-    provenance: str,
-    as_json: bool,
+    mechanism_file: Path, draws: int | None, confidence: float, proved: bool, policy: Policy, as_json: bool
 ) -> None:
     """Check the certificate again in exact arithmetic, and test the releases as a black box.
 
@@ -51,8 +43,7 @@ def command(
       sottovoce audit mechanism.json --draws 10000000 --json
       sottovoce audit mechanism.json --proved
     """
-    rules = policy(max_epsilon, digest, provenance)
-    mechanisms = load_mechanisms(mechanism_file, policy=rules).mechanisms
+    mechanisms = load_mechanisms(mechanism_file, policy=policy).mechanisms
     digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
     confirmed = agrees(mechanism_file, digests) if proved else {}
     reports: dict[str, AuditReport] = {}
@@ -61,12 +52,7 @@ def command(
         with step("auditing", group, total=most, unit="draws") as going:
             reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=going.reached)
     if as_json:
-        print_json(
-            [
-                {"group": group, **_plain(report)} | ({"proved": confirmed[group]} if proved else {})
-                for group, report in reports.items()
-            ]
-        )
+        print_json([_facts(group, report, confirmed) for group, report in reports.items()])
     else:
         _print_reports(reports)
         for group, yes in confirmed.items():
@@ -75,26 +61,15 @@ def command(
         raise SystemExit(1)
 
 
-def _plain(report: AuditReport) -> dict[str, Any]:
-    return {
-        **asdict(report),
-        "draws": report.draws,
-        "lower_bound": report.lower_bound,
-        "passed": report.passed,
-    }
+def _facts(group: str, report: AuditReport, confirmed: dict[str, bool]) -> dict[str, Any]:
+    totals = {"draws": report.draws, "lower_bound": report.lower_bound, "passed": report.passed}
+    proved = {"proved": confirmed[group]} if confirmed else {}
+    return {"group": group, **asdict(report), **totals, **proved}
 
 
 def _print_reports(reports: dict[str, AuditReport]) -> None:
-    columns = (
-        "group",
-        "sampler",
-        "ε",
-        "certificate",
-        "by release_many",
-        "by release",
-        "ε at least",
-        "verdict",
-    )
+    ways = ("by release_many", "by release")
+    columns = ("group", "sampler", "ε", "certificate", *ways, "ε at least", "verdict")
     rows = [
         [
             shown_text(group),
@@ -109,24 +84,25 @@ def _print_reports(reports: dict[str, AuditReport]) -> None:
     ]
     print_table(columns, rows, left=("group", "sampler", "certificate", "verdict"))
     for group, report in reports.items():
-        print_note(f"{shown_text(group)}: {_told(report.worst, report.epsilon)}")
+        print_note(f"{shown_text(group)}: {_sentence(report.worst, report.epsilon)}")
     print_note(
         "The certificate is a proof in exact integers. The bound comes from draws alone, with confidence "
         f"{next(iter(reports.values())).confidence:g}: above ε it proves a violation, below it nothing."
     )
 
 
-def _told(found: Finding, epsilon: float) -> str:
+def _sentence(finding: Finding, epsilon: float) -> str:
     """What was found, in plain words."""
-    if found.lower_bound <= 0:
+    if finding.lower_bound <= 0:
         return "no event was released measurably more often for one user than for another."
-    first, second = (shown_text(name) for name in found.users)
-    names = ", ".join(shown_text(str(name)) for name in found.event[:SHOWN])
-    more = f" and {len(found.event) - SHOWN:,} more" if len(found.event) > SHOWN else ""
-    kind = "tuples" if isinstance(found.event[0], tuple) else "categories"
-    event = f"one of {len(found.event):,} {kind} ({names}{more})" if len(found.event) > 1 else names
+    first, second = (shown_text(name) for name in finding.users)
+    event = ", ".join(shown_text(str(name)) for name in finding.event[:SHOWN])
+    if len(finding.event) > 1:
+        more = f" and {len(finding.event) - SHOWN:,} more" if len(finding.event) > SHOWN else ""
+        kind = "tuples" if isinstance(finding.event[0], tuple) else "categories"
+        event = f"one of {len(finding.event):,} {kind} ({event}{more})"
     return (
-        f"a user with {first} releases {event} at least {math.exp(found.lower_bound):.3g} times as often "
-        f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {found.path} in "
-        f"{found.draws:,} draws."
+        f"a user with {first} releases {event} at least {math.exp(finding.lower_bound):.3g} times as often "
+        f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {finding.path} in "
+        f"{finding.draws:,} draws."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -13,29 +14,16 @@ from ..errors import ParameterError, TargetError
 from ..planning.choose import Choice, Frontier, choose, frontier
 from ..planning.fitted import PublicUsers
 from ..tables.priors import PublicData
+from ..tables.users import ReadingOptions
+from . import options
 from .app import Command
-from .options import (
-    PATH,
-    all_columns,
-    as_typed,
-    force_option,
-    json_option,
-    option,
-    path_argument,
-    prior_argument,
-    read_as_typed,
-    read_histories,
-    read_public,
-    reading_options,
-    readings,
-    unknown_option,
-)
-from .terminal import check_picture, console, plain, print_json, print_note, print_table, shown_text, step
+from .options import PATH, Columns, Output, option
+from .terminal import console, plain, print_json, print_note, print_table, print_text, shown_text, step
 
 
 @click.command("choose", cls=Command)
-@prior_argument
-@path_argument("public_users", metavar="[PUBLIC_USERS]", required=False)
+@options.prior_argument
+@options.path_argument("public_users", metavar="[PUBLIC_USERS]", required=False)
 @option("--epsilon", "-e", type=float, panel="Targets", help="Privacy parameter, if it is settled.")
 @option("--mean-at-most", type=float, panel="Targets", help="Largest mean distance to a user's own data.")
 @option("--nobody-above", type=float, panel="Targets", help="Largest distance of any possible user.")
@@ -50,28 +38,24 @@ from .terminal import check_picture, console, plain, print_json, print_note, pri
     help="Whether a user equal to the prior releases exactly the prior.",
 )  # fmt: skip
 @option("--source", panel="Users", help="Where the public users come from, in words that can be checked.")
-@unknown_option
-@all_columns
-@option(
-    "--frontier", "frontier_picture", type=PATH, metavar="PICTURE", panel="Output",
-    help="Print what a promise about every possible user costs, and draw it (.png, .pdf, .svg).",
+@options.packed(partial(options.reading_options, unknown_groups="drop"), "misfits")
+@options.unknown_option
+@options.all_columns
+@options.packed(
+    Output, "output",
+    option(
+        "--frontier", "picture", type=PATH, metavar="PICTURE", panel="Output",
+        help="Measure and draw what a promise about any possible user costs (.png, .pdf, .svg).",
+    ),
+    options.force_option, options.json_option,
 )  # fmt: skip
-@force_option
-@json_option
 def command(
     prior_file: Path,
     public_users: Path | None,
     source: str | None,
-    unknown: str,
-    user: str,
-    item: str,
-    weight: str | None,
-    count: str | None,
-    by: str | None,
-    read: tuple[str, ...],
-    frontier_picture: Path | None,
-    force: bool,
-    as_json: bool,
+    misfits: ReadingOptions,
+    columns: Columns,
+    output: Output,
     epsilon: float | None,
     **wishes: Any,
 ) -> None:
@@ -85,51 +69,38 @@ def command(
       sottovoce choose survey.csv --epsilon 2
       sottovoce choose survey.csv --mean-at-most 0.05
       sottovoce choose survey.csv --nobody-above 0.3
-      sottovoce choose survey.csv --epsilon 2 --frontier frontier.png
       sottovoce choose survey.csv --share-within 0.01 --reports 50000
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
+      sottovoce choose survey.csv --epsilon 2 --frontier frontier.png
     """
     _check(public_users, source, epsilon, wishes)
-    check_picture(frontier_picture, force)
+    output.check(prior_file)
     tables = [prior_file] if public_users is None else [prior_file, public_users]
-    written = readings(read, *tables)
-    options = reading_options(unknown, empty="skip", unknown_groups="drop", several_groups="allow")
-    public = read_public(prior_file, written[0], item=item, count=count, by=by)
+    written = options.readings(columns.read, *tables)
+    public = columns.public(prior_file, written[0])
     declared: dict[str, PublicUsers] = {}
     note = f"{prior_file.name}: {plain(public.how)}."
     if public_users is not None and source is not None:
-        columns = {"user": user, "item": item, "weight": weight}
-        groups, how = read_histories(public_users, public, written[1], options, **columns)
+        groups, how = columns.histories(public_users, public, written[1], misfits)
         declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}
         note += f" {public_users.name}: {how}."
     choices = _choices(public, prior_file.name, declared, epsilon, wishes)
-    promises = {} if frontier_picture is None else _frontiers(choices, declared, frontier_picture)
+    promises = {} if output.picture is None else _frontiers(choices, declared, output.picture)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
-    design = _design(
-        choices,
-        prior_file,
-        public.by,
-        auto=epsilon is not None and not declared and free and wishes["keep_prior"],
-    )
+    auto = epsilon is not None and not declared and free and wishes["keep_prior"]
+    design = _design(choices, prior_file, public.by, auto=auto)
     if design is not None:
-        own = None if item == "item" else item
-        design += as_typed(item=own, count=count, read=read_as_typed(written[0]))
-    if as_json:
-        print_json(
-            {
-                "choices": [
-                    _as_dict(group, choice, promises.get(group)) for group, choice in choices.items()
-                ],
-                "design": design,
-            }
-        )
+        design += columns.as_typed(written[0])
+    if output.as_json:
+        facts = [_as_dict(group, choice, promises.get(group)) for group, choice in choices.items()]
+        print_json({"choices": facts, "design": design})
         return
     for group, choice in choices.items():
         if public.by is not None:
             console.print(f"[bold]{shown_text(group)}[/bold]")
         for line in choice.words().splitlines():
-            console.print(plain(line), markup=False, highlight=False, soft_wrap=True)
+            print_text(plain(line))
         if group in promises:
             costs = promises[group].listing()
             print_table(costs.head, costs.rows, title="What a promise costs: fitted, and the limit")
@@ -140,7 +111,7 @@ def command(
             "each group by itself; or design each group from a prior file of its own."
         )
         return
-    console.print(f"  {design}", markup=False, highlight=False, soft_wrap=True)
+    print_text(f"  {design}")
     if len({choice.epsilon for choice in choices.values()}) > 1:
         print_note("A file of groups has one epsilon: the largest is taken.")
 
@@ -149,13 +120,13 @@ def _check(
     public_users: Path | None, source: str | None, epsilon: float | None, wishes: dict[str, Any]
 ) -> None:
     """Refuse options that do not fit together."""
-    if (public_users is None) != (source is None):
+    if public_users is not None and source is None:
         raise ParameterError(
             "public users need --source, which says where they come from and that they are public; "
             "private users must not be used for choosing"
-            if source is None
-            else "--source describes the file of public users, which is missing"
         )
+    if source is not None and public_users is None:
+        raise ParameterError("--source describes the file of public users, which is missing")
     if (wishes["share_within"] is None) != (wishes["reports"] is None):
         raise ParameterError("--share-within and --reports belong together: give both, or none")
     targets = (epsilon, wishes["mean_at_most"], wishes["nobody_above"], wishes["reports"])
@@ -177,12 +148,10 @@ def _choices(
     choices: dict[str, Choice] = {}
     with step("choosing", name, total=len(public.priors), unit="groups") as going:
         for before, (group, prior) in enumerate(public.priors.items()):
-
-            def shown(part: float, before: int = before) -> None:
-                going.reached(before + part)
-
             try:
-                choices[group] = choose(prior, epsilon, declared.get(group), **wishes, progress=shown)
+                choices[group] = choose(
+                    prior, epsilon, declared.get(group), **wishes, progress=going.from_part(before)
+                )
             except TargetError as problem:
                 if public.by is None:
                     raise
@@ -193,19 +162,15 @@ def _choices(
 def _frontiers(
     choices: dict[str, Choice], declared: dict[str, PublicUsers], picture: Path
 ) -> dict[str, Frontier]:
-    """The frontier of every group at its epsilon, drawn."""
+    """Measure the frontier of every group at its epsilon, and draw them."""
     from ..pictures import plots
 
     made: dict[str, Frontier] = {}
     with step("measuring promises", "", total=len(choices), unit="groups") as going:
         for before, (group, choice) in enumerate(choices.items()):
-
-            def shown(part: float, before: int = before) -> None:
-                going.reached(before + part)
-
-            prior = choice.sampler.prior
-            made[group] = frontier(prior, choice.epsilon, declared.get(group), progress=shown)
-    plots.frontier_picture({group if len(made) > 1 else "": one for group, one in made.items()}, picture)
+            prior, users = choice.sampler.prior, declared.get(group)
+            made[group] = frontier(prior, choice.epsilon, users, progress=going.from_part(before))
+    plots.frontier_picture({group if len(made) > 1 else "": each for group, each in made.items()}, picture)
     return made
 
 

@@ -37,7 +37,6 @@ MOST_WORKERS = 64
     "--origin", "origins", multiple=True,
     help="Site whose pages may send reports, such as https://example.org; repeat for several.",
 )  # fmt: skip
-@option("--client", type=PATH, help="Folder of the JavaScript client, served at /client/.")
 @option("--rate", default=10_000.0, help="Reports per second that each process accepts.")
 @option("--page/--no-page", default=None, help="The live page at /; default only without --host and --name.")
 def command(
@@ -48,7 +47,6 @@ def command(
     workers: int,
     names: tuple[str, ...],
     origins: tuple[str, ...],
-    client: Path | None,
     rate: float,
     page: bool | None,
 ) -> None:
@@ -75,43 +73,38 @@ def command(
     if not 1 <= rate < math.inf:
         raise ParameterError(f"rate must be at least 1 report per second, got {rate:g}")
     from ..collecting.store import create_store, open_store, stored_total
-    from ..serving import settings as given
-    from ..serving.settings import read_served
+    from ..serving import server, settings
 
-    ours = given.is_this_machine(host)
-    if page is None:
-        page = ours and not names
-    chosen = given.Settings(
+    ours = settings.is_this_machine(host)
+    chosen = settings.Settings(
         store=Path(os.path.realpath(store)),
-        names=given.checked_names(host, list(names)),
-        origins=given.checked_origins(list(origins)),
-        client=given.find_client(client),
+        names=settings.checked_names(host, names),
+        origins=settings.checked_origins(origins),
+        client=settings.find_client(),
         rate=rate,
-        page=page,
+        page=ours and not names if page is None else page,
     )
-    served = read_served(mechanism_file)
-    listener = _listening(host, port)
+    served = settings.read_served(mechanism_file)
+    listener = listening(host, port)
     if not os.path.lexists(chosen.store):
         with suppress(FileExistsError):  # another collector was quicker: both share its store
             create_store(chosen.store, served.digests)
     database, _ = open_store(chosen.store, served.digests)
     reports = stored_total(database)
     database.close()
-    from ..serving import server
-
-    if any(one.provenance == "users" for one in served.mechanisms.values()):
+    if any(mechanism.provenance == "users" for mechanism in served.mechanisms.values()):
         print_note(FROM_USERS)
-    place = f"[{host}]" if ":" in host else host
-    live = "; live page at /" if page else ""
+    address = f"[{host}]" if ":" in host else host
+    live = "; live page at /" if chosen.page else ""
     print_note(
-        f"http://{place}:{listener.getsockname()[1]}/ — collecting into {plain(store)}, which holds "
+        f"http://{address}:{listener.getsockname()[1]}/ — collecting into {plain(store)}, which holds "
         f"{reports:,} reports{live}; stop with Ctrl-C"
     )
-    twins = [groups for groups in served.groups_of.values() if len(groups) > 1]
+    twins = next((groups for groups in served.groups_of.values() if len(groups) > 1), None)
     if twins:
+        such_as = " and ".join(map(plain, twins[:2]))
         print_note(
-            f"{len(twins[0])} groups share a mechanism, such as {plain(twins[0][0])} and "
-            f"{plain(twins[0][1])}: their reports must name their group"
+            f"{len(twins)} groups share a mechanism, such as {such_as}: their reports must name their group"
         )
     if not ours or names:
         print_note(
@@ -123,8 +116,8 @@ def command(
     raise SystemExit(code)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens on the address asked for."""
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on this address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=1024)

@@ -9,27 +9,14 @@ from pathlib import Path
 
 import click
 
-from ..demo import (
-    COMPARED,
-    EPSILONS,
-    GENRES,
-    GROUPS,
-    DemoLearned,
-    DemoRelease,
-    averages,
-    demo_comparison,
-    demo_data,
-    demo_learned,
-    demo_release,
-    write_tables,
-)
+from .. import demo
 from ..planning.cards import card
 from ..planning.fitted import fitted
 from ..release.file import save_mechanisms
 from .app import Command
 from .design import print_card
-from .options import PATH, json_option, option
-from .terminal import console, print_json, print_note, print_table, step
+from .options import PATH, option
+from .terminal import console, print_note, print_table, print_text, step
 
 
 @click.command("demo", cls=Command)
@@ -37,11 +24,8 @@ from .terminal import console, print_json, print_note, print_table, step
     "--output", "-o", type=PATH, default="sottovoce-demo", panel="Output",
     help="Folder for the tables, the pictures and the page.",
 )  # fmt: skip
-@json_option
-def command(output: Path, as_json: bool) -> None:
+def command(output: Path) -> None:
     """Run the whole way on two thousand invented film lovers, and write a page about it.
-
-    With --json the comparison is printed and no file is written.
 
     \b
     Examples:
@@ -51,96 +35,75 @@ def command(output: Path, as_json: bool) -> None:
     from ..pictures import plots
     from ..pictures.page import demo_report
 
-    data = demo_data()
-    rows = len(COMPARED) * len(GROUPS) * len(EPSILONS)
+    data = demo.demo_data()
+    rows = len(demo.COMPARED) * len(demo.GROUPS) * len(demo.EPSILONS)
     with step("comparing", "the film club", total=rows, unit="samplers") as going:
-        table = demo_comparison(data, progress=going.advance)
-    if as_json:
-        print_json({"rows": table.to_dicts()})
-        return
+        table = demo.demo_comparison(data, progress=going.advance)
     output.mkdir(parents=True, exist_ok=True)
-    prior_path, users_path = write_tables(data, output)
-    with step("drawing", "the comparison"):
+    prior_path, users_path = demo.write_tables(data, output)
+    with step("releasing", "estimating and drawing"):
         picture = plots.demo_picture(data, table, output / "comparison.png")
-    with step("releasing", "and estimating"):
-        released = demo_release(data)
+        released = demo.demo_release(data)
+        estimated = plots.demo_estimate(released, output / "estimate.png")
     mechanism = output / "mechanism.json"
     save_mechanisms(released.mechanisms, "group", mechanism)
-    with step("drawing", "the estimate"):
-        estimated = plots.demo_estimate(released, output / "estimate.png")
     facts = card(fitted(data.priors[released.group], 2.0), group=released.group)
     drawn = [(picture, "one member's box, and every sampler against epsilon"), (estimated, "the estimate")]
     page = demo_report(data, table, facts, released, drawn, output / "report.html")
     members = sum(map(len, data.members.values()))
-    console.print(
-        f"\n[bold]A film club[/bold]: {members:,} members, {len(GENRES)} genres, {len(GROUPS)} age groups. "
-        f"A public survey\ngives each group a prior q; each member releases one genre that looks like\n"
-        f"their own history.\n"
+    print_text(
+        f"\nA film club: {members:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
+        "A public\nsurvey gives each group a prior q; each member releases one genre that looks like\n"
+        "their own history.\n"
     )
-    columns = [f"ε = {epsilon:g}" for epsilon in dict.fromkeys(row.epsilon for row in table)]
     print_table(
-        ("sampler", *columns, "q kept"),
-        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in averages(table)],
+        ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
+        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
         left=("sampler",),
         title="TV to the member's own taste, mean/maximum",
     )
-    console.print(
+    print_text(
         "\nTV is the least chance that the released genre differs from an honest draw of\n"
-        "the member's own. Mean and maximum over a group's members, averaged over the\n"
-        "three groups.\n"
+        "the member's own. Mean and maximum over a group's members, averaged over the\nthree groups.\n"
     )
     print_card(facts)
     _print_released(released, mechanism)
-    _print_learned(demo_learned(data))
-    console.print(f"Page     {page}\nPictures {picture}, {estimated}", markup=False)
-    console.print(f"Tables   {prior_path}, {users_path}\n", markup=False)
-    console.print("Try it yourself:", style="bold")
+    _print_learned(demo.demo_learned(data))
     program = "sottovoce" if shutil.which("sottovoce") else f"{Path(sys.executable).parent / 'sottovoce'}"
     command = [program, "compare", str(prior_path), str(users_path), "--by", "group"]
-    line = f"  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
-    console.print(line, soft_wrap=True, markup=False)
-
-
-def _print_released(released: DemoRelease, mechanism: Path) -> None:
-    """The releases and their rate, then what the collector learns beside the truth."""
-    total = sum(map(len, released.answers.values()))
-    rate = total / released.seconds
-    digest = released.mechanisms[released.group].digest[:16]
-    console.print(
-        f"Certified into {mechanism} (digest for {released.group}: {digest}…)\n"
-        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, {rate:,.0f} a second.\n",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+    print_text(
+        f"Page     {page}\nPictures {picture}, {estimated}\nTables   {prior_path}, {users_path}\n\n"
+        f"Try it yourself:\n  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
     )
-    found = released.found
-    low, high = found.interval()
-    console.print(
-        f"To be learnt from, the members {released.group} released once more, through {found.model.name} at "
-        f"ε = {found.model.epsilon:g}:\nwhat they spent adds up.\n",
-        highlight=False,
+
+
+def _print_released(released: demo.DemoRelease, mechanism: Path) -> None:
+    """Print the releases and their rate, then what the collector learns beside the truth."""
+    total = sum(map(len, released.answers.values()))
+    digest = released.mechanisms[released.group].digest[:16]
+    shares = released.found
+    print_text(
+        f"Certified into {mechanism} (digest for {released.group}: {digest}…)\n"
+        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
+        f"{total / released.seconds:,.0f} a second.\n\n"
+        f"To be learnt from, the members {released.group} released once more, through {shares.model.name} at "
+        f"ε = {shares.model.epsilon:g}:\nwhat they spent adds up.\n"
     )
     rows = []
-    for i in (-found.model.prior).argsort(kind="stable")[:8].tolist():
-        values = (found.model.prior[i], released.truth[i], found.values[i])
-        interval = f"{low[i]:.3f} … {high[i]:.3f}"
-        rows.append([str(found.categories[i]), *(f"{value:.3f}" for value in values), interval])
-    print_table(
-        ("genre", "prior", "truth", "estimate", "95 % interval"),
-        rows,
-        left=("genre",),
-        title=f"what the collector learns about {released.group}",
-    )
-    print_note(found.summary())
-    console.print()
+    for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist():
+        values = (shares.model.prior[i], released.truth[i], shares.values[i])
+        interval = " … ".join(f"{end[i]:.3f}" for end in shares.interval())
+        rows.append([str(shares.categories[i]), *(f"{value:.3f}" for value in values), interval])
+    title = f"what the collector learns about {released.group}"
+    print_table(("genre", "prior", "truth", "estimate", "95 % interval"), rows, left=("genre",), title=title)
+    print_note(shares.summary())
 
 
-def _print_learned(learned: DemoLearned) -> None:
-    """What the others gain where no survey is public."""
-    console.print(
-        f"And if there were no public survey? One member in five answers a private one at "
-        f"ε = {learned.epsilon:g}\n(sottovoce survey); what was learned from it serves the others.\n",
-        highlight=False,
+def _print_learned(learned: demo.DemoLearned) -> None:
+    """Print what the others gain where no survey is public."""
+    print_text(
+        f"\nAnd if there were no public survey? One member in five answers a private one at "
+        f"ε = {learned.epsilon:g}\n(sottovoce survey); what was learned from it serves the others.\n"
     )
     rows = [[name, f"{mean:.3f}"] for name, mean in learned.means.items()]
     print_table(("prior of the others", "mean TV"), rows, left=("prior of the others",))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import click
 
 from ..errors import ParameterError
 from .app import Command
+from .collect import listening
 from .options import option, path_argument, read_option, readings
 from .terminal import print_note
 
@@ -47,16 +46,7 @@ def command(
     tables = [path for path in (prior_file, users_file) if path is not None]
     written = [reading.dialect for reading in readings(read, *tables)]
     given.give(given.read_given(prior_file, users_file, written))
-    listener = _listening(port)
+    listener = listening("127.0.0.1", port or 0)
     from ..explore import server  # after the port: marimo takes seconds to load
 
     server.serve(listener, browser=not no_browser, say=print_note)
-
-
-def _listening(port: int | None) -> socket.socket:
-    """A socket that listens on this machine only: on the port asked for, or on one that is free."""
-    try:
-        return socket.create_server(("127.0.0.1", port or 0))
-    except OSError as problem:
-        reason = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be used: {problem.strerror}"
-        raise ParameterError(f"port {port or '(any)'} {reason}; choose another with --port") from None

@@ -11,22 +11,15 @@ import click
 from ..errors import ParameterError
 from .app import COMMANDS, app
 from .options import complete
-from .terminal import console, print_note
+from .terminal import console, print_note, print_text
 
 PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
 TOPICS = (
-    "tutorial",
-    "commands",
-    "choosing",
-    "tables",
-    "collecting",
-    "estimating",
-    "guarantees",
-    "format",
+    "tutorial", "commands", "choosing", "tables", "collecting", "estimating", "guarantees", "format",
     "notation",
-)
+)  # fmt: skip
 """The documents that can be read in the terminal, beside the help of the commands."""
 WIDEST = 100
 """The most columns of a page."""
@@ -44,13 +37,16 @@ def command(topic: tuple[str, ...]) -> None:
       sottovoce help ledger show
     """
     if not topic:
-        console.print(app.get_help(click.Context(app, info_name="sottovoce")), markup=False, highlight=False)
-        console.print(f"\nTopics:\n  {', '.join(TOPICS)}", highlight=False)
+        commands = app.get_help(click.Context(app, info_name="sottovoce"))
+        print_text(f"{commands}\n\nTopics:\n  {', '.join(TOPICS)}")
         print_note("Read one: sottovoce help NAME.")
     elif topic[0] in COMMANDS:
         app.main([*topic, "--help"], prog_name="sottovoce", standalone_mode=False)
     else:
-        _print_page(document("-".join(topic)))
+        from rich.markdown import Markdown
+
+        page = Markdown(document("-".join(topic)), hyperlinks=False)
+        console.print(page, width=min(console.width, WIDEST))
 
 
 def document(name: str) -> str:
@@ -65,12 +61,5 @@ def document(name: str) -> str:
         text = (folder / f"{topic}.md").read_text(encoding="utf-8")
     except OSError:
         raise ParameterError("the documents are not part of this installation: install it again") from None
-    return re.sub(
-        r"!?\[([^\]]*)\]\((?!\w+:)[^)\s]+\)", r"\1", re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
-    )
-
-
-def _print_page(text: str) -> None:
-    from rich.markdown import Markdown
-
-    console.print(Markdown(text, hyperlinks=False), width=min(console.width, WIDEST))
+    shown = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
+    return re.sub(r"!?\[([^\]]*)\]\((?!\w+:)[^)\s]+\)", r"\1", shown)

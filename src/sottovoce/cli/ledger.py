@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.table import Table
 
 from ..errors import ParameterError
 from ..release.ledger import MICRO, Ledger, epsilon_text
 from .app import Command
 from .options import PATH, json_option, option, path_argument
-from .terminal import console, print_json, print_note, print_table, shown_text
+from .terminal import console, print_facts, print_json, print_note, print_table, shown_text
 
 epoch_option = option("--epoch", panel="Budget", help="The period, such as 2026-11.")
 
@@ -42,10 +43,8 @@ def create(ledger: Path, budget: str, lifetime: str | None, witness: Path | None
           --witness /other/volume/budget.witness
     """
     made = Ledger.create(ledger, budget=budget, lifetime=lifetime, witness=witness)
-    print_note(
-        f"a new ledger starts at {made.path} (witness {made.witness}): nobody is charged for anything "
-        f"before it"
-    )
+    where = f"{made.path} (witness {made.witness})"
+    print_note(f"a new ledger starts at {where}: nobody is charged for anything before it")
 
 
 @command.command("show", cls=Command)
@@ -79,29 +78,29 @@ def show(ledger: Path, user: str | None, epoch: str | None, as_json: bool) -> No
 
 
 def _show_ledger(book: Ledger, as_json: bool) -> None:
-    epochs = [
-        {"epoch": row.epoch, "users": row.users, "epsilon": _text(row.epsilon)} for row in book.epochs()
-    ]
-    facts = {
+    facts: dict[str, Any] = {
         "path": str(book.path),
         "witness": str(book.witness),
         "budget": _text(book.budget),
         "lifetime": None if book.lifetime is None else _text(book.lifetime),
         "users": book.users(),
-        "epochs": epochs,
+        "epochs": [{**asdict(row), "epsilon": _text(row.epsilon)} for row in book.epochs()],
     }
     if as_json:
         print_json(facts)
         return
-    grid = Table.grid(padding=(0, 2))
-    grid.add_row("ledger", shown_text(facts["path"]))
-    grid.add_row("witness", shown_text(facts["witness"]))
-    grid.add_row("ε per user and epoch", str(facts["budget"]))
-    grid.add_row("ε per user in all", str(facts["lifetime"] or "no bound"))
-    grid.add_row("users ever charged", f"{facts['users']:,}")
-    console.print(grid)
+    print_facts(
+        [
+            ("ledger", shown_text(book.path)),
+            ("witness", shown_text(book.witness)),
+            ("ε per user and epoch", facts["budget"]),
+            ("ε per user in all", facts["lifetime"] or "no bound"),
+            ("users ever charged", f"{facts['users']:,}"),
+        ]
+    )
     rows = [
-        [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", str(row["epsilon"])] for row in epochs
+        [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", row["epsilon"]]
+        for row in facts["epochs"]
     ]
     print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
 

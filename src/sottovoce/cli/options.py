@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
@@ -14,8 +15,7 @@ from typing import Any, cast
 
 import click
 
-from .. import divergences
-from ..divergences import DIVERGENCES, FDivergence
+from ..divergences import DIVERGENCES, FDivergence, alpha, hockey_stick
 from ..errors import ParameterError
 from ..planning.choose import choose
 from ..planning.fitted import fitted
@@ -32,9 +32,10 @@ from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
 from .app import Option
-from .terminal import print_note, reading_of
+from .terminal import PICTURES, print_note, reading_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_DETECTED = asdict(DETECTED)
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
 MOST_EPSILONS = 1000
 """The largest number of epsilons in a range: more are a slip of the finger."""
@@ -48,13 +49,25 @@ def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
     return click.option(*names, cls=Option, panel=panel, **settings)
 
 
-def composed(*decorators: Decorator) -> Decorator:
-    """Combine decorators into one that declares their options in this order."""
+def column(name: str, text: str, **settings: Any) -> Decorator:
+    """Declare the name of a column."""
+    return option(name, metavar="COLUMN", panel="Columns", help=text, **settings)
+
+
+def packed(record: Callable[..., Any], name: str, *declared: Decorator) -> Decorator:
+    """Declare options whose values a command gets together, as what `record` makes of them."""
+    keys = set(signature(record).parameters)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
+        @wraps(function)
+        def call(**values: Any) -> Any:
+            own = {key: values.pop(key) for key in keys & values.keys()}
+            return function(**values, **{name: record(**own)})
+
+        decorated: Callable[..., Any] = call
+        for decorator in reversed(declared):
+            decorated = decorator(decorated)
+        return decorated
 
     return decorate
 
@@ -99,10 +112,8 @@ def parse_epsilons(texts: Sequence[str]) -> list[float]:
         elif 2 <= len(numbers) <= 3 and all(number.is_finite() for number in numbers):
             epsilons += _steps(piece, *numbers)
         else:
-            raise ParameterError(
-                f"epsilon must be a number, a list such as 1,2,4 or a range such as 1:8 or 1:8:0.5, "
-                f"got {piece!r}"
-            )
+            form = "a number, a list such as 1,2,4 or a range such as 1:8 or 1:8:0.5"
+            raise ParameterError(f"epsilon must be {form}, got {piece!r}")
     return list(dict.fromkeys(epsilons))
 
 
@@ -113,10 +124,8 @@ def _steps(piece: str, first: Decimal, last: Decimal, step: Decimal = Decimal(1)
     except ArithmeticError:
         fits = False
     if not fits:
-        raise ParameterError(
-            f"a range of epsilons is first:last or first:last:step, upwards, at most {MOST_EPSILONS} "
-            f"numbers, got {piece!r}"
-        )
+        form = f"first:last or first:last:step, upwards, at most {MOST_EPSILONS} numbers"
+        raise ParameterError(f"a range of epsilons is {form}, got {piece!r}")
     return [float(first + i * step) for i in range(int((last - first) / step) + 1)]
 
 
@@ -125,27 +134,16 @@ def auto(prior: Prior, epsilon: float) -> Sampler:
     return choose(prior, epsilon, limit=False).sampler
 
 
-def fitted_by_prior(
-    prior: Prior, epsilon: float, *, tail: float | None = None, promise: float | str | None = None
-) -> Sampler:
-    """Return `fitted` with nothing but the prior: users would have to be declared public."""
-    return fitted(prior, epsilon, tail=tail, promise=promise)
-
-
-SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted_by_prior, **catalogue.SAMPLERS}
+SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **catalogue.SAMPLERS}
 """Every sampler that can be named, apart from auto."""
 _TAKES = {"alpha": "order", "hockey_stick": "gamma"}
+_PARAMETRIC = {"alpha": alpha, "hockey_stick": hockey_stick}
 SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3, fitted:promise=best"
 DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2"
 
 
 def stream_by_numbers(
-    prior: Prior,
-    epsilon: float,
-    *,
-    horizon: float = 12,
-    start: float | None = None,
-    persistence: float = 0.0,
+    prior: Prior, epsilon: float, *, horizon: float = 12, start: float | None = None, persistence: float = 0.0
 ) -> Stream:
     """`stream` with the options that the command line takes."""
     if not horizon >= 0 or horizon != horizon // 1:
@@ -164,7 +162,7 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     make = known[name]
     if options.get(MARK) == 1:  # of any clip sampler
         options.pop(MARK)
-        make = _trimmed(make)
+        make = partial(_trimmed, make)
     parameters = signature(known[name]).parameters.values()
     allowed = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for key in options:
@@ -174,11 +172,8 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     return make, options
 
 
-def _trimmed(make: Callable[..., Sampler]) -> Callable[..., Sampler]:
-    def made(*arguments: Any, **options: Any) -> Sampler:
-        return trimmed(cast(ClipSampler, make(*arguments, **options)))
-
-    return made
+def _trimmed(make: Callable[..., Sampler], *arguments: Any, **options: Any) -> Sampler:
+    return trimmed(cast(ClipSampler, make(*arguments, **options)))
 
 
 def parse_divergence(text: str) -> FDivergence:
@@ -187,10 +182,7 @@ def parse_divergence(text: str) -> FDivergence:
     if list(options) != ([_TAKES[name]] if name in _TAKES else []):
         form = f"{name}:{_TAKES[name]}=2" if name in _TAKES else name
         raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
-    if name in DIVERGENCES:
-        return DIVERGENCES[name]
-    made: FDivergence = getattr(divergences, name)(*options.values())
-    return made
+    return DIVERGENCES[name] if name in DIVERGENCES else _PARAMETRIC[name](*options.values())
 
 
 def complete(names: Iterable[str]) -> Callable[..., list[str]]:
@@ -230,11 +222,9 @@ def readings(texts: Sequence[str], *tables: Path) -> list[Reading]:
         key, equals, value = pair.partition("=")
         key = key.strip()
         values = [value] if value == "/" else value.split("/")
-        fits = (
-            all(values) and len(values) in (1, len(tables))
-            if key in allowed
-            else key == "wide" and not equals
-        )
+        fits = key == "wide" and not equals
+        if key in allowed:
+            fits = all(values) and len(values) in (1, len(tables))
         if not fits or key in settings:
             raise ParameterError(
                 f"--read takes {'=…, '.join(allowed)}=… and wide, each once, with commas between them; got "
@@ -261,94 +251,125 @@ def parse_as(text: str | None, option_name: str, *others: str) -> tuple[str, str
     return text, None
 
 
-def reading_options(unknown: str, *others: str, **more: Any) -> ReadingOptions:
+def reading_options(
+    unknown: str,
+    unknown_groups: str = "error",
+    several_groups: str = "allow",
+    empty: str = "skip",
+    choices: tuple[str, ...] = ("error", "drop"),
+) -> ReadingOptions:
     """Return what to do with rows that do not fit, where --unknown may be as=NAME."""
-    kind, name = parse_as(unknown, "--unknown", *(others or ("error", "drop")))
+    kind, name = parse_as(unknown, "--unknown", *choices)
+    more: Any = {"empty": empty, "unknown_groups": unknown_groups, "several_groups": several_groups}
     if name is not None:
         return ReadingOptions(unknown="other", other=name, **more)
     return ReadingOptions(unknown=kind, **more)
 
 
-def read_public(path: Path, reading: Reading, *, item: str, count: str | None, by: str | None) -> PublicData:
-    """Read the priors of a command's public table."""
-    with reading_of(path):
-        return read_priors(
-            path,
-            item=item,
-            count=count,
-            by=by,
-            dialect=reading.dialect,
-            ask=count != "none",
-        )
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a command's tables, and the texts of --read."""
+
+    item: str = "item"
+    user: str | None = None
+    weight: str | None = None
+    count: str | None = None
+    by: str | None = None
+    read: tuple[str, ...] = ()
+
+    def public(self, path: Path, reading: Reading, **more: Any) -> PublicData:
+        """Read the priors of a table of public data."""
+        names: Any = {"item": self.item, "count": self.count, "by": self.by}
+        with reading_of(path):
+            return read_priors(path, **names, dialect=reading.dialect, ask=self.count != "none", **more)
+
+    def histories(
+        self, path: Path, public: PublicData, reading: Reading, options: ReadingOptions
+    ) -> tuple[dict[str, Users], str]:
+        """Read the users of every group, and how they were counted."""
+        settings = {"options": options, "dialect": reading.dialect, "wide": reading.wide}
+        with reading_of(path):
+            return read_user_groups(path, public.priors, **self.private, by=public.by, **settings)
+
+    @property
+    def private(self) -> dict[str, Any]:
+        """The columns of a table of users."""
+        return {"user": self.user, "item": self.item, "weight": self.weight}
+
+    def as_typed(self, reading: Reading) -> str:
+        """Return the options that read one public table, as a user types them."""
+        dialect = {key: value for key, value in asdict(reading.dialect).items() if value != _DETECTED[key]}
+        options = {
+            "item": None if self.item == "item" else self.item,
+            "count": self.count,
+            "read": ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items()),
+        }
+        return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
 
 
-def read_histories(
-    path: Path, public: PublicData, reading: Reading, options: ReadingOptions, **columns: Any
-) -> tuple[dict[str, Users], str]:
-    """Read the users of every group, and how they were counted."""
-    with reading_of(path):
-        return read_user_groups(
-            path,
-            public.priors,
-            by=public.by,
-            wide=reading.wide,
-            options=options,
-            dialect=reading.dialect,
-            **columns,
-        )
+@dataclass(frozen=True)
+class Output:
+    """Where a result goes: into a file, a picture, or as JSON to standard output."""
+
+    output: Path | None = None
+    picture: Path | None = None
+    force: bool = False
+    as_json: bool = False
+
+    def check(self, *inputs: Path, kind: str = "") -> None:
+        """Refuse what cannot be written, before any work; a `kind` of file has to end in .json."""
+        if self.output is not None:
+            if self.as_json and files.is_standard(self.output):
+                raise ParameterError("-o - and --json both write to standard output: choose one")
+            files.check_writable(self.output, *inputs, force=self.force)
+            if kind and self.output.suffix.lower() != ".json":
+                raise ParameterError(f"{self.output} cannot be written: a {kind} file ends in .json")
+        if (path := self.picture) is None:
+            return
+        if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
+            form = "name a .png, .pdf or .svg file in a folder that exists"
+            raise ParameterError(f"{path} cannot be drawn: {form}")
+        if path.exists() and not self.force:
+            advice = "choose another name, or pass --force to replace it"
+            raise ParameterError(f"{path} is there already: {advice}")
+
+    def write_rows(self, rows: list[dict[str, Any]]) -> bool:
+        """Write the rows where a file is named, and return whether standard output has them now."""
+        if self.output is None:
+            return False
+        files.write_rows(rows, self.output, replace=self.force)
+        if not files.is_standard(self.output):
+            print_note(f"written to {self.output}")
+        return files.is_standard(self.output)
 
 
-def written_rows(rows: list[dict[str, Any]], output: Path | None, force: bool) -> bool:
-    """Write the rows where an output is named, and return whether standard output has them now."""
-    if output is None:
-        return False
-    files.write_rows(rows, output, replace=force)
-    if not files.is_standard(output):
-        print_note(f"written to {output}")
-    return files.is_standard(output)
-
-
-def as_typed(**options: str | None) -> str:
-    """Return the options that are set, as a user types them."""
-    return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
-
-
-def read_as_typed(reading: Reading) -> str:
-    """Return the value of --read for one table."""
-    given = {field.name: getattr(reading.dialect, field.name) for field in fields(Dialect)}
-    changed = {key: value for key, value in given.items() if value != getattr(DETECTED, key)}
-    return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in changed.items())
+PATH = click.Path(path_type=Path)
 
 
 def path_argument(name: str, **settings: Any) -> Decorator:
     """Declare a file as argument."""
-    return click.argument(name, type=click.Path(path_type=Path), **settings)
+    return click.argument(name, type=PATH, **settings)
 
 
-PATH = click.Path(path_type=Path)
 prior_argument = path_argument("prior_file", metavar="PRIOR")
 mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
-item_option = option("--item", default="item", metavar="COLUMN", panel="Columns", help="The category.")
-count_option = option(
-    "--count", metavar="COLUMN", panel="Columns",
-    help="Public amounts; default count, weight or probability if there. none: every row counts once.",
-)  # fmt: skip
-by_option = option(
-    "--by", metavar="COLUMN", panel="Columns",
-    help="Group: one prior per group. A user in two groups counts once in each.",
-)  # fmt: skip
-user_option = option("--user", default="user", metavar="COLUMN", panel="Columns", help="The user.")
-weight_option = option(
-    "--weight", metavar="COLUMN", panel="Columns",
-    help="The users' amounts; default weight or count if there.",
-)  # fmt: skip
+item_option = column("--item", "The category.", default="item")
+count_option = column(
+    "--count", "Public amounts; default count, weight or probability if there. none: every row counts once."
+)
+by_option = column("--by", "Group: one prior per group. A user in two groups counts once in each.")
+user_option = column("--user", "The user.", default="user")
+weight_option = column("--weight", "The users' amounts; default weight or count if there.")
 read_option = option(
     "--read", multiple=True, metavar="SETTINGS", panel="Columns",
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
     "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
-public_columns = composed(item_option, count_option, by_option, read_option)
-all_columns = composed(user_option, item_option, weight_option, count_option, by_option, read_option)
+private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
+public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)
+all_columns = packed(
+    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, read_option
+)
 unknown_option = option(
     "--unknown", default="error", metavar="WHAT", panel="Users",
     help="Items that the prior lacks: error, drop (their rows), or as=NAME, one of its categories.",
@@ -357,27 +378,29 @@ unknown_groups_option = option(
     "--unknown-groups", default="error", type=click.Choice(("error", "drop")), panel="Users",
     help="Groups of users that have no prior.",
 )  # fmt: skip
-output_option = option(
-    "--output", "-o", type=PATH, panel="Output", help="Also write the rows (.csv, .parquet or .json)."
-)
 force_option = option("--force", is_flag=True, panel="Output", help="Replace an output file that exists.")
 json_option = option(
     "--json", "as_json", is_flag=True, panel="Output", help="Print JSON for programs; null is infinity."
 )
+
+
+def output_options(text: str = "Also write the rows (.csv, .parquet or .json).") -> Decorator:
+    """Declare -o with this help, --force and --json."""
+    file = option("--output", "-o", type=PATH, panel="Output", help=text)
+    return packed(Output, "output", file, force_option, json_option)
+
+
 provenance_option = option(
     "--provenance", default="public", type=click.Choice(("public", "users")),
     help="Accepted origin of the prior; users: also one made from the users it serves, as an experiment.",
 )  # fmt: skip
-policy_options = composed(
-    option("--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon."),
+policy_options = packed(
+    Policy,
+    "policy",
+    option(
+        "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
+        callback=lambda _context, _option, value: "any" if value is None else value,
+    ),
     option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
-)
-
-
-def policy(max_epsilon: float | None, digest: str | None, provenance: str) -> Policy:
-    """Return the rules by which a mechanism file is accepted."""
-    return Policy(
-        max_epsilon="any" if max_epsilon is None else max_epsilon,
-        digest=digest,
-        provenance=provenance,
-    )
+    provenance_option,
+)  # fmt: skip

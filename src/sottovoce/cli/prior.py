@@ -7,30 +7,21 @@ from typing import Any
 
 import click
 
-from ..errors import ParameterError, TableError
+from ..errors import ParameterError
 from ..prior import FROM_USERS
-from ..tables import files
-from ..tables.priors import PriorOptions, PublicData, read_priors, write_priors
+from ..tables.priors import PriorOptions, PublicData, write_priors
+from . import options
 from .app import Command
-from .options import (
-    PATH,
-    force_option,
-    json_option,
-    option,
-    parse_as,
-    path_argument,
-    public_columns,
-    readings,
-)
-from .terminal import number, plain, print_json, print_note, print_table, reading_of, shown_text
+from .options import Columns, Output, option
+from .terminal import number, plain, print_json, print_note, print_table, shown_text
 
 LISTED = 15
 
 
 @click.command("prior", cls=Command)
-@path_argument("table", metavar="TABLE")
-@public_columns
-@option("--user", metavar="COLUMN", panel="Columns", help="The user; for averages and minimums of users.")
+@options.path_argument("table", metavar="TABLE")
+@options.public_columns
+@options.column("--user", "The user; for averages and minimums of users.")
 @option("--smoothing", default=0.0, help="Added to every count, so that none is zero.")
 @option(
     "--rare", default="error", metavar="WHAT",
@@ -49,23 +40,15 @@ LISTED = 15
     "--provenance", type=click.Choice(("public", "users")),
     help="What the table is about: public data, or the users to be served. Default: users if it has users.",
 )  # fmt: skip
-@option("--output", "-o", type=PATH, panel="Output", help="Write the prior to this JSON file.")
-@force_option
-@json_option
+@options.output_options("Write the prior to this JSON file.")
 def command(
     table: Path,
-    item: str,
-    count: str | None,
-    by: str | None,
-    read: tuple[str, ...],
-    user: str | None,
+    columns: Columns,
     rare: str,
     rare_below: float | None,
     top: int | None,
     provenance: str | None,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
+    output: Output,
     **counting: Any,
 ) -> None:
     """Count public data into a prior, or into one per group.
@@ -80,49 +63,35 @@ def command(
           --top 100 --rare as=elsewhere --average users -o prior.json
       sottovoce prior survey.xlsx --read sheet=2 --rare as=other --rare-below 5
     """
-    if output is not None:
-        files.check_writable(output, table, force=force)
-        if output.suffix.lower() != ".json":
-            raise TableError(f"{output} cannot be written: a prior file ends in .json")
-    options = PriorOptions(**_rare(rare, rare_below, top), top=top, **counting)
-    (reading,) = readings(read, table)
-    with reading_of(table):
-        data = read_priors(
-            table,
-            item=item,
-            count=count,
-            by=by,
-            user=user,
-            wide=reading.wide,
-            provenance=provenance,
-            options=options,
-            dialect=reading.dialect,
-            ask=count != "none",
-        )
+    output.check(table, kind="prior")
+    counted = PriorOptions(**_rare(rare, rare_below, top), top=top, **counting)
+    (reading,) = options.readings(columns.read, table)
+    more = {"user": columns.user, "provenance": provenance, "options": counted, "wide": reading.wide}
+    data = columns.public(table, reading, **more)
     print_note(f"{table.name}: {plain(data.how)}.")
-    if output is not None:
-        write_priors(data, output, replace=force)
-        print_note(f"written to {output}")
-    if as_json:
-        print_json(
-            [
-                {
-                    "group": name,
-                    "digest": prior.digest,
-                    "provenance": prior.provenance,
-                    "categories": list(prior.categories),
-                    "probabilities": prior.probabilities.tolist(),
-                }
-                for name, prior in data.priors.items()
-            ]
-        )
-    else:
+    if output.output is not None:
+        write_priors(data, output.output, replace=output.force)
+        print_note(f"written to {output.output}")
+    if not output.as_json:
         _print_priors(data)
+        return
+    print_json(
+        [
+            {
+                "group": name,
+                "digest": prior.digest,
+                "provenance": prior.provenance,
+                "categories": list(prior.categories),
+                "probabilities": prior.probabilities.tolist(),
+            }
+            for name, prior in data.priors.items()
+        ]
+    )
 
 
 def _rare(rare: str, rare_below: float | None, top: int | None) -> dict[str, Any]:
     """Return the settings of `PriorOptions` for rare categories and for items beyond the top."""
-    kind, name = parse_as(rare, "--rare", "error", "drop")
+    kind, name = options.parse_as(rare, "--rare", "error", "drop")
     if rare_below is not None and name is None:
         raise ParameterError("--rare-below needs a category for what is rare: --rare as=NAME")
     merged = name if top is None or rare_below is not None else None

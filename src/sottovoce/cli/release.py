@@ -2,92 +2,75 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from .. import _naming
 from ..errors import ParameterError
-from ..release.file import MechanismFile, load_mechanisms
+from ..release.file import MechanismFile, Policy, load_mechanisms
 from ..release.ledger import Ledger
 from ..releasing import Interrupted, release_file
 from ..tables import files
+from ..tables.users import ReadingOptions
+from . import options
 from .app import Command
 from .interruption import Interruptions
 from .ledger import epoch_option, given_epoch
-from .options import (
-    PATH,
-    force_option,
-    item_option,
-    mechanism_argument,
-    option,
-    path_argument,
-    policy,
-    policy_options,
-    provenance_option,
-    read_option,
-    reading_options,
-    readings,
-    unknown_groups_option,
-    user_option,
-    weight_option,
-)
+from .options import PATH, Columns, option
 from .terminal import plain, print_interruption, print_note, step
 
 
 @click.command("release", cls=Command)
-@mechanism_argument
-@path_argument("table", metavar="USERS")
-@user_option
-@item_option
-@weight_option
-@option(
-    "--by", metavar="COLUMN", panel="Columns",
-    help="Group, for a file of groups. Its values are published in clear.",
-)  # fmt: skip
-@read_option
+@options.mechanism_argument
+@options.path_argument("table", metavar="USERS")
+@options.packed(
+    Columns,
+    "columns",
+    options.user_option,
+    options.item_option,
+    options.weight_option,
+    options.read_option,
+)
+@options.column("--by", "Group, for a file of groups. Its values are published in clear.")
+@options.packed(partial(options.reading_options, choices=("prior", "error", "drop")), "misfits")
 @option(
     "--unknown", default="prior", metavar="WHAT", panel="Users",
     help="Items that are no category: prior (they count for nothing, and every user gets a row), error, "
     "drop, or as=NAME. All but prior reveal what users have.",
 )  # fmt: skip
-@unknown_groups_option
+@options.unknown_groups_option
 @option(
     "--several-groups", default="error", type=click.Choice(("error", "allow")), panel="Users",
     help="Users with several groups; allow publishes the set of them.",
 )  # fmt: skip
-@policy_options
+@options.policy_options
 @option(
-    "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."
+    "--ledger",
+    type=PATH,
+    panel="Budget",
+    help="Charge every user here first; see sottovoce ledger create.",
 )
 @epoch_option
 @option(
     "--exhausted", default="error", type=click.Choice(("error", "skip")), panel="Budget",
     help="Users with too little budget left.",
 )  # fmt: skip
-@provenance_option
 @option(
     "--output", "-o", type=PATH, required=True, panel="Output",
     help="Where to write (.csv, .parquet or .json), whole or not at all.",
 )  # fmt: skip
-@force_option
+@options.force_option
 def command(
     mechanism_file: Path,
     table: Path,
-    user: str,
-    item: str,
-    weight: str | None,
-    by: str | None,
-    read: tuple[str, ...],
-    unknown: str,
-    unknown_groups: str,
-    several_groups: str,
-    max_epsilon: float | None,
-    digest: str | None,
+    columns: Columns,
+    misfits: ReadingOptions,
+    policy: Policy,
     ledger: Path | None,
     epoch: str | None,
     exhausted: str,
-    provenance: str,
     output: Path,
     force: bool,
 ) -> None:
@@ -106,35 +89,29 @@ def command(
           --by group --ledger budget.db --epoch 2026-11
     """
     files.check_writable(output, mechanism_file, table, force=force)
-    if max_epsilon is None and digest is None and ledger is None:
+    if policy.max_epsilon == "any" and policy.digest is None and ledger is None:
         raise ParameterError(
             "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
             "file you know, or --ledger with a budget"
         )
-    (reading,) = readings(read, table)
-    loaded = load_mechanisms(mechanism_file, policy=policy(max_epsilon, digest, provenance))
-    by = released_column(by, loaded, pinned=digest is not None)
+    (reading,) = options.readings(columns.read, table)
+    loaded = load_mechanisms(mechanism_file, policy=policy)
+    by = _released_column(columns.by, loaded, pinned=policy.digest is not None)
     if by is not None:
-        _naming.group_column(by, user, weight, None if reading.wide else item)
+        _naming.group_column(by, columns.user, columns.weight, None if reading.wide else columns.item)
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
-    options = reading_options(
-        unknown, "prior", "error", "drop",
-        empty="skip", unknown_groups=unknown_groups, several_groups=several_groups,
-    )  # fmt: skip
     signals = Interruptions()
     try:
         release_file(
             loaded.mechanisms,
             table,
             output,
-            user=user,
-            item=item,
-            weight=weight,
+            **columns.private,
             by=by,
             wide=reading.wide,
-            options=options,
+            options=misfits,
             dialect=reading.dialect,
             ledger=book,
             epoch=None if book is None else given_epoch(book, epoch),
@@ -149,7 +126,7 @@ def command(
         raise SystemExit(128 + signals.number) from None
 
 
-def released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:
+def _released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:
     """The group column: the one the releasing side names, or the file's own if the whole file is pinned."""
     if loaded.by is None:
         if by is not None:

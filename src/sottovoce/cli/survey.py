@@ -13,7 +13,7 @@ import click
 from ..collecting.estimate import reports_or_none
 from ..collecting.learning import reports_for_prior
 from ..collecting.model import model_of
-from ..errors import ParameterError, PriorError, TableError
+from ..errors import PriorError, TableError
 from ..prior import Category
 from ..release.certify import certify
 from ..release.file import save_mechanisms
@@ -22,8 +22,8 @@ from ..tables import files
 from ..tables.files import kind_of
 from ..tables.priors import AS_COUNTED, PriorOptions, read_priors
 from .app import Command
-from .options import PATH, force_option, json_option, option, path_argument
-from .terminal import console, print_json, print_note
+from .options import Output, option, output_options, path_argument
+from .terminal import print_json, print_note, print_text
 
 categories_argument = path_argument("categories_file", metavar="CATEGORIES")
 epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Privacy parameter of a report.")
@@ -58,10 +58,8 @@ def read_categories(path: Path) -> Sequence[Category]:
 @click.command("survey", cls=Command)
 @categories_argument
 @epsilon_option
-@option("--output", "-o", type=PATH, panel="Output", help="Write the certified survey to this JSON file.")
-@force_option
-@json_option
-def command(categories_file: Path, epsilon: float, output: Path | None, force: bool, as_json: bool) -> None:
+@output_options("Write the certified survey to this JSON file.")
+def command(categories_file: Path, epsilon: float, output: Output) -> None:
     """Design a survey: private reports from which `estimate` learns what users are like.
 
     CATEGORIES is a text file with one category a line, or a table with them in its column item. No public
@@ -74,14 +72,11 @@ def command(categories_file: Path, epsilon: float, output: Path | None, force: b
       sottovoce release survey.json users.csv --max-epsilon 2 -o reports.csv
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
-    if output is not None:
-        if output.suffix.lower() != ".json":
-            raise ParameterError(f"{output} cannot be written: a mechanism file ends in .json")
-        files.check_writable(output, categories_file, force=force)
+    output.check(categories_file, kind="mechanism")
     made = survey(read_categories(categories_file), epsilon)
     mechanism = certify(made)
-    if output is not None:
-        save_mechanisms({"": mechanism}, None, output, replace=force)
+    if output.output is not None:
+        save_mechanisms({"": mechanism}, None, output.output, replace=output.force)
     facts: dict[str, Any] = {
         "epsilon": made.epsilon,
         "categories": len(made.prior),
@@ -92,17 +87,13 @@ def command(categories_file: Path, epsilon: float, output: Path | None, force: b
         "reports_for_one_per_cent": reports_or_none(mechanism, 0.01),
         "digest": mechanism.digest,
     }
-    if as_json:
+    if output.as_json:
         print_json(facts)
         return
     needed = facts["reports_for_one_per_cent"]
-    console.print(
-        f"{made!r}\n"
-        f"Reports needed: {facts['reports_for_prior']:,} to learn a prior; "
-        + (f"{needed:,} for ± 0.01 in every category." if needed else "± 0.01 is out of reach."),
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+    print_text(
+        f"{made!r}\nReports needed: {facts['reports_for_prior']:,} to learn a prior; "
+        + (f"{needed:,} for ± 0.01 in every category." if needed else "± 0.01 is out of reach.")
     )
-    if output is not None:
-        print_note(f"certified and written to {output}; digest {mechanism.digest}")
+    if output.output is not None:
+        print_note(f"certified and written to {output.output}; digest {mechanism.digest}")

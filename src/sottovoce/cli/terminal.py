@@ -7,7 +7,7 @@ import math
 import os
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,21 +38,12 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 LAST_LINE = 2.0
 """Seconds that the last line of an interrupted command waits until standard error is read."""
+PICTURES = (".png", ".pdf", ".svg")
 NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
 console = Console()
 errors = _Beside(stderr=True)
 if not console.is_terminal:
     console.width = 250  # into a file or a pipe nothing is cut
-
-
-def be_loud() -> None:
-    """Print notes and bars: the state in which a command starts."""
-    errors.quiet = False
-
-
-def be_quiet() -> None:
-    """Print no notes and bars from now on; errors are still printed."""
-    errors.quiet = True
 
 
 def print_note(text: str) -> None:
@@ -84,19 +75,35 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(inf_to_null(value), indent=2, ensure_ascii=True) + "\n")
 
 
+def print_text(text: str, style: str | None = None) -> None:
+    """Print a part of the result as it is, however long its lines are."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_facts(rows: Sequence[tuple[str, object]]) -> None:
+    """Print a name and a value in every line; values may have markup."""
+    grid = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        grid.add_row(name, str(value))
+    console.print(grid)
+
+
 def print_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     left: Sequence[str] = (),
     title: str | None = None,
+    bold: Collection[int] = (),
+    padding: tuple[int, ...] = (0, 1),
 ) -> None:
-    """Print a table without lines; columns in `left` are text, the others numbers."""
-    shown = Table(box=None, header_style="bold", title=title)
+    """Print a table without lines; columns in `left` are text, the others numbers, which are never cut."""
+    shown = Table(box=None, header_style="bold", title=title, padding=padding)  # type: ignore[arg-type]
     for column in columns:
-        shown.add_column(column, justify="left" if column in left else "right", no_wrap=column not in left)
-    for row in rows:
-        shown.add_row(*row)
+        text = column in left
+        shown.add_column(column, justify="left" if text else "right", no_wrap=not text, overflow="fold")
+    for i, row in enumerate(rows):
+        shown.add_row(*row, style="bold" if i in bold else None)
     console.print(shown)
 
 
@@ -135,6 +142,10 @@ class Step:
         if self._progress is not None:
             self._progress.update(self._task, completed=done)
 
+    def from_part(self, before: float) -> Callable[[float], None]:
+        """Return what sets the progress by how much is done of the part after `before` parts."""
+        return lambda part: self.reached(before + part)
+
     def after(self, made: Made) -> Made:
         """Count one more, and return it."""
         self.advance()
@@ -165,24 +176,3 @@ def step(name: str, of: object = None, *, total: float | None = None, unit: str 
 def reading_of(path: Path) -> AbstractContextManager[Step]:
     """Show that a table is being read."""
     return step("reading", "standard input" if str(path) in ("-", "/dev/stdin") else path.name)
-
-
-def check_one_result(output: Path | None, as_json: bool) -> None:
-    """Refuse two results on standard output."""
-    if as_json and output is not None and str(output) in ("-", "/dev/stdout"):
-        raise ParameterError("-o - and --json both write to standard output: choose one")
-
-
-PICTURES = (".png", ".pdf", ".svg")
-
-
-def check_picture(path: Path | None, force: bool) -> None:
-    """Refuse a picture that cannot be drawn, or that would replace a file without --force."""
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
-        raise ParameterError(
-            f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
-        )
-    if path.exists() and not force:
-        raise ParameterError(f"{path} is there already: choose another name, or pass --force to replace it")

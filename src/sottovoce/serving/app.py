@@ -29,7 +29,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .batches import MOST_BYTES, Bucket, Refusal, cost_of_refused, read_batch
+from .batches import MOST_BYTES, Bucket, Refusal, read_batch
 from .live import Live
 from .settings import Served, Settings
 from .writer import Writer
@@ -44,7 +44,6 @@ _REASONS = {
     404: "there is nothing here: see /v1/mechanism, /v1/reports and /client/",
     405: "this is asked with another method",
 }
-MISDIRECTED = b'{"error":"this collector has another name: see --name"}'
 _HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": (
@@ -56,12 +55,11 @@ _HEADERS = {
     "x-frame-options": "DENY",
 }
 
-Answer = Callable[[Request], Awaitable[Response]]
-
 
 def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> ASGIApp:
     """The application of one process; the store is opened when it starts and closed when it ends."""
     writer = Writer(settings.store, served.digests, say)
+    answers = _Answers(served, writer, Bucket(settings.rate), Live(served, settings.store, writer.numbers))
     _ = served.indices  # made now, not while the first sender waits
 
     @asynccontextmanager
@@ -69,75 +67,66 @@ def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> 
         yield
         await asyncio.to_thread(writer.close)
 
-    mimetypes.add_type("text/javascript", ".js")  # some systems map it to text/plain, which nosniff refuses
-    mimetypes.add_type("text/javascript", ".mjs")
     routes: list[Route | Mount] = [
-        Route("/v1/mechanism", _mechanism(served)),
-        Route("/v1/reports", _reports(served, writer, Bucket(settings.rate)), methods=["POST"]),
-        Mount("/client", _client(settings.client)),
+        Route("/v1/mechanism", answers.mechanism),
+        Route("/v1/reports", answers.reports, methods=["POST"]),
     ]
+    if settings.client is not None:
+        for kind in (".js", ".mjs"):  # some systems map them to text/plain, which nosniff refuses
+            mimetypes.add_type("text/javascript", kind)
+        routes.append(Mount("/client", _Client(directory=settings.client)))
     if settings.page:
-        routes += [
-            Route("/", _page()),
-            Route("/v1/estimate", _estimate(Live(served, settings.store, writer.numbers))),
-        ]
+        routes += [Route("/", _page()), Route("/v1/estimate", answers.estimate)]
     shared = []
     if settings.origins:
-        shared = [
-            Middleware(
-                CORSMiddleware,
-                allow_origins=settings.origins,
-                allow_methods=["GET", "POST"],
-                allow_headers=["content-type"],
-                expose_headers=["etag", "retry-after"],
-            )
-        ]
-    app = Starlette(
-        routes=routes,
-        lifespan=lifespan,
-        middleware=shared,
-        exception_handlers={HTTPException: _no_route, Refusal: _refused, Exception: _failed},
-    )
+        methods: Any = {"allow_origins": settings.origins, "allow_methods": ["GET", "POST"]}
+        headers: Any = {"allow_headers": ["content-type"], "expose_headers": ["etag", "retry-after"]}
+        shared = [Middleware(CORSMiddleware, **methods, **headers)]
+    handlers: Any = {HTTPException: _no_route, Refusal: _refused, Exception: _failed}
+    app = Starlette(routes=routes, lifespan=lifespan, middleware=shared, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Guard(app, settings.names, shared=bool(settings.origins))
 
 
-def _mechanism(served: Served) -> Answer:
-    async def answer(request: Request) -> Response:
+class _Answers:
+    """What a collector answers at /v1/."""
+
+    def __init__(self, served: Served, writer: Writer, bucket: Bucket, live: Live) -> None:
+        self._served, self._writer, self._bucket, self._live = served, writer, bucket, live
+        self._lock = asyncio.Lock()
+
+    async def mechanism(self, request: Request) -> Response:
         """The mechanism file, byte for byte."""
-        headers = {"etag": served.etag, "cache-control": "no-cache"}
+        headers = {"etag": self._served.etag, "cache-control": "no-cache"}
         tags = request.headers.get("if-none-match", "").split(",")
         known = [tag.strip().removeprefix("W/") for tag in tags]
-        if served.etag in known or known == ["*"]:
+        if self._served.etag in known or known == ["*"]:
             return Response(status_code=304, headers=headers)
-        return Response(served.content, media_type="application/json", headers=headers)
+        return Response(self._served.content, media_type="application/json", headers=headers)
 
-    return answer
-
-
-def _reports(served: Served, writer: Writer, bucket: Bucket) -> Answer:
-    async def answer(request: Request) -> Response:
+    async def reports(self, request: Request) -> Response:
         """Take a batch: checked as a whole, stored as a whole, and answered when it is on the disk."""
-        wait = bucket.wait()
+        wait = self._bucket.wait()
         if wait > 0:
-            return _json(
-                429, {"error": "reports come too fast for this collector: send the batch again later"}, wait
-            )
+            return _json(429, "reports come too fast for this collector: send the batch again later", wait)
         if not _JSON.fullmatch(request.headers.get("content-type", "").strip()):
             raise Refusal(415, "a batch is sent as content-type application/json")
         if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise Refusal(415, "a batch is sent as it is, without a content-encoding")
         body = await _body(request)
         try:
-            rows = read_batch(body, served)
+            rows = read_batch(body, self._served)
         except Refusal:
-            bucket.take(cost_of_refused(len(body)))
+            self._bucket.take_refused(len(body))
             raise
-        bucket.take(len(rows))
-        await asyncio.wrap_future(writer.store(rows))
+        self._bucket.take(len(rows))
+        await asyncio.wrap_future(self._writer.store(rows))
         return _json(202, {"accepted": len(rows)})
 
-    return answer
+    async def estimate(self, _: Request) -> Response:
+        """What the reports tell up to now; one computation at a time, whoever asks."""
+        async with self._lock:
+            return Response(await asyncio.to_thread(self._live.answer), media_type="application/json")
 
 
 async def _body(request: Request) -> bytes:
@@ -160,18 +149,7 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _estimate(live: Live) -> Answer:
-    lock = asyncio.Lock()
-
-    async def answer(_: Request) -> Response:
-        """What the reports tell up to now; one computation at a time, whoever asks."""
-        async with lock:
-            return Response(await asyncio.to_thread(live.answer), media_type="application/json")
-
-    return answer
-
-
-def _page() -> Answer:
+def _page() -> Callable[[Request], Awaitable[Response]]:
     content = PAGE.read_bytes()
     script, style = (_hash(content, tag) for tag in (b"script", b"style"))
     policy = (
@@ -203,43 +181,28 @@ class _Client(StaticFiles):
         return answer
 
 
-def _client(folder: Path | None) -> ASGIApp:
-    if folder is not None:
-        return _Client(directory=folder)
-
-    reason = "this collector has no JavaScript client: start it with --client and the client's folder"
-
-    async def missing(scope: Scope, receive: Receive, send: Send) -> None:
-        await _json(404, {"error": reason})(scope, receive, send)
-
-    return missing
-
-
-def _json(status: int, content: dict[str, Any], wait: float | None = None) -> Response:
+def _json(status: int, content: str | dict[str, Any], wait: float | None = None) -> Response:
+    """An answer; text is the reason of a refusal."""
     headers = {} if wait is None else {"retry-after": str(math.ceil(wait))}
-    return Response(json.dumps(content), status, headers, "application/json")
+    body = json.dumps({"error": content} if isinstance(content, str) else content)
+    return Response(body, status, headers, "application/json")
 
 
-async def _refused(_: Request, refusal: Exception) -> Response:
-    if not isinstance(refusal, Refusal):
-        raise refusal
+async def _refused(_: Request, refusal: Refusal) -> Response:
     answer = _json(refusal.status, refusal.body(), 1.0 if refusal.status == 503 else None)
     if refusal.status in (408, 413):  # the rest of the body is not read
         answer.headers["connection"] = "close"
     return answer
 
 
-async def _no_route(_: Request, problem: Exception) -> Response:
-    if not isinstance(problem, HTTPException):
-        raise problem
-    reason = _REASONS.get(problem.status_code, problem.detail)
-    answer = _json(problem.status_code, {"error": reason})
+async def _no_route(_: Request, problem: HTTPException) -> Response:
+    answer = _json(problem.status_code, _REASONS.get(problem.status_code, problem.detail))
     answer.headers.update(problem.headers or {})
     return answer
 
 
 async def _failed(_request: Request, _problem: Exception) -> Response:
-    return _json(500, {"error": "the collector failed; nothing of this request was accepted"})
+    return _json(500, "the collector failed; nothing of this request was accepted")
 
 
 class Guard:
@@ -258,13 +221,9 @@ class Guard:
         elif scope["type"] != "http":  # there are no WebSockets here
             await send({"type": "websocket.close", "code": 1008})
         elif self._names and _name_of(scope) not in self._names:
-            headers = [
-                *self._headers.items(),
-                (b"content-type", b"application/json"),
-                (b"connection", b"close"),
-            ]
-            await send({"type": "http.response.start", "status": 421, "headers": headers})
-            await send({"type": "http.response.body", "body": MISDIRECTED})
+            answer = _json(421, "this collector has another name: see --name")
+            answer.headers["connection"] = "close"
+            await answer(scope, receive, self._with_headers(send))
         else:
             await self._app(scope, receive, self._with_headers(send))
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .._naming import is_text
-from ..prior import Category
 from .settings import Served
 
 MOST_BYTES = 1 << 20
@@ -29,17 +28,6 @@ _FIELDS = frozenset({"mechanism", "id", "category"})
 _WITH_GROUP = _FIELDS | {"group"}
 _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
-
-NOT_JSON = "the body must be JSON in UTF-8, with every name once and integers only"
-NOT_A_BATCH = 'the body must be {"reports": [...]} and nothing else'
-NOT_SOME = f"a batch holds 1 to {MOST_REPORTS} reports"
-NOT_A_REPORT = 'a report must be {"mechanism", "id", "category"} and, where groups are served, "group"'
-NOT_AN_ID = "id must be 32 lower-case hexadecimal digits"
-NOT_NAMED = "mechanism and group must be text, category text or an integer"
-FOREIGN = "the report was made with another mechanism than the one that is served here"
-UNKNOWN = "the category is not one of the mechanism's"
-WHICH_GROUP = "several groups share this mechanism: the report must name its group"
-NOT_ITS_GROUP = "the mechanism is not that of the group"
 
 Row = tuple[bytes, str, int]
 """A report that fits: its id, its group, and the index of its category."""
@@ -61,66 +49,52 @@ class Refusal(Exception):
 
 def read_batch(body: bytes, served: Served) -> list[Row]:
     """The reports of a batch, or the refusal of all of them."""
+    strict: Any = {"object_pairs_hook": _once, "parse_int": _integer}
     try:
-        plain = json.loads(
-            body.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_int=_integer,
-            parse_float=_never,
-            parse_constant=_never,
-        )
+        plain = json.loads(body.decode("utf-8"), **strict, parse_float=_never, parse_constant=_never)
     except (ValueError, RecursionError):
-        raise Refusal(400, NOT_JSON) from None
+        reason = "the body must be JSON in UTF-8, with every name once and integers only"
+        raise Refusal(400, reason) from None
     if type(plain) is not dict or list(plain) != ["reports"] or type(plain["reports"]) is not list:
-        raise Refusal(400, NOT_A_BATCH)
+        raise Refusal(400, 'the body must be {"reports": [...]} and nothing else')
     reports = plain["reports"]
     if not 0 < len(reports) <= MOST_REPORTS:
-        raise Refusal(413 if reports else 400, NOT_SOME)
+        raise Refusal(413 if reports else 400, f"a batch holds 1 to {MOST_REPORTS} reports")
     for i, report in enumerate(reports):
         problem = _malformed(report)
         if problem:
             raise Refusal(400, problem, i)
-    rows = []
-    for i, report in enumerate(reports):
-        try:
-            rows.append(_row(report, served))
-        except Refusal as refusal:
-            raise Refusal(refusal.status, refusal.reason, i) from None
-    return rows
+    return [_row(report, i, served) for i, report in enumerate(reports)]
 
 
 def _malformed(report: Any) -> str | None:
     """Why something is no report of any mechanism."""
     if type(report) is not dict or report.keys() not in (_FIELDS, _WITH_GROUP):
-        return NOT_A_REPORT
-    category = report["category"]
+        return 'a report must be {"mechanism", "id", "category"} and, where groups are served, "group"'
     texts = [report["mechanism"], report.get("group", "")]
-    if type(category) is not int:  # true is no integer
-        texts.append(category)
+    if type(report["category"]) is not int:  # true is no integer
+        texts.append(report["category"])
     if not all(map(is_text, texts)):
-        return NOT_NAMED
+        return "mechanism and group must be text, category text or an integer"
     if type(report["id"]) is not str or not _ID.fullmatch(report["id"]):
-        return NOT_AN_ID
+        return "id must be 32 lower-case hexadecimal digits"
     return None
 
 
-def _row(report: dict[str, Any], served: Served) -> Row:
-    """A report as it is stored, if it is one of the mechanism that is served."""
+def _row(report: dict[str, Any], i: int, served: Served) -> Row:
+    """Report `i` of a batch as it is stored, if it is one of the mechanism that is served."""
     digest, group = report["mechanism"], report.get("group")
     groups = served.groups_of.get(digest)
     if groups is None:
-        raise Refusal(422, FOREIGN)
-    if group is None:
-        if len(groups) > 1:
-            raise Refusal(422, WHICH_GROUP)
-        group = groups[0]
-    elif served.by is None or group not in groups:
-        raise Refusal(422, NOT_ITS_GROUP)
-    category: Category = report["category"]
-    index = served.indices[digest].get(category)
+        raise Refusal(422, "the report was made with another mechanism than the one that is served here", i)
+    if group is None and len(groups) > 1:
+        raise Refusal(422, "several groups share this mechanism: the report must name its group", i)
+    if group is not None and (served.by is None or group not in groups):
+        raise Refusal(422, "the mechanism is not that of the group", i)
+    index = served.indices[digest].get(report["category"])
     if index is None:
-        raise Refusal(422, UNKNOWN)
-    return bytes.fromhex(report["id"]), group, index
+        raise Refusal(422, "the category is not one of the mechanism's", i)
+    return bytes.fromhex(report["id"]), groups[0] if group is None else group, index
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -160,7 +134,6 @@ class Bucket:
         """Pay for a batch."""
         self._level -= reports
 
-
-def cost_of_refused(size: int) -> int:
-    """What a body that held no batch costs, in reports."""
-    return 1 + size // REPORT_BYTES
+    def take_refused(self, size: int) -> None:
+        """Pay for a body of so many bytes that held no batch."""
+        self._level -= 1 + size // REPORT_BYTES

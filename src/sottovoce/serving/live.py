@@ -14,7 +14,7 @@ from typing import Any
 
 from .._atomic import inf_to_null
 from .._validate import FloatArray
-from ..collecting.estimate import TOGETHER, Estimate, Verdict, estimate, whole_population
+from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
 from ..collecting.store import counts_in, reading
 from ..errors import SottovoceError
 from .settings import Served
@@ -60,31 +60,28 @@ class Live:
 
     def _groups(self, counts: dict[str, FloatArray]) -> list[dict[str, Any]]:
         """The whole population first, if there are groups, then the groups with the most reports."""
-        ordered = sorted(counts, key=lambda group: -float(counts[group].sum()))
         estimates: dict[str, Estimate] = {}
         silent: list[dict[str, Any]] = []
-        for group in ordered:
-            reports = int(counts[group].sum())
+        for group, reports in sorted(counts.items(), key=lambda pair: -float(pair[1].sum())):
             try:
-                estimates[group] = estimate(self._served.mechanisms[group], counts[group])
+                estimates[group] = estimate(self._served.mechanisms[group], reports)
             except SottovoceError as problem:  # one report, or a mechanism that cannot be undone
-                silent.append({"group": group, "reports": reports, "verdict": f"{problem}.", "rows": []})
-        largest = list(estimates.items())[:MOST_GROUPS]
-        shown = [_shown(group, shares, shares.verdict()) for group, shares in largest]
+                facts = {"group": group, "reports": int(reports.sum())}
+                silent.append({**facts, "verdict": f"{problem}.", "rows": []})
+        shown = [_shown(group, shares) for group, shares in list(estimates.items())[:MOST_GROUPS]]
         if len(estimates) > 1:
-            everybody = whole_population(estimates)
-            shown.insert(0, _shown(TOGETHER, everybody, everybody.verdict()))
+            shown.insert(0, _shown(TOGETHER, whole_population(estimates)))
         return [*shown, *silent[: max(0, MOST_GROUPS - len(shown))]]
 
 
-def _shown(group: str, shares: Estimate, judged: Verdict) -> dict[str, Any]:
+def _shown(group: str, shares: Estimate) -> dict[str, Any]:
     """What the page shows of one estimate: the verdict, what the numbers are, and the largest of them."""
     low, high = shares.interval()
     largest = (-shares.values).argsort(kind="stable")[:MOST_ROWS]
     return {
         "group": group,
         "reports": int(shares.reports),
-        "verdict": judged.summary(),
+        "verdict": shares.verdict().summary(),
         "note": shares.summary(),
         "level": shares.level,
         "left_out": len(shares.values) - len(largest),

@@ -49,31 +49,6 @@ class Connection(H11Protocol):
 
     _end: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A head is awaited."""
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        """A head may be whole."""
-        super().data_received(data)
-        self._watch()
-
-    def on_response_complete(self) -> None:
-        """The next head is awaited, unless it is there already."""
-        super().on_response_complete()
-        self._watch()
-
-    def pause_writing(self) -> None:
-        """An answer is not taken."""
-        super().pause_writing()
-        self._watch()
-
-    def resume_writing(self) -> None:
-        """It was taken."""
-        super().resume_writing()
-        self._watch()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is awaited."""
         super().connection_lost(exc)
@@ -91,6 +66,21 @@ class Connection(H11Protocol):
         if self._end is not None:
             self._end.cancel()
             self._end = None
+
+
+def _then_watch(name: str) -> Callable[..., None]:
+    """The protocol's own method, after which the time may run or stop."""
+    method = getattr(H11Protocol, name)
+
+    def watched(self: Connection, *arguments: Any) -> None:
+        method(self, *arguments)
+        self._watch()
+
+    return watched
+
+
+for _name in ("connection_made", "data_received", "on_response_complete", "pause_writing", "resume_writing"):
+    setattr(Connection, _name, _then_watch(_name))
 
 
 class _Server(uvicorn.Server):
@@ -212,14 +202,10 @@ def _ends_with(server: uvicorn.Server, over: Callable[[], bool]) -> None:
 def _signals() -> list[int]:
     """A list that any of the ending signals is added to; more of them change nothing."""
     caught: list[int] = []
-
-    def catch(number: int, _frame: Any) -> None:
-        caught.append(number)
-
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
-            signal.signal(number, catch)
+            signal.signal(number, lambda number, _: caught.append(number))
     return caught
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +44,7 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
-def checked_names(host: str, names: list[str]) -> frozenset[str]:
+def checked_names(host: str, names: Sequence[str]) -> frozenset[str]:
     """The names to answer to: those given, and this machine's where nobody else is listened to.
 
     An address that others reach has names that are not known here; without --name it answers to all of them.
@@ -58,7 +58,7 @@ def checked_names(host: str, names: list[str]) -> frozenset[str]:
     return (given | {f"[{host}]" if ":" in host else host.lower()} | THIS_MACHINE) if given else frozenset()
 
 
-def checked_origins(origins: list[str]) -> frozenset[str]:
+def checked_origins(origins: Sequence[str]) -> frozenset[str]:
     """Origins as a browser writes them; "*" and a path are refused."""
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
@@ -66,12 +66,8 @@ def checked_origins(origins: list[str]) -> frozenset[str]:
     return frozenset(origins)
 
 
-def find_client(folder: Path | None) -> Path | None:
-    """The folder of the JavaScript client: the one named, the packaged one, the checkout's, or none."""
-    if folder is not None:
-        if not folder.is_dir():
-            raise ParameterError(f"client must be a folder with the JavaScript client, got {folder}")
-        return folder.resolve()
+def find_client() -> Path | None:
+    """The folder of the JavaScript client: the packaged one, the checkout's, or none."""
     if CLIENT.is_dir():
         return CLIENT
     return IN_CHECKOUT if (IN_CHECKOUT / "package.json").is_file() else None
