@@ -212,8 +212,8 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     ),
     "survey: one digit is forgotten": (
         survey.SurveyEngine.answer,
-        "while vector and",
-        "while vector > self.base and",
+        "range(self.digits)",
+        "range(self.digits - 1)",
     ),
     "survey: questions from the next level": (
         survey.SurveyEngine.vector,
