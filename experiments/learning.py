@@ -19,7 +19,7 @@ import sottovoce as sv
 from . import movielens
 from .documents import write_block
 
-SPLITS = 20
+SPLITS = 200
 SERVED = 2000
 """Invented users who are measured."""
 
