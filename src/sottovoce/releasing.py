@@ -78,7 +78,7 @@ class ReportForm:
     def summary(self, count: int) -> str:
         """How many releases there are, and what each of them costs."""
         samples = sorted({mechanism.samples for mechanism in self.mechanisms.values()})
-        each = f"{' or '.join(map(str, samples))} samples, a row each," if self.several else "one category"
+        each = f"{' or '.join(map(str, samples))} samples, a row each," if self.several else "one"
         costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
         epsilon = " or ".join(f"{float(cost):g}" for cost in costs)
         if any(mechanism.streaming for mechanism in self.mechanisms.values()):

@@ -26,6 +26,7 @@ from sottovoce.release.arrays import shifted_product
 from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with, prior_weights
 from sottovoce.release.linear import KernelEngine, ResponseEngine
+from sottovoce.samplers.survey import Survey
 
 PACKAGE = Path(sv.__file__).parent
 
@@ -376,8 +377,8 @@ def test_few_bits_refuse_rather_than_round_to_nothing() -> None:
 
 
 FLOAT_FREE = {
-    "release/exact.py", "release/arrays.py", "release/randomness.py", "release/box.py", "release/box_fast.py", "release/linear.py",
-    "release/stream.py", "release/mechanism.py",
+    "release/exact.py", "release/arrays.py", "release/randomness.py", "release/box.py", "release/box_fast.py",
+    "release/linear.py", "release/stream.py", "release/survey.py", "release/mechanism.py",
 }  # fmt: skip
 
 
@@ -400,6 +401,7 @@ def test_promise_2_looks_at_every_file_that_runs_between_the_integers_and_the_ca
         users[0, 0], users[1, :3], users[2, 1::2] = 1, 2, 7
         mechanisms = [sv.certify(make(prior, 1.0)) for make in sv.SAMPLERS.values()]
         mechanisms += [sv.certify(sv.several(prior, 2.0 * k, samples=k)) for k in (2, 4)]
+        mechanisms.append(sv.certify(Survey(sv.Prior.uniform(prior.categories), 1.0, 3)))
         for mechanism in mechanisms:
             rows = mechanism.prepare(users)
             held = [mechanism.prepare(users[i]) for i in range(3)]

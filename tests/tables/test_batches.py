@@ -121,7 +121,7 @@ def test_a_release_in_batches_has_every_user_in_the_order_of_names(
     assert found.select(order).rows() == sorted(given.select(order).rows())
     assert count == found.height
     assert set(found["mechanism"]) == {mechanism.digest}
-    assert told[-1].startswith(f"{count:,} releases, one category for each user and group, ε = 1 each, into")
+    assert told[-1].startswith(f"{count:,} releases, one for each user and group, ε = 1 each, into")
     with pytest.raises(sv.errors.TableError, match="is there already"):
         releasing.release_file(known, path, out, by=by, options=options)
 

@@ -89,10 +89,9 @@ def command(
             )
             for (group, _), made in samplers.items()
         ]
-    print_note(
-        f"{prior_file.name}: {plain(public.how)}. It must be public data, not counts of the users to be "
-        f"served."
-    )
+    learned = all(prior.provenance == "learned" for prior in public.priors.values())
+    must = "" if learned else " It must be public data, not counts of the users to be served."
+    print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
     if output.as_json:
         print_json([asdict(facts) for facts in cards])
         return

@@ -45,7 +45,7 @@ def read_categories(path: Path) -> Sequence[Category]:
         text = sys.stdin.read() if files.is_standard(path) else path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise TableError(f"{path}: it is not UTF-8 text; write one category a line") from None
-    names = [line.strip() for line in re.split("\r\n|\n|\r", text) if line.strip()]
+    names = [line.strip() for line in re.split("\r\n|\n|\r", text.removeprefix("\ufeff")) if line.strip()]
     if not names:
         raise TableError(f"{path}: it names no category; write one a line")
     if len(set(names)) < len(names):
