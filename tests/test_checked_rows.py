@@ -143,7 +143,7 @@ def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_somebody_elses_sampler_checks_for_itself() -> None:
     class Own(sv.ClipSampler):
-        def divergence(self, p: Any, f: sv.FDivergence) -> np.ndarray:
+        def divergence(self, p: Any, f: Any) -> np.ndarray:
             assert p is rows
             return np.full(3, 0.25)
 

@@ -16,6 +16,9 @@ from .divergences import TV as TV
 from .divergences import FDivergence as FDivergence
 from .divergences import alpha as alpha
 from .divergences import hockey_stick as hockey_stick
+from .geometry import Line as Line
+from .geometry import Tree as Tree
+from .geometry import wasserstein as wasserstein
 from .pictures.plots import plot_box as plot_box
 from .planning.choose import choose as choose
 from .planning.choose import frontier as frontier
@@ -53,6 +56,7 @@ from .samplers.catalogue import randomized_response as randomized_response
 from .samplers.catalogue import relative_mollifier as relative_mollifier
 from .samplers.catalogue import rr_with_prior as rr_with_prior
 from .samplers.catalogue import trimmed as trimmed
+from .samplers.nearest import nearest as nearest
 from .samplers.stream import several as several
 from .samplers.stream import stream as stream
 from .samplers.survey import survey as survey

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _validate
 from ._validate import FloatArray
-from .divergences import FDivergence, checked
+from .divergences import FDivergence, checked_f
 from .errors import ParameterError
 from .prior import Prior
 from .samplers.base import ClipSampler, KernelSampler, Sampler, checked_prior
@@ -36,7 +36,7 @@ def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
     """
     smallest, others = checked_prior(prior).smallest_and_rest
     boosted = math.exp(_validate.privacy(epsilon)) * smallest
-    return checked(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
+    return checked_f(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
 
 
 def released_as_itself(sampler: Sampler) -> FloatArray:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from . import _validate
 from ._validate import FloatArray
 from .errors import ParameterError
+from .geometry import Wasserstein
 
 
 @dataclass(frozen=True)
@@ -236,11 +238,23 @@ def alpha(order: float) -> FDivergence:
     return FDivergence(f"alpha({a:g})", partial(_power, a), at_zero, at_infinity, slope)
 
 
-def checked(f: FDivergence) -> FDivergence:
+Distance: TypeAlias = FDivergence | Wasserstein
+"""How far a law is from another: an f-divergence, or the W1 of a geometry."""
+
+
+def checked(f: Distance) -> Distance:
     """Refuse a name or a function where a divergence is meant."""
-    if not isinstance(f, FDivergence):
+    if not isinstance(f, FDivergence | Wasserstein):
         raise ParameterError(
             f"f must be a divergence such as sottovoce.TV, got {type(f).__name__}; "
             f"by name: sottovoce.DIVERGENCES['tv']"
         )
+    return f
+
+
+def checked_f(f: Distance) -> FDivergence:
+    """Refuse W1 too, where only an f-divergence has an answer."""
+    if isinstance(f, Wasserstein):
+        raise ParameterError("an f-divergence is needed here, such as sottovoce.TV, not W1")
+    checked(f)
     return f

@@ -379,6 +379,7 @@ def test_few_bits_refuse_rather_than_round_to_nothing() -> None:
 FLOAT_FREE = {
     "release/exact.py", "release/arrays.py", "release/randomness.py", "release/box.py", "release/box_fast.py",
     "release/linear.py", "release/stream.py", "release/survey.py", "release/mechanism.py",
+    "release/nearest.py", "samplers/nearest_law.py",
 }  # fmt: skip
 
 
@@ -401,6 +402,7 @@ def test_promise_2_looks_at_every_file_that_runs_between_the_integers_and_the_ca
         users[0, 0], users[1, :3], users[2, 1::2] = 1, 2, 7
         mechanisms = [sv.certify(make(prior, 1.0)) for make in sv.SAMPLERS.values()]
         mechanisms += [sv.certify(sv.several(prior, 2.0 * k, samples=k)) for k in (2, 4)]
+        mechanisms.append(sv.certify(sv.nearest(prior, 1.0, sv.Line(range(size)))))
         mechanisms.append(sv.certify(Survey(sv.Prior.uniform(prior.categories), 1.0, 3)))
         for mechanism in mechanisms:
             rows = mechanism.prepare(users)

@@ -843,3 +843,53 @@ def survey_matrix(n: int, base: int, own: Fraction, other: Fraction) -> list[lis
         ]
         for w in names
     ]
+
+
+def least_move(targets: Any, low: Any, high: Any, distances: Array) -> float:
+    """The least Σ d_ij·π_ij over all plans π with row sums p and column sums in the box: a linear program."""
+    n = len(targets)
+    ones, eye = np.ones((1, n)), np.eye(n)
+    columns = np.kron(ones, eye)
+    return _solve(
+        distances.ravel(),
+        A_ub=np.vstack([columns, -columns]),
+        b_ub=np.concatenate([np.array(high, dtype=float), -np.array(low, dtype=float)]),
+        A_eq=np.kron(eye, ones),
+        b_eq=np.array(targets, dtype=float),
+        bounds=(0, None),
+    )
+
+
+def paths_apart(parents: Any, lengths: Any, leaves: int) -> Array:
+    """The distance of every two leaves of a tree, by climbing from both until they meet."""
+
+    def climb(v: int) -> dict[int, int]:
+        seen, far = {v: 0}, 0
+        while v < len(parents):
+            far, v = far + lengths[v], parents[v]
+            seen[v] = far
+        return seen
+
+    ways = [climb(i) for i in range(leaves)]
+    return np.array([[min(a[v] + b[v] for v in a if v in b) for b in ways] for a in ways], dtype=float)
+
+
+def nearest_unit_by_unit(targets: Any, low: Any, high: Any, parents: Any, lengths: Any) -> list[int]:
+    """The definition of `nearest_law`, every unit above a floor being an item of its own with a slope."""
+    n, root = len(targets), len(parents)
+    goals = [p - a for p, a in zip(targets, low, strict=True)] + [0] * (root + 1 - n)
+    items: list[list[tuple[int, bool, int, int]]] = [[] for _ in range(root + 1)]
+    for i in range(n):
+        items[i] = [(0, low[i] + k >= targets[i], i, k) for k in range(high[i] - low[i])]
+    for v in range(root):
+        order = sorted(items[v])
+        if lengths[v]:
+            cut = min(max(goals[v], 0), len(order))
+            shifts = [-lengths[v]] * cut + [lengths[v]] * (len(order) - cut)
+            order = [(one[0] + shift, *one[1:]) for one, shift in zip(order, shifts, strict=True)]
+        items[parents[v]] += order
+        goals[parents[v]] += goals[v]
+    law = list(low)
+    for _, _, i, _ in sorted(items[root])[: sum(targets) - sum(low)]:
+        law[i] += 1
+    return law

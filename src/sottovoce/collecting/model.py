@@ -18,10 +18,12 @@ from ..release.box import BoxEngine
 from ..release.exact import Box
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
+from ..release.nearest import NearestEngine
 from ..release.stream import StreamEngine
 from ..release.survey import Numbers, SurveyEngine
-from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
+from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, label
 from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
+from ..samplers.nearest import NearestSampler
 from ..samplers.survey import LARGEST_TRANSFORM, collisions
 
 _NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
@@ -87,7 +89,7 @@ class Model:
         source = self.source
         if isinstance(source, ClipSampler):
             return source.floor
-        if isinstance(source, Mechanism) and isinstance(source.engine, BoxEngine):
+        if isinstance(source, Mechanism) and type(source.engine) is BoxEngine:
             return np.array(source.engine.box.low, dtype=np.float64) / float(1 << source.bits)
         return None
 
@@ -246,7 +248,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     if isinstance(mechanism, Mechanism):
         return _of_mechanism(mechanism)
     # The library's own first: asking a protocol evaluates every property, which is dear for ten million.
-    if not isinstance(mechanism, KernelSampler | ClipSampler) and not isinstance(mechanism, Sampler):
+    if not isinstance(mechanism, KernelSampler | BoxSampler) and not isinstance(mechanism, Sampler):
         raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
     kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else None
     if isinstance(kernel, ResponseKernel):
@@ -257,7 +259,9 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
         mechanism.prior.probabilities,
         mechanism.epsilon,
         kernel,  # type: ignore[arg-type]  # the library's kernels can be undone; `Kernel` does not ask for it
-        mechanism.worst_case(TV),
+        1 - float(mechanism.floor.min())
+        if isinstance(mechanism, NearestSampler)
+        else mechanism.worst_case(TV),
         source=mechanism,
     )
 
@@ -277,6 +281,8 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
     elif isinstance(engine, ResponseEngine):
         _check_response(mechanism.sampler, len(engine.kept) == engine.categories)
         kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
+    elif isinstance(engine, NearestEngine):
+        worst = 1 - min(engine.box.low) / engine.box.total  # of any law in the box
     elif isinstance(engine, BoxEngine):
         worst = _worst_distance(engine.box, 1 << mechanism.bits)
     elif isinstance(engine, StreamEngine):

@@ -17,13 +17,15 @@ import numpy as np
 from .. import _validate
 from .._html import Listed, Listing
 from .._validate import FloatArray
-from ..divergences import TV, FDivergence, checked
+from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
+from ..geometry import Wasserstein
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
-from ..samplers.base import ClipSampler, KernelSampler, Sampler, label
+from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, label
+from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream, several
 from ..users import Users, UsersLike, rows_for
 from .cards import stream_engine
@@ -52,8 +54,9 @@ _Measured: TypeAlias = "tuple[ComparisonRow, FloatArray]"
 class ComparisonRow:
     """How one sampler serves one group of users in one divergence.
 
-    `worst_case` is None in the row of the limit. `above_limit` is how far mean + tail·maximum is above the
-    proven lower bound of the limit, if requested; it can be negative where the prior is not kept.
+    `worst_case` is None where it is not known, as in the row of the limit. `above_limit` is how far
+    mean + tail·maximum is above the proven lower bound of the limit, if requested; it can be negative where
+    the prior is not kept.
     """
 
     group: str
@@ -164,7 +167,7 @@ class Comparison(Listed):
 def compare(
     users: UsersLike | Users | Mapping[str, UsersLike | Users],
     samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
-    divergences: FDivergence | Sequence[FDivergence] = TV,
+    divergences: Distance | Sequence[Distance] = TV,
     *,
     group: str = EVERYBODY,
     limit: bool = False,
@@ -189,7 +192,7 @@ def compare(
     [('tv', 2, True), ('kl', 2, True)]
     """
     people, chosen = _in_groups(users, samplers, group)
-    measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
+    measures = [divergences] if isinstance(divergences, Distance) else list(map(checked, divergences))
     _check(chosen, measures, limit)
     weight = _validate.at_least(0, tail=tail)
     from_all = _one_prior_from_all(people, chosen)
@@ -237,7 +240,7 @@ def _listed(samplers: Sampler | Iterable[Sampler]) -> list[Sampler]:
     return [samplers] if isinstance(samplers, Sampler) else list(samplers)
 
 
-def _check(chosen: Mapping[str, Sequence[Sampler]], measures: Sequence[FDivergence], limit: bool) -> None:
+def _check(chosen: Mapping[str, Sequence[Sampler]], measures: Sequence[Distance], limit: bool) -> None:
     if not all(isinstance(sampler, Sampler) for listed in chosen.values() for sampler in listed):
         raise ParameterError("samplers must be samplers, such as sottovoce.kernel_clip(prior, epsilon)")
     if not all(chosen.values()) or not measures:
@@ -262,10 +265,14 @@ class _CheckedUsers:
             self._priors[id(prior)] = prior, gave or self._from_all
         return self._priors[id(prior)][1]
 
-    def divergence(self, sampler: Sampler, measure: FDivergence) -> FloatArray:
+    def divergence(self, sampler: Sampler, measure: Distance) -> FloatArray:
         """One number per user."""
         given = self._users.p if isinstance(self._users, Users) else self._users
-        if type(sampler) not in (ClipSampler, KernelSampler):  # a caller's own sampler checks for itself
+        if type(sampler) not in (
+            ClipSampler,
+            KernelSampler,
+            NearestSampler,
+        ):  # a caller's own sampler checks for itself
             return np.atleast_1d(sampler.divergence(given, measure))
         n = len(sampler.prior)
         if n not in self._checked:
@@ -276,7 +283,7 @@ class _CheckedUsers:
 
 
 def _measure(
-    group: str, users: _CheckedUsers, sampler: Sampler, measures: Sequence[FDivergence]
+    group: str, users: _CheckedUsers, sampler: Sampler, measures: Sequence[Distance]
 ) -> list[_Measured]:
     """For each divergence the row of this sampler, and its one number per user."""
     gave, measured = users.gave(sampler.prior), []
@@ -295,7 +302,7 @@ def _pooled(same: Sequence[_Measured]) -> ComparisonRow:
         **summary,
         group=ALL_GROUPS,
         users=len(values),
-        worst_case=max(row.worst_case for row in rows if row.worst_case is not None),
+        worst_case=max((row.worst_case for row in rows if row.worst_case is not None), default=None),
         keeps_prior=all(row.keeps_prior for row in rows),
         provenance=_least_public(rows),
     )
@@ -306,7 +313,7 @@ def _add_limit(
     prior: Prior,
     epsilon: float,
     users: UsersLike | Users,
-    measure: FDivergence,
+    measure: Distance,
     tail: float,
 ) -> None:
     """Set in each row how far above the limit it is, and add the row of the limit itself."""
@@ -365,7 +372,7 @@ def shown(sampler: Sampler) -> str:
 def make_row(
     group: str,
     sampler: Sampler,
-    measure: FDivergence,
+    measure: Distance,
     users: int,
     summary: Mapping[str, float],
     gave_prior: bool,
@@ -378,10 +385,18 @@ def make_row(
         divergence=measure.name,
         users=users,
         **summary,
-        worst_case=sampler.worst_case(measure),
+        worst_case=known_worst_case(sampler, measure),
         keeps_prior=sampler.keeps_prior,
         provenance="users" if gave_prior else sampler.prior.provenance,
     )
+
+
+def known_worst_case(sampler: Sampler, measure: Distance) -> float | None:
+    """The worst case where it is known: not of a clip in W1, and not of `nearest` in an f-divergence."""
+    box, w1 = isinstance(sampler, BoxSampler), isinstance(measure, Wasserstein)
+    if box and w1 != isinstance(sampler, NearestSampler):
+        return None
+    return sampler.worst_case(measure)
 
 
 def _value(row: ComparisonRow, statistic: str) -> float:
@@ -430,7 +445,7 @@ def walk(
     engine = stream_engine(mechanism)
     if engine.persistence:
         raise ParameterError("mechanism must be a stream without persistence")
-    f, generator = checked(divergence), np.random.default_rng(0)
+    f, generator = checked_f(divergence), np.random.default_rng(0)
     bounds = None
     for step, users in enumerate(steps):
         rows = mechanism.prepare(users)
@@ -494,7 +509,7 @@ def compare_samples(
     True
     """
     laws = _validate.users(rows_for(users, prior), len(prior))
-    f, total, rows = checked(divergence), _validate.privacy(epsilon), []
+    f, total, rows = checked_f(divergence), _validate.privacy(epsilon), []
     for k in samples:
         many = _validate.whole_at_least(1, samples=k)
         ways = {}
@@ -551,7 +566,7 @@ def compare_over_time(
     laws = [_validate.users(rows_for(users, prior), len(prior), empty=True) for users in steps]
     if not laws or len({law.shape[0] for law in laws}) > 1:
         raise ParameterError("steps must be one table per release, with the same users in the same order")
-    f, rows = checked(divergence), []
+    f, rows = checked_f(divergence), []
     alone = split(prior, sampler.epsilon / len(laws))
     walked = walk(certify(sampler, provenance="users"), laws, divergence=f)
     for number, (law, (distances, ratios)) in enumerate(zip(laws, walked, strict=True), start=1):

@@ -25,15 +25,18 @@ import numpy as np
 
 from .. import _html, _validate
 from .._validate import FloatArray, IntArray
-from ..divergences import TV, FDivergence, checked
+from ..divergences import TV, Distance, FDivergence, checked_f
 from ..errors import ParameterError
+from ..geometry import Wasserstein, checked_geometry
 from ..prior import Prior
 from ..samplers import clip
 from ..samplers.base import checked_prior
 from ..samplers.blocks import blocks
 from ..samplers.catalogue import SAMPLERS, checked_promise
+from ..samplers.nearest import NearestSampler
 from ..users import Users, UsersLike, rows_for
 from .limit_solvers import cutting_planes, smooth_descent
+from .limit_w1 import best_floor
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -93,7 +96,7 @@ def limit(
     epsilon: float,
     users: UsersLike | Users,
     *,
-    divergence: FDivergence = TV,
+    divergence: Distance = TV,
     tail: float = TAIL,
     keep_prior: bool = True,
     promise: float | str | None = None,
@@ -112,7 +115,8 @@ def limit(
 
     Parameters
         users: as `compare` takes them.
-        divergence: total variation, or any divergence that knows its `slope`.
+        divergence: total variation, any divergence that knows its `slope`, or the W1 of a geometry, which is
+            a linear program for up to 40,000 different users × categories.
         tail: the weight of the maximum, 0 or more.
         keep_prior: only samplers with Q(q) = q.
         promise: only samplers that keep the prior and this promise, as in `fitted`; up to 150 categories.
@@ -135,7 +139,9 @@ def limit(
     epsilon = _validate.privacy(epsilon)
     weight = _validate.at_least(0, tail=tail)
     target = _validate.positive(relative_gap=relative_gap)
-    required_slope(checked(divergence))
+    if isinstance(divergence, Wasserstein):
+        return _limit_in_w1(prior, epsilon, users, divergence, weight, bool(keep_prior), promise)
+    required_slope(checked_f(divergence))
     kept = None if promise is None else checked_promise(prior.probabilities, epsilon, promise)
     if kept is not None and not keep_prior:
         raise ParameterError("a promise is for samplers that keep the prior")
@@ -162,17 +168,50 @@ def limit(
         further = cutting_planes(problem, solved.floor, enough, report)
         solved = replace(further, lower_bound=max(solved.lower_bound, further.lower_bound))
     values = problem.values(solved.floor)[inverse]
+    return _limit(epsilon, divergence, weight, bool(keep_prior), values, float(solved.lower_bound))
+
+
+def _limit(
+    epsilon: float, divergence: Distance, tail: float, keep_prior: bool, values: FloatArray, bound: float
+) -> Limit:
+    """The value of the limit from one number per user and a lower bound."""
     summary = summarise(values)
-    objective = weighed(summary["mean"], summary["maximum"], weight)
+    objective = weighed(summary["mean"], summary["maximum"], tail)
     return Limit(
         epsilon=epsilon,
         divergence=divergence.name,
-        tail=weight,
-        keep_prior=bool(keep_prior),
+        tail=tail,
+        keep_prior=keep_prior,
         users=len(values),
         **summary,
         objective=objective,
-        lower_bound=min(max(float(solved.lower_bound), 0.0), objective),
+        lower_bound=min(max(bound, 0.0), objective),
+    )
+
+
+def _limit_in_w1(
+    prior: Prior,
+    epsilon: float,
+    users: UsersLike | Users,
+    distance: Wasserstein,
+    tail: float,
+    keep_prior: bool,
+    promise: float | str | None,
+) -> Limit:
+    """The limit by a linear program; the values are those of the nearest laws above its floor."""
+    if promise is not None:
+        raise ParameterError("a promise is about total variation, and the limit was requested in W1")
+    geometry = checked_geometry(distance.geometry, len(prior))
+    rows = _validate.users(rows_for(users, prior), len(prior))
+    first, inverse, counts = _alike(rows)
+    a, p, share = math.exp(epsilon), rows[first].toarray(), counts / counts.sum()
+    floor, bound = best_floor(p, share, prior.probabilities, a, geometry, tail, keep_prior)
+    floor = np.maximum(floor, np.finfo(np.float64).tiny)
+    if not keep_prior:
+        floor = floor / max(float(floor.sum()), 1.0) / min(a * float(floor.sum()), 1.0)
+    sampler = NearestSampler("nearest", prior, epsilon, floor, {}, geometry)
+    return _limit(
+        epsilon, distance, tail, keep_prior, sampler.divergence_of(rows[first], distance)[inverse], bound
     )
 
 

@@ -16,15 +16,18 @@ import numpy as np
 from .. import _validate
 from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError, PriorError
+from ..geometry import Geometry
 from ..prior import FROM_USERS, PROVENANCES, Prior
-from ..samplers.base import ClipSampler, KernelSampler, Sampler
+from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler
 from ..samplers.kernels import MinimaxKernel, ResponseKernel
+from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..samplers.survey import Survey
 from .box import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
 from .linear import KernelEngine, ResponseEngine
 from .mechanism import LEARNED, Mechanism
+from .nearest import NearestEngine, NearestStreamEngine
 from .stream import RATIO_BITS, StreamEngine
 from .survey import SurveyEngine
 
@@ -70,6 +73,11 @@ def certify_with(sampler: Sampler | Stream | Survey, bits: int) -> Mechanism:
     prior = prior_weights(sampler.prior, total)
     if isinstance(sampler, ClipSampler):
         return _mechanism(sampler, BoxEngine(_box(sampler, prior, ratio, total), tuple(prior)), ratio, bits)
+    if isinstance(sampler, NearestSampler):
+        box = _box(sampler, prior, ratio, total)
+        return _mechanism(
+            sampler, NearestEngine(box, tuple(prior), geometry=_integers(sampler.geometry)), ratio, bits
+        )
     kernel = sampler.kernel if isinstance(sampler, KernelSampler) else None
     if isinstance(kernel, ResponseKernel):
         kept = tuple(np.flatnonzero(kernel.kept).tolist())
@@ -144,7 +152,7 @@ def _categories(prior: Prior) -> tuple[str | int, ...] | range:
     return names if isinstance(names, range) else tuple(names)
 
 
-def _box(sampler: ClipSampler, prior: list[int], ratio: Fraction, total: int) -> Box:
+def _box(sampler: BoxSampler, prior: list[int], ratio: Fraction, total: int) -> Box:
     """The sampler's floor in whole units; where the prior is kept, moved by a unit so that it stays kept."""
     low = _units(sampler.floor, total)
     if sampler.keeps_prior:
@@ -162,8 +170,17 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
     """The prior in whole units, and R before the first release between 1 and A."""
     prior = prior_weights(sampler.prior, 1 << (bits - RATIO_BITS * bits // BITS))
     begin = exp_below(Fraction(sampler.start)) if sampler.start > 0 else Fraction(1)
-    made = StreamEngine(tuple(prior), 0, sampler.pace, sampler.samples, sampler.persistence, ratio, bits)
+    given = (tuple(prior), 0, sampler.pace, sampler.samples, sampler.persistence, ratio, bits)
+    if sampler.geometry is None:
+        made = StreamEngine(*given)
+    else:
+        made = NearestStreamEngine(*given, geometry=_integers(sampler.geometry))
     return replace(made, start=min(int(begin * made.one), made.most))
+
+
+def _integers(geometry: Geometry) -> Geometry:
+    """The tree and its integer lengths, without the unit: all that a law depends on."""
+    return Geometry(geometry.parents, geometry.lengths)
 
 
 def _response(kept: tuple[int, ...], prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:

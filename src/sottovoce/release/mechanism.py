@@ -32,10 +32,13 @@ from . import randomness, weights
 from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
+from .nearest import ENTRIES, NearestEngine, NearestStreamEngine
 from .stream import StreamEngine, StreamState, StreamStates
 from .survey import Numbers, SurveyEngine
 
-ENGINES = (BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine)
+ENGINES = (
+    BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine, NearestEngine, NearestStreamEngine
+)  # fmt: skip
 """Everything that may draw; each checks its own certificate."""
 
 BATCH = 1 << 17
@@ -330,6 +333,8 @@ class Mechanism:
         same answer however many threads there are.
         """
         most = BATCH if words <= FEW else max(BATCH * FEW // words, 1)
+        if isinstance(self.engine, NearestEngine | NearestStreamEngine):  # every law is written out
+            most = max(min(most, ENTRIES // len(self.categories)), 1)
         begins, turn = iter(range(0, users, most)), Lock()
 
         def batches(_: int) -> None:

@@ -517,21 +517,9 @@ class StreamEngine:
         return law
 
     def _many_shares(self, counts: IntegerArray) -> IntegerArray:
-        """`_shares` by long division, 21, 21 and 20 digits at a time."""
-        total = counts.sum(axis=0)
-        shift = np.zeros_like(total)
-        for power in range(SHARE_DIGITS, 63):
-            shift += (total >> power) > 0
-        held = counts >> shift
-        total = np.maximum(held.sum(axis=0), 1)
-        share = np.zeros_like(held)
-        digits = self.bits
-        while digits > 0:
-            some = min(21, digits)
-            held = held << some
-            part = held // total
-            share, held, digits = (share << some) + part, held - part * total, digits - some
-        return np.asarray(share)
+        """`_shares` for users with a column each."""
+        held = shortened(counts)
+        return long_division(held, np.maximum(held.sum(axis=0), 1), self.bits)
 
     def _many_drawn(
         self, law: _ManyLaws, indices: IntegerArray, words: IntegerArray
@@ -558,6 +546,26 @@ class StreamEngine:
         extra = np.clip(more - (before[found] - skipped), 0, weight)
         out[other], units[other] = found, level * weight + extra
         return out, units
+
+
+def shortened(counts: IntegerArray) -> IntegerArray:
+    """Weights, a column for each user, cut to 41 binary digits in all."""
+    total = counts.sum(axis=0)
+    shift = np.zeros_like(total)
+    for power in range(SHARE_DIGITS, 63):
+        shift += (total >> power) > 0
+    return np.asarray(counts >> shift)
+
+
+def long_division(numbers: IntegerArray, divisor: IntegerArray, bits: int) -> IntegerArray:
+    """⌊numbers·2^bits/divisor⌋ for numbers ≤ divisor < 2^42, 21 binary digits at a time."""
+    quotient = np.zeros_like(numbers)
+    while bits > 0:
+        some = min(21, bits)
+        numbers = numbers << some
+        part = numbers // divisor
+        quotient, numbers, bits = (quotient << some) + part, numbers - part * divisor, bits - some
+    return np.asarray(quotient)
 
 
 def _times(ratio: IntegerArray, factor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -17,8 +18,9 @@ import numpy as np
 
 from .. import _html, _validate
 from .._validate import FloatArray
-from ..divergences import TV, FDivergence, checked
+from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import NotLinearError, ParameterError
+from ..geometry import Wasserstein
 from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
@@ -66,14 +68,14 @@ class Sampler(Protocol):
     def distribution(self, p: UsersLike | Users) -> FloatArray:
         """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
 
-    def divergence(self, p: UsersLike | Users, f: FDivergence) -> FloatArray:
-        """D_f(p‖Q(p)), one number per user (a scalar array for a vector).
+    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
+        """D_f(p‖Q(p)) or W1(p, Q(p)), one number per user (a scalar array for a vector).
 
         A private probability below 1e-250 counts as zero.
         """
 
-    def worst_case(self, f: FDivergence) -> float:
-        """The supremum of D_f(p‖Q(p)) over all users p."""
+    def worst_case(self, f: Distance) -> float:
+        """The supremum of the same over all users p; a ParameterError where it is not known."""
 
     def matrix(self) -> FloatArray:
         """K, for a linear sampler."""
@@ -107,14 +109,8 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClipSampler:
-    """Answers every user with the best point of the box above a floor.
-
-    Guarantees
-        Every law lies in {x : c ≤ x ≤ e^ε·c}, so the sampler is ε-locally private for any floor c
-        with Σc ≤ 1 ≤ e^ε·Σc. No sampler with the same floor is closer to any user in any
-        f-divergence (Park, Asoodeh, Lee 2024, Prop. 3.4).
-    """
+class BoxSampler:
+    """Something that answers every user with a point of the box above a floor."""
 
     name: str
     prior: Prior
@@ -136,7 +132,7 @@ class ClipSampler:
 
     @property
     def linear(self) -> bool:
-        """The clip is not linear in p."""
+        """A point of the box is not linear in p."""
         return False
 
     @cached_property
@@ -149,50 +145,70 @@ class ClipSampler:
 
     @cached_property
     def keeps_prior(self) -> bool:
-        """Whether q lies in the box, where the clip leaves it alone."""
+        """Whether q lies in the box, where it is left alone."""
         q = self.prior.probabilities
         slack = _rounding(len(q))
         low, high = self.floor * (1 - slack), self._a * self.floor * (1 + slack)
         return bool(np.all((low <= q) & (q <= high)))
 
-    def distribution(self, p: UsersLike | Users) -> FloatArray:
-        """clip(p/r; c, e^ε·c) with r such that it sums to one."""
-        rows = checked_rows(p, self.prior)
-        x = clip.laws(rows, self.prior.probabilities, self.floor, self._a, self._total)
-        return _like(p, x)
-
-    def _on_support(self, block: Block[np.float64]) -> FloatArray:
-        return clip.on_support(block, self.floor, self._a, self._total)
-
-    def divergence(self, p: UsersLike | Users, f: FDivergence) -> FloatArray:
-        """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
-        return _like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
-
-    def divergence_of(self, rows: sparse.csr_array[np.float64], f: FDivergence) -> FloatArray:
-        """The same for rows that `_validate.users` has checked."""
-        if f == TV:
-            return clip.total_variation(rows, self.floor, self._a, self._total)
-        return divergence_on_support(rows, f, self._on_support, len(self.prior))
-
-    def worst_case(self, f: FDivergence) -> float:
-        """g(min_i t_i), t_i = min(a·c_i, 1 − Σc + c_i), at a point mass (the minimum is convex in p)."""
-        own = np.minimum(self._a * self.floor, 1 - self._total + self.floor)
-        i = int(own.argmin())
-        others = float(self.floor[:i].sum() + self.floor[i + 1 :].sum())
-        return checked(f).of_point_mass(own[i], max(1 - self._a * self.floor[i], others))
-
     def matrix(self) -> FloatArray:
-        """Refused: the clip has no matrix."""
+        """Refused: there is no matrix."""
         raise NotLinearError(
             f"matrix needs a linear sampler and {self.name} is not one; "
             f"use minimax_kernel, randomized_response or rr_with_prior"
         )
 
-    def __repr__(self) -> str:
+    def __repr__(self: Sampler) -> str:
         return _describe(self)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self: Sampler) -> str:
         return sampler_html(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClipSampler(BoxSampler):
+    """Answers every user with the best point of the box above a floor.
+
+    Guarantees
+        Every law lies in {x : c ≤ x ≤ e^ε·c}, so the sampler is ε-locally private for any floor c
+        with Σc ≤ 1 ≤ e^ε·Σc. No sampler with the same floor is closer to any user in any
+        f-divergence (Park, Asoodeh, Lee 2024, Prop. 3.4).
+    """
+
+    def distribution(self, p: UsersLike | Users) -> FloatArray:
+        """clip(p/r; c, e^ε·c) with r such that it sums to one."""
+        return like(p, self._laws(checked_rows(p, self.prior)))
+
+    def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
+        return clip.laws(rows, self.prior.probabilities, self.floor, self._a, self._total)
+
+    def _on_support(self, block: Block[np.float64]) -> FloatArray:
+        return clip.on_support(block, self.floor, self._a, self._total)
+
+    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
+        """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
+        return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
+
+    def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
+        """The same for rows that `_validate.users` has checked."""
+        if isinstance(f, Wasserstein):
+            return distance_of_laws(rows, f, self._laws)
+        if f == TV:
+            return clip.total_variation(rows, self.floor, self._a, self._total)
+        return divergence_on_support(rows, f, self._on_support, len(self.prior))
+
+    def worst_case(self, f: Distance) -> float:
+        """g(min_i t_i), t_i = min(a·c_i, 1 − Σc + c_i), at a point mass (the minimum is convex in p).
+
+        Raises
+            ParameterError: f is W1, for which the worst case of the clip is not known.
+        """
+        if isinstance(checked(f), Wasserstein):
+            raise ParameterError(f"the worst case of {self.name} in W1 is not known; that of nearest is")
+        own = np.minimum(self._a * self.floor, 1 - self._total + self.floor)
+        i = int(own.argmin())
+        others = float(self.floor[:i].sum() + self.floor[i + 1 :].sum())
+        return checked_f(f).of_point_mass(own[i], max(1 - self._a * self.floor[i], others))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,19 +253,23 @@ class KernelSampler:
         step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
         for begin in range(0, len(out), step):
             out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
-        return _like(p, out)
+        return like(p, out)
 
-    def divergence(self, p: UsersLike | Users, f: FDivergence) -> FloatArray:
+    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
         """D_f(p‖pK), evaluated on the user's own categories."""
-        return _like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
+        return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
 
-    def divergence_of(self, rows: sparse.csr_array[np.float64], f: FDivergence) -> FloatArray:
+    def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
         """The same for rows that `_validate.users` has checked."""
+        if isinstance(f, Wasserstein):
+            return distance_of_laws(rows, f, lambda part: self.kernel.apply(part.toarray()))
         return divergence_on_support(rows, f, self.kernel.on_support, self._released)
 
-    def worst_case(self, f: FDivergence) -> float:
-        """g(min_i K_ii), attained at a point mass (Zamanlooy et al. 2025, Lemma 1)."""
-        return checked(f).of_point_mass(*self.kernel.least_kept())
+    def worst_case(self, f: Distance) -> float:
+        """g(min_i K_ii), attained at a point mass (Zamanlooy et al. 2025, Lemma 1); so is the largest W1."""
+        if isinstance(checked(f), Wasserstein):
+            return float(self.divergence_of(point_masses(len(self.prior)), f).max())
+        return checked_f(f).of_point_mass(*self.kernel.least_kept())
 
     def matrix(self) -> FloatArray:
         """K as an n × n array, rows and columns in the prior's order."""
@@ -286,6 +306,26 @@ def divergence_on_support(
         rest = np.where(nothing_else, 0.0, np.maximum(1 - x.sum(axis=1), np.finfo(np.float64).tiny))
         values[block.rows] = divergence.on_support(block.p, x, rest)
     return values
+
+
+def distance_of_laws(
+    rows: sparse.csr_array[np.float64],
+    distance: Distance,
+    laws: Callable[[sparse.csr_array[np.float64]], FloatArray],
+) -> FloatArray:
+    """The distance of every user from the released law, which is written out for some users at a time."""
+    values, step = np.empty(rows.shape[0]), max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
+    for begin in range(0, rows.shape[0], step):
+        part = rows[begin : begin + step]
+        values[begin : begin + step] = distance(part.toarray(), laws(part))
+    return values
+
+
+def point_masses(n: int) -> sparse.csr_array[np.float64]:
+    """Every user with one category only."""
+    from scipy import sparse
+
+    return sparse.csr_array(sparse.eye_array(n, format="csr"))
 
 
 def checked_prior(prior: Prior) -> Prior:
@@ -325,8 +365,9 @@ def sampler_html(sampler: Sampler) -> str:
         ("categories", f"{len(sampler.prior):,}"),
         ("keeps the prior", "yes" if sampler.keeps_prior else "no"),
         ("one record is enough", "yes" if sampler.linear else "no"),
-        ("distance from anybody, at most", f"{sampler.worst_case(TV):.4f} (total variation)"),
     ]
+    with suppress(ParameterError):  # it is not known for every rule
+        rows.append(("distance from anybody, at most", f"{sampler.worst_case(TV):.4f} (total variation)"))
     return _html.facts(f"Sampler {sampler.name}", [*rows, *prior_warning(sampler.prior)])
 
 
@@ -335,7 +376,7 @@ def prior_warning(prior: Prior) -> list[tuple[str, object]]:
     return [("prior", "made from the users it serves: not public")] if prior.provenance == "users" else []
 
 
-def _like(p: UsersLike | Users, per_user: FloatArray) -> FloatArray:
+def like(p: UsersLike | Users, per_user: FloatArray) -> FloatArray:
     """Drop the user axis when the caller passed a single vector."""
     if isinstance(p, Users):
         return per_user

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from .. import _html, _validate
 from ..errors import ParameterError
+from ..geometry import Geometry, checked_geometry
 from ..prior import Prior
 from .base import checked_prior, prior_warning
 
@@ -54,6 +55,7 @@ class Stream:
     samples: int = 1
     persistence: int = 0
     name: str = "stream"
+    geometry: Geometry | None = None
 
     @property
     def keeps_prior(self) -> bool:
@@ -87,6 +89,7 @@ def stream(
     start: float | None = None,
     paced: bool = True,
     persistence: float = 0.0,
+    geometry: Geometry | None = None,
 ) -> Stream:
     """Design a stream: any number of releases of a user for one ε, whatever their data do in between.
 
@@ -103,6 +106,7 @@ def stream(
         paced: False spends as much as is nearest to the user now, and leaves what is left to later releases.
         persistence: the share of the public law of a release that lies on the user's last release, for data
             that rarely change: repeating oneself then costs little. 0 to 0.999.
+        geometry: a `Line` or a `Tree`: every step takes the law that is nearest in W1, as `nearest` does.
 
     >>> stream(Prior.uniform(["a", "b", "c"]), 8.0, horizon=52)
     <stream on 3 categories, epsilon=8 for all of them>
@@ -112,7 +116,8 @@ def stream(
         raise ParameterError(f"persistence must be at most 0.999, got {persistence}")
     steps = None if horizon is None else _steps(horizon=horizon)
     chosen = _start(checked_prior(prior), epsilon, steps, start)
-    return Stream(prior, chosen[0], chosen[1], _pace(steps, paced), 1, int(kept * PERSISTENCE))
+    near = None if geometry is None else checked_geometry(geometry, len(prior))
+    return Stream(prior, *chosen, _pace(steps, paced), persistence=int(kept * PERSISTENCE), geometry=near)
 
 
 def several(prior: Prior, epsilon: float, *, samples: int, start: float | None = None) -> Stream:

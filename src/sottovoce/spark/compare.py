@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..divergences import TV, FDivergence, checked
+from ..divergences import TV, Distance, checked
 from ..errors import ParameterError
 from ..groups import Groups
 from ..planning.compare import Comparison, make_row
@@ -34,7 +34,7 @@ from .session import translate_errors
 def compare(
     frame: Any,
     samplers: Sampler | Iterable[Sampler] | Mapping[str, Sampler | Iterable[Sampler]],
-    divergences: FDivergence | Sequence[FDivergence] = TV,
+    divergences: Distance | Sequence[Distance] = TV,
     *,
     user: str,
     item: str | Sequence[str],
@@ -53,7 +53,7 @@ def compare(
         divergence.
     """
     grouped = _by_group(samplers, by)
-    measures = [divergences] if isinstance(divergences, FDivergence) else list(map(checked, divergences))
+    measures = [divergences] if isinstance(divergences, Distance) else list(map(checked, divergences))
     if not measures:
         raise ParameterError("divergences must not be empty")
     priors = {name: chosen[0].prior for name, chosen in grouped.items()}

@@ -1,0 +1,376 @@
+"""Which categories are near each other: positions on a line, or a tree; and how far apart two laws are then.
+
+A geometry is a tree whose leaves are the categories and whose edges have lengths; the distance of two
+categories is the length of the path between them. A line is the tree in which every position hangs directly
+from a path. The earth mover's distance of two laws p and x is then a sum over the edges,
+
+    W1(p, x) = Σ_v length_v·|p(v) − x(v)|,    p(v) the mass of the categories below the edge v.
+
+Lengths are kept as integers in a `unit`, so that a law can be found exactly: at most 2^30 from any category
+to the root. They are public, as the categories are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _validate
+from ._validate import FloatArray, IntArray
+from .errors import ParameterError
+
+LENGTH_BITS = 30
+"""From a category to the root there are at most 2^30 units."""
+EARTH = 6371.0088
+"""The mean radius of the earth in kilometres."""
+DEEPEST = 24
+"""A map is halved in both directions at most so often."""
+PAIRS = 1 << 16
+"""Pairs of points on which the distances of a map are calibrated."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometry:
+    """A tree with the categories as its first nodes, its root last, and every parent behind its children.
+
+    `parents` and `lengths` have an entry for every node but the root. Make one with `Line`, `Tree`,
+    `Tree.from_paths` or `Tree.from_points`.
+    """
+
+    parents: tuple[int, ...]
+    lengths: tuple[int, ...]
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_tree(self.parents, self.lengths)
+
+    @cached_property
+    def categories(self) -> int:
+        """How many categories there are: the nodes that are nobody's parent."""
+        return min(self.parents)
+
+    def __len__(self) -> int:
+        return self.categories
+
+    @cached_property
+    def work(self) -> int:
+        """The categories below each node, added up over the nodes."""
+        first, last = self._ranges
+        return int((last - first).sum()) + self.categories
+
+    @cached_property
+    def _order(self) -> tuple[IntArray, tuple[IntArray, IntArray]]:
+        """An order in which the categories below any node stand together, and where those of each node do."""
+        nodes = len(self.parents) + 1
+        size = np.array([1] * self.categories + [0] * (nodes - self.categories))
+        for v, parent in enumerate(self.parents):
+            size[parent] += size[v]
+        first = np.zeros(nodes, dtype=np.intp)
+        begun = first.copy()  # how many of the categories below a node have been placed
+        for v in range(nodes - 2, -1, -1):
+            parent = self.parents[v]
+            first[v] = first[parent] + size[parent] - begun[parent] - size[v]
+            begun[parent] += size[v]
+        order = np.empty(self.categories, dtype=np.intp)
+        order[first[: self.categories]] = np.arange(self.categories)
+        return order, (first[:-1], (first + size)[:-1])
+
+    @property
+    def _ranges(self) -> tuple[IntArray, IntArray]:
+        return self._order[1]
+
+    def between(self, p: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
+        """W1(p, x) along the last axis, in the caller's units."""
+        moved = np.atleast_1d(np.asarray(p, dtype=np.float64) - np.asarray(x, dtype=np.float64))
+        if moved.shape[-1] != self.categories:
+            raise ParameterError(f"laws over {self.categories} categories are needed, got {moved.shape[-1]}")
+        order, (first, last) = self._order
+        sums = np.zeros((*moved.shape[:-1], self.categories + 1))
+        np.cumsum(moved[..., order], axis=-1, out=sums[..., 1:])
+        lengths = np.array(self.lengths, dtype=np.float64) * self.unit
+        return np.asarray(np.abs(sums[..., last] - sums[..., first]) @ lengths)
+
+    def distances(self, category: int) -> FloatArray:
+        """The distance of every category from one, in the caller's units."""
+        root = len(self.parents)
+        path = {root: 0}
+        depth, v = 0, category
+        while v != root:
+            path[v], depth, v = depth, depth + self.lengths[v], self.parents[v]
+        path[root] = depth
+        far = [0] * (root + 1)
+        for v in range(root, -1, -1):
+            if v in path:
+                far[v] = path[v]
+            else:
+                far[v] = far[self.parents[v]] + self.lengths[v]
+        return np.array(far[: self.categories], dtype=np.float64) * self.unit
+
+    def plain(self) -> dict[str, list[int]]:
+        """The integers, as a mechanism file holds them."""
+        return {"parents": list(self.parents), "lengths": list(self.lengths)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Geometry):
+            return NotImplemented
+        return (self.parents, self.lengths, self.unit) == (other.parents, other.lengths, other.unit)
+
+    def __hash__(self) -> int:
+        return hash((self.parents, self.lengths, self.unit))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.categories} categories>"
+
+
+class Line(Geometry):
+    """Categories at positions on a line: years, prices, star ratings, hours.
+
+    The distance of two categories is the difference of their positions. They need not be sorted; several may
+    share a position.
+
+    >>> float(Line([1990, 1994, 1995]).between([1, 0, 0], [0, 0.5, 0.5]))
+    4.5
+    """
+
+    def __init__(self, positions: Iterable[float]) -> None:
+        places = _numbers("positions", positions)
+        n = len(places)
+        order = sorted(range(n), key=places.__getitem__)
+        parents = [0] * n + list(range(n + 1, 2 * n))
+        lengths = [0.0] * n + [places[b] - places[a] for a, b in pairwise(order)]
+        for rank, i in enumerate(order):
+            parents[i] = n + rank
+        _fill(self, parents, lengths)
+
+
+class Tree(Geometry):
+    """Categories as the leaves of a tree: codes within chapters, genres within shelves, cells of a map.
+
+    Parameters
+        parents: the parent of every node by its index, None for the root. The categories come first, in the
+            order of the prior; they are the nodes without children.
+        lengths: the length of the edge between a node and its parent, for every node (that of the root does
+            not count); by default 1/2 each, so that two children of one node are 1 apart.
+
+    Raises
+        ParameterError: it is no tree, a length is negative, or the categories do not come first.
+
+    >>> tree = Tree([3, 3, 4, 4, None])
+    >>> tree.distances(0).tolist()
+    [0.0, 1.0, 1.5]
+    """
+
+    def __init__(self, parents: Iterable[int | None], lengths: Iterable[float] | None = None) -> None:
+        above = list(parents)
+        if above == [None]:  # a single category is its own root, and hangs from another one here
+            above, lengths = [1, None], None
+        nodes = len(above)
+        edges = [0.5] * nodes if lengths is None else _numbers("lengths", lengths)
+        if len(edges) != nodes or min(edges, default=0.0) < 0:
+            raise ParameterError("lengths must hold a number ≥ 0 for every node")
+        roots = [v for v, parent in enumerate(above) if parent is None]
+        known = all(parent is None or (type(parent) is int and 0 <= parent < nodes) for parent in above)
+        if len(roots) != 1 or not known:
+            raise ParameterError(
+                "parents must hold the index of a node for every node, and None for one root"
+            )
+        inner = {parent for parent in above if parent is not None}
+        leaves = nodes - len(inner)
+        if not leaves or inner != set(range(leaves, nodes)):
+            raise ParameterError("the categories must be the first nodes, and nobody's parent")
+        _fill(self, *_ordered(above, edges, leaves))
+
+    @classmethod
+    def from_levels(cls, *levels: Sequence[object], lengths: Sequence[float] | None = None) -> Tree:
+        """A tree from columns: the chapter of every category, then the part of the chapter, and so on.
+
+        `lengths` are those of the edges above a category, above a chapter, …; by default 1/2 each.
+
+        >>> Tree.from_levels(["fruit", "fruit", "bread"]).distances(0).tolist()
+        [0.0, 1.0, 2.0]
+        """
+        sizes = {len(level) for level in levels}
+        if len(sizes) != 1 or not min(sizes):
+            raise ParameterError("levels must hold one name per category each")
+        n, edges = sizes.pop(), [0.5] * (len(levels) + 1) if lengths is None else _numbers("lengths", lengths)
+        if len(edges) != len(levels) + 1:
+            raise ParameterError(
+                f"lengths must be {len(levels) + 1} numbers: above a category, then above a level"
+            )
+        parents: list[int | None] = []
+        long: list[float] = []
+        index: dict[tuple[object, ...], int] = {}
+        below: list[tuple[object, ...]] = [(i,) for i in range(n)]
+        for depth, edge in enumerate(edges):
+            above = [tuple(level[i] for level in levels[depth:]) for i in range(n)]
+            names = dict(zip(below, above, strict=True))
+            start = len(parents) + len(names)
+            index = {name: start + k for k, name in enumerate(dict.fromkeys(names.values()))}
+            parents += [index[name] for name in names.values()]
+            long += [edge] * len(names)
+            below = above
+        return cls([*parents, None], [*long, 0.0])
+
+    @classmethod
+    def from_points(cls, latitudes: Iterable[float], longitudes: Iterable[float]) -> Tree:
+        """Places on a map, one for each category, as a quadtree; distances are in kilometres.
+
+        The square around all places is cut into four, and again, until every place is alone. The edge above a
+        square is as long as its side, times a factor for all that makes the distances of pairs right on
+        average. Two places on both sides of a cut are further apart in the tree than on the map.
+
+        Raises
+            ParameterError: degrees out of range, or not as many latitudes as longitudes.
+        """
+        north, east = _numbers("latitudes", latitudes), _numbers("longitudes", longitudes)
+        if len(north) != len(east) or max(map(abs, north)) > 90 or max(map(abs, east)) > 360:
+            raise ParameterError("latitudes and longitudes must be degrees, one of each for every category")
+        flat = _flat(np.array(north), np.array(east))
+        side = max(float(np.ptp(flat, axis=0).max()), 1e-9)
+        cells = np.minimum((flat - flat.min(axis=0)) / side * 2.0**DEEPEST, 2.0**DEEPEST - 1).astype(np.int64)
+        levels = [list(map(tuple, (cells >> depth).tolist())) for depth in range(DEEPEST)]
+        lengths = [side * 2.0 ** (depth - 1 - DEEPEST) for depth in range(DEEPEST + 1)]
+        made = cls.from_levels(*levels, lengths=lengths)
+        object.__setattr__(made, "unit", made.unit * _calibration(made, flat))
+        return made
+
+
+@dataclass(frozen=True)
+class Wasserstein:
+    """The earth mover's distance W1 of a geometry: how far the mass of one law is from that of another.
+
+    Make one with `wasserstein`; `compare`, `choose`, `limit` and every sampler take it as a divergence.
+    """
+
+    geometry: Geometry
+    name: str = "w1"
+
+    def __call__(self, p: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
+        """W1(p, x) along the last axis."""
+        return self.geometry.between(p, x)
+
+
+def wasserstein(geometry: Geometry) -> Wasserstein:
+    """The distance that a geometry gives: years apart, kilometres apart.
+
+    >>> float(wasserstein(Line([0, 1, 5]))([0, 0, 1], [0.5, 0, 0.5]))
+    2.5
+    """
+    return Wasserstein(checked_geometry(geometry))
+
+
+def checked_geometry(geometry: Geometry, categories: int | None = None) -> Geometry:
+    """Refuse what is no geometry, or one of another number of categories."""
+    if not isinstance(geometry, Geometry):
+        raise ParameterError(
+            f"geometry must be a Line or a Tree, got {type(geometry).__name__}; use sottovoce.Line(positions)"
+        )
+    if categories is not None and len(geometry) != categories:
+        raise ParameterError(
+            f"geometry must have a place for every category: it has {len(geometry)}, the prior {categories}"
+        )
+    return geometry
+
+
+def check_tree(parents: Sequence[int], lengths: Sequence[int]) -> None:
+    """Refuse integers that are no tree with its leaves first, its root last and parents behind children."""
+    nodes = len(parents) + 1
+    if len(lengths) != nodes - 1 or not {type(one) for one in (*parents, *lengths)} <= {int}:
+        raise ParameterError(
+            "a geometry needs a parent and a length for every node but the root, all integers"
+        )
+    leaves = min(parents, default=0)
+    if any(not v < parent < nodes for v, parent in enumerate(parents)) or set(parents) != set(
+        range(leaves, nodes if nodes > 1 else 1)
+    ):
+        raise ParameterError("the parents of a geometry are not those of a tree with its categories first")
+    far = [0] * nodes
+    for v in range(nodes - 2, -1, -1):
+        far[v] = far[parents[v]] + lengths[v]
+    if min(lengths, default=0) < 0 or max(far) > 1 << LENGTH_BITS:
+        raise ParameterError(f"the lengths of a geometry must be from 0 to 2^{LENGTH_BITS} in all")
+
+
+def _numbers(name: str, values: Iterable[float]) -> list[float]:
+    """Finite numbers, at least one."""
+    listed = [values] if isinstance(values, str | bytes) else list(values)
+    try:
+        numbers = [_validate.real(**{name: value}) for value in listed]
+    except ParameterError:
+        raise ParameterError(f"{name} must be finite numbers") from None
+    if not numbers:
+        raise ParameterError(f"{name} must not be empty")
+    return numbers
+
+
+def _fill(geometry: Geometry, parents: list[int], lengths: list[float]) -> None:
+    """Set the fields of a new geometry: lengths become integers, as fine as 2^30 allows."""
+    far = [0.0] * (len(parents) + 1)
+    for v in range(len(parents) - 1, -1, -1):
+        far[v] = far[parents[v]] + lengths[v]
+    span = max(far)
+    power = LENGTH_BITS - 1 - math.frexp(span)[1] if span > 0 else 0
+    units = [round(math.ldexp(length, power)) for length in lengths]
+    common = math.gcd(*units) or 1
+    for name, value in (
+        ("parents", tuple(parents)),
+        ("lengths", tuple(unit // common for unit in units)),
+        ("unit", math.ldexp(common, -power)),
+    ):
+        object.__setattr__(geometry, name, value)
+    geometry.__post_init__()
+
+
+def _ordered(parents: list[int | None], lengths: list[float], leaves: int) -> tuple[list[int], list[float]]:
+    """Nodes renumbered so that parents come behind their children; nodes with one child are left out."""
+    children: dict[int, list[int]] = {}
+    for v, parent in enumerate(parents):
+        children.setdefault(-1 if parent is None else parent, []).append(v)
+    (root,) = children[-1]
+    seen, stack = [], [root]
+    while stack:
+        v = stack.pop()
+        seen.append(v)
+        stack += children.get(v, [])
+    if len(seen) != len(parents):
+        raise ParameterError("parents must lead to one root from every node")
+    kept = [v for v in reversed(seen) if v >= leaves and (len(children[v]) > 1 or v == root)]
+    place = {v: leaves + k for k, v in enumerate(kept)} | {v: v for v in range(leaves)}
+    above, edges = [0] * (len(place) - 1), [0.0] * (len(place) - 1)
+    for v, k in place.items():
+        parent, length = parents[v], lengths[v]
+        if parent is None:
+            continue
+        while parent not in place:
+            length += lengths[parent]
+            parent = parents[parent] or 0
+        above[k], edges[k] = place[parent], length
+    return above, edges
+
+
+def _flat(north: FloatArray, east: FloatArray) -> FloatArray:
+    """Degrees as kilometres around the middle of the places, also across the date line."""
+    middle = float(np.rad2deg(np.arctan2(*(f(np.deg2rad(east)).mean() for f in (np.sin, np.cos)))))
+    east = (east - middle + 180) % 360 - 180
+    scale = math.cos(math.radians(float(north.mean())))
+    return np.stack([np.deg2rad(east) * scale, np.deg2rad(north)], axis=1) * EARTH
+
+
+def _calibration(tree: Geometry, flat: FloatArray) -> float:
+    """The mean distance of pairs on the map by that in the tree."""
+    n = len(flat)
+    step = max(math.isqrt(n * n // PAIRS), 1)
+    pairs = [(i, j) for i in range(0, n, step) for j in range(i + 1, n, step)]
+    if not pairs:
+        return 1.0
+    first, second = np.array(pairs).T
+    true = float(np.hypot(*(flat[first] - flat[second]).T).mean())
+    rows = {i: tree.distances(i) for i in set(first.tolist())}
+    found = float(np.mean([rows[i][j] for i, j in pairs]))
+    return true / found if found > 0 and true > 0 else 1.0

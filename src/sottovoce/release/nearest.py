@@ -1,0 +1,220 @@
+"""How a category is drawn where some are near each other: the nearest law of the box, then one uniform word.
+
+The certificate is that of the box: whatever the rule finds has to lie in it, and is looked at before it is
+drawn from. A stream takes the same rule for the box of each step. There is no float in this file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from ..errors import CertificateError, MechanismFileError, ParameterError
+from ..geometry import Geometry
+from ..samplers.nearest_law import nearest_law, nearest_laws
+from .arrays import IntegerArray
+from .box import BoxEngine
+from .stream import SHARE_DIGITS, StepLaw, StreamEngine, long_division, shortened
+from .weights import Weights
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from .file import Fields
+
+ENTRIES = 1 << 20
+"""Users × categories whose laws are written out at a time."""
+GEOMETRY = frozenset({"parents", "lengths"})
+
+
+def targets_of(weights: Weights, n: int, total: int) -> list[int]:
+    """What a user has of every category, in units: the differences of ⌊E_i·N/E_n⌋, E the running sums.
+
+    The weights are cut to 41 binary digits in all.
+    """
+    shift = max(sum([k for _, k in weights]).bit_length() - SHARE_DIGITS, 0)
+    out, size, reached, given = [0] * n, sum([k >> shift for _, k in weights]), 0, 0
+    for i, k in weights:
+        reached += k >> shift
+        upto = reached * total // size
+        out[i], given = upto - given, upto
+    return out
+
+
+def targets_of_rows(rows: sparse.csr_array[Any], bits: int, public: IntegerArray) -> IntegerArray:
+    """The same for every row, all categories written out; a user without records has the public law."""
+    counts = np.asarray(rows.toarray(), dtype=np.int64).T
+    empty = np.diff(rows.indptr) == 0
+    reached = np.cumsum(shortened(counts), axis=0)
+    ends = long_division(reached, np.maximum(reached[-1], 1), bits)
+    targets = np.diff(ends, axis=0, prepend=0).T
+    targets[empty] = np.broadcast_to(public, targets.shape)[empty]
+    return np.ascontiguousarray(targets)
+
+
+def geometry_of(document: Fields) -> Geometry:
+    """The geometry of a mechanism file."""
+    parents, lengths = document.plain["parents"], document.plain["lengths"]
+    if not isinstance(parents, list) or not isinstance(lengths, list) or len(parents) > 2 * document.size:
+        raise MechanismFileError(f"{document.source} does not have the fields of a geometry")
+    try:
+        return Geometry(tuple(parents), tuple(lengths))
+    except ParameterError as problem:
+        raise MechanismFileError(f"{document.source} is refused: {problem}") from None
+
+
+def check_geometry(geometry: Geometry, size: int) -> None:
+    """Refuse a geometry of other categories; the tree itself was checked when it was made."""
+    if type(geometry.parents) is not tuple or len(geometry) != size or len(geometry.parents) > 2 * size:
+        raise CertificateError("the geometry does not fit the categories")
+
+
+@dataclass(frozen=True, eq=False)
+class NearestEngine(BoxEngine):
+    """The law of the box that is nearest to the user's data, drawn with one word."""
+
+    kind: ClassVar[str] = "nearest"
+    own_fields: ClassVar[frozenset[str]] = BoxEngine.own_fields | GEOMETRY
+    geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """The certificate of the box, and a geometry of its categories."""
+        super().check(ratio, size, bits)
+        check_geometry(self.geometry, size)
+
+    def prepare(self) -> None:
+        """The law of a user without records, and how much work a batch is."""
+        _ = self._public, self.geometry.work
+
+    def prepare_many(self) -> None:
+        """Nothing more for a batch."""
+
+    def units(self, weights: Weights) -> list[int]:
+        """The law in units. Outside the box nothing is released."""
+        low, high, total = self.box.low, self.box.high, self.box.total
+        targets = targets_of(weights, len(low), total) if weights else self._public
+        law = nearest_law(targets, low, high, self.geometry)
+        inside = all(a <= x <= b for a, x, b in zip(low, law, high, strict=True))
+        if not inside or sum(law) != total:
+            raise CertificateError("a law left its box; nothing is released")
+        return law
+
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """The category that the word falls into."""
+        (word,) = words
+        return bisect_right(list(accumulate(self.units(weights))), word)
+
+    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
+        """The same for every row."""
+        (drawn,) = words
+        low, high = (np.array(side, dtype=np.int64) for side in (self.box.low, self.box.high))
+        bits, public = self.box.total.bit_length() - 1, np.array(self._public, dtype=np.int64)
+        out, step = np.empty(rows.shape[0], dtype=np.int64), max(ENTRIES // len(low), 1)
+        for begin in range(0, rows.shape[0], step):
+            part = slice(begin, begin + step)
+            laws = nearest_laws(targets_of_rows(rows[part], bits, public), low, high, self.geometry)
+            out[part] = drawn_of(laws, low, high, self.box.total, drawn[part])
+        return out
+
+    def law(self, weights: Weights) -> list[Fraction]:
+        """The units as fractions of N."""
+        return [Fraction(unit, self.box.total) for unit in self.units(weights)]
+
+    def fields(self) -> dict[str, Any]:
+        """Prior, floor and geometry."""
+        return super().fields() | self.geometry.plain()
+
+    @classmethod
+    def read(cls, fields: Fields, ratio: Fraction) -> Self:
+        """The box above the floor, the prior and the geometry."""
+        box = BoxEngine.read(fields, ratio)
+        return cls(box.box, box.prior, geometry=geometry_of(fields))
+
+
+def drawn_of(
+    laws: IntegerArray, low: IntegerArray, high: IntegerArray, total: int, words: IntegerArray
+) -> IntegerArray:
+    """The category that each row's word falls into. If one law is outside its box, nothing is released."""
+    ends = np.cumsum(laws, axis=1)
+    if not ((low <= laws) & (laws <= high)).all() or not (ends[:, -1] == total).all():
+        raise CertificateError("a law left its box; nothing is released")
+    return np.asarray((ends <= words[:, None]).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class NearestStreamEngine(StreamEngine):
+    """A stream whose steps take the nearest law of their box."""
+
+    kind: ClassVar[str] = "nearest-stream"
+    own_fields: ClassVar[frozenset[str]] = StreamEngine.own_fields | GEOMETRY
+    geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
+
+    def check(self, ratio: Fraction, size: int, bits: int) -> None:
+        """The certificate of the stream, and a geometry of its categories."""
+        super().check(ratio, size, bits)
+        check_geometry(self.geometry, size)
+
+    def prepare(self) -> None:
+        """Build every table now."""
+        super().prepare()
+        _ = self.geometry.work
+
+    def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
+        """The law of a user at a step with these ratios. Outside the box nothing is released."""
+        again = self.persistence > 0 and last is not None
+        before = self._before_again if again else self._before
+        prior = [end - begin for begin, end in pairwise(before)]
+        if again and last is not None:
+            prior[last] += (1 << (self.bits - self.ratio_bits)) - before[-1]
+        targets = targets_of(weights, len(prior), self.total) if weights else [
+            weight << self.ratio_bits for weight in prior
+        ]  # fmt: skip
+        low = [least * weight for weight in prior]
+        high = [min(most * weight, self.total) for weight in prior]
+        units = nearest_law(targets, low, high, self.geometry)
+        law = StepLaw(list(zip(range(len(prior)), prior, units, strict=True)), least, 0, 0, before)
+        self._inside(law, least, most)
+        return law
+
+    def step_many(
+        self,
+        rows: sparse.csr_array[Any],
+        words: IntegerArray,
+        bounds: IntegerArray,
+        step: int,
+        observe: Callable[[IntegerArray, IntegerArray, IntegerArray], object] | None = None,
+    ) -> tuple[IntegerArray, IntegerArray]:
+        """One step for every row, all categories written out for some users at a time."""
+        least, most = self._many_ratios(bounds, step)
+        prior = np.array(self.prior, dtype=np.int64)
+        out = np.empty(rows.shape[0], dtype=np.int64)
+        units, size = np.empty_like(out), max(ENTRIES // len(prior), 1)
+        for begin in range(0, len(out), size):
+            part = slice(begin, begin + size)
+            low = least[part, None] * prior
+            high = np.minimum(most[part, None], self.total // prior) * prior
+            targets = targets_of_rows(rows[part], self.bits, prior << self.ratio_bits)
+            laws = nearest_laws(targets, low, high, self.geometry)
+            out[part] = drawn_of(laws, low, high, self.total, words[part])
+            units[part] = np.take_along_axis(laws, out[part, None], axis=1)[:, 0]
+            if observe is not None:
+                users = np.flatnonzero(np.diff(rows.indptr)[part]) + begin
+                observe(users, rows[users].toarray().T, laws[users - begin].T)
+        return out, self._many_moved(bounds, prior[out], units)
+
+    def fields(self) -> dict[str, Any]:
+        """The stream and its geometry."""
+        return super().fields() | self.geometry.plain()
+
+    @classmethod
+    def read(cls, document: Fields, ratio: Fraction) -> Self:
+        """What `fields` wrote."""
+        made = StreamEngine.read(document, ratio)
+        given = {field.name: getattr(made, field.name) for field in fields(StreamEngine)}
+        return cls(**given, geometry=geometry_of(document))

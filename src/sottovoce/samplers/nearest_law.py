@@ -1,0 +1,233 @@
+"""The nearest law of a box for a geometry, in integers.
+
+Every category i has low_i units. The units above them, up to high_i, are two *pieces* with slope 0: those up
+to what the user has of the category, and those beyond. From the categories upwards, at every node v with an
+edge of length w > 0: order the pieces of the categories below v by slope, then those beyond last, then by
+category. Cut the order where P(v) − low(v) units are before the cut, P(v) being what the user has below v and
+low(v) its floors; if there are not so many, behind all of them, and if that is below 0, before all of them. A
+piece that is cut becomes two. Pieces before the cut get the slope − w, those behind it + w. At the root, the
+first N − Σlow units in that order are released.
+
+Why no other law of the box has a smaller W1: let F_v(m) be the least cost on and below the edge v of m units
+below it. F_v is convex. Its slopes are those of the children, merged in ascending order, plus those of
+w·|m − P(v)|, which takes w from the slopes before P(v) and adds it behind: the order stays. So the first
+units at the root are the first ones at every node. That what lies beyond comes later is the same as an edge
+above every category that is shorter than any length: of all laws that move the least, this is one that is
+nearest in total variation, and a user whose law is in the box keeps it. All of it are integers, and ties have
+one order: every client finds the same law. There is no float in this file.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..geometry import LENGTH_BITS, Geometry
+
+IntegerArray = npt.NDArray[np.int64]
+
+BITS = 62
+"""Units are below 2^62."""
+_MASS = (1 << BITS) - 1
+SINGLY = 16
+"""Up to so many pieces are put into an order one by one; more are sorted."""
+ENTRIES = 1 << 17
+"""Users × categories of one batch."""
+DEEP = 256
+"""A batch sorts at every node; where that is more work than so much a category, users take turns."""
+
+
+class _Pieces:
+    """The pieces below a node, on both sides of its cut.
+
+    A piece is one integer, key·2^62 + units, with key = slope·2n + (n if beyond) + category. Both lists are
+    sorted and end at the cut: behind it keys are negated. All keys of a side are off by a shift, so that all
+    slopes of a side change at once.
+    """
+
+    __slots__ = ("before", "behind", "down", "units", "up")
+
+    def __init__(self) -> None:
+        self.before: list[int] = []
+        self.behind: list[int] = []
+        self.down = self.up = self.units = 0
+
+    def add(self, key: int, units: int) -> None:
+        """Put a piece into the order, on its side of the cut."""
+        if self.behind and key >= self.up - (self.behind[-1] >> BITS):
+            insort(self.behind, ((self.up - key) << BITS) + units)
+        else:
+            insort(self.before, ((key - self.down) << BITS) + units)
+            self.units += units
+
+    def cut(self, goal: int) -> None:
+        """Move the cut until `goal` units are before it, or as near as there are pieces."""
+        before, behind = self.before, self.behind
+        across = self.up - self.down
+        while self.units > goal and before:
+            piece, over = before.pop(), self.units - goal
+            moved = min(piece & _MASS, over)
+            if moved < piece & _MASS:
+                before.append(piece - moved)
+            behind.append(((across - (piece >> BITS)) << BITS) + moved)
+            self.units -= moved
+        while self.units < goal and behind:
+            piece, short = behind.pop(), goal - self.units
+            moved = min(piece & _MASS, short)
+            if moved < piece & _MASS:
+                behind.append(piece - moved)
+            before.append(((across - (piece >> BITS)) << BITS) + moved)
+            self.units += moved
+
+    def join(self, other: _Pieces) -> _Pieces:
+        """Both together; the fewer pieces are put among the more."""
+        if len(self.before) + len(self.behind) < len(other.before) + len(other.behind):
+            return other.join(self)
+        pieces = [((piece >> BITS) + other.down, piece & _MASS) for piece in other.before]
+        pieces += [(other.up - (piece >> BITS), piece & _MASS) for piece in other.behind]
+        if len(pieces) <= SINGLY:
+            for key, units in pieces:
+                self.add(key, units)
+            return self
+        end = self.up - (self.behind[-1] >> BITS) if self.behind else max(pieces)[0] + 1
+        self.units += sum([units for key, units in pieces if key < end])
+        self.before += [((key - self.down) << BITS) + units for key, units in pieces if key < end]
+        self.behind += [((self.up - key) << BITS) + units for key, units in pieces if key >= end]
+        self.before.sort()
+        self.behind.sort()
+        return self
+
+
+def nearest_law(
+    targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: Geometry
+) -> list[int]:
+    """The law of the box low ≤ x ≤ high with Σx = Σtargets that is nearest to the targets."""
+    n, law = len(targets), list(low)
+    goals = [*map(int.__sub__, targets, low), *[0] * (len(geometry.parents) + 1 - n)]
+    nodes: list[_Pieces | None] = [None] * len(goals)
+    for v, (parent, length) in enumerate(zip(geometry.parents, geometry.lengths, strict=True)):
+        goals[parent] += goals[v]
+        above, here = nodes[parent], nodes[v] or _Pieces()
+        if v < n:
+            if length == 0 and above is not None:
+                here = above
+            units = high[v] - low[v]
+            own = min(max(goals[v], 0), units)
+            if own:
+                here.add(v, own)
+            if own < units:
+                here.add(n + v, units - own)
+            if here is above:
+                continue
+        if length:
+            here.cut(goals[v])
+            here.down -= length * 2 * n
+            here.up += length * 2 * n
+        nodes[parent], nodes[v] = here if above is None else above.join(here), None
+    root = nodes[-1] or _Pieces()
+    root.cut(goals[-1])
+    for piece in root.before:
+        law[((piece >> BITS) + root.down) % n] += piece & _MASS
+    return law
+
+
+def nearest_laws(
+    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: Geometry
+) -> IntegerArray:
+    """`nearest_law` for every row of the targets; low and high are the same for all, or a row each."""
+    many, n = targets.shape
+    lows, highs = np.broadcast_to(low, targets.shape), np.broadcast_to(high, targets.shape)
+    out = np.empty_like(targets)
+    digits = LENGTH_BITS + 1 + n.bit_length() + _slots(n, geometry)
+    if geometry.work > DEEP * n or many == 1 or digits > BITS:
+        for i in range(many):
+            out[i] = nearest_law(targets[i].tolist(), lows[i].tolist(), highs[i].tolist(), geometry)
+        return out
+    size = max(ENTRIES // n, 1)
+    for begin in range(0, many, size):
+        part = slice(begin, begin + size)
+        out[part] = _side_by_side(targets[part], lows[part], highs[part], geometry)
+    return out
+
+
+def _slots(n: int, geometry: Geometry) -> int:
+    """Binary digits of the number of a piece: two for each category, one for each cut."""
+    return (2 * n + len(geometry.parents)).bit_length()
+
+
+def _side_by_side(
+    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: Geometry
+) -> IntegerArray:
+    """The same for users in rows: at every node all pieces are sorted by slope, category and slot.
+
+    A running sum of units may pass 2^63, but no goal does: as units are below 2^62, the sum then is negative,
+    so that as an unsigned number it is above every goal; only the first of those that are is looked at.
+    """
+    many, n = targets.shape
+    root = len(geometry.parents)
+    slots = _slots(n, geometry)
+    mask, rows = (1 << slots) - 1, np.arange(many)
+    goals: list[Any] = [targets[:, i] - low[:, i] for i in range(n)] + [0] * (root + 1 - n)
+    nodes: list[list[tuple[IntegerArray, IntegerArray]]] = [[] for _ in range(root + 1)]
+    for v in range(root + 1):
+        if v < n:
+            keys = np.tile(np.array([v, n + v]) << slots, (many, 1))
+            room = high[:, v] - low[:, v]
+            own = np.minimum(np.maximum(goals[v], 0), room)
+            units = np.stack([own, room - own], axis=1)
+        else:
+            keys, units = _sorted([*zip(*nodes[v], strict=True)], mask)
+            nodes[v] = []
+        if v == root:
+            return _first_units(keys >> slots, units, goals[v], low)
+        parent, length = geometry.parents[v], geometry.lengths[v]
+        if length:
+            at, inside = _cut(units, goals[v])
+            behind = units[rows, at] - inside
+            units = np.concatenate([units, behind[:, None]], axis=1)
+            units[rows, at] = inside
+            step = (length * 2 * n) << slots
+            more = keys[rows, at] + step
+            keys = keys + np.where(np.arange(keys.shape[1]) <= at[:, None], -step, step)
+            keys = np.concatenate([keys, more[:, None]], axis=1)
+        goals[parent], goals[v] = goals[parent] + goals[v], None
+        nodes[parent].append((keys, units))
+    raise AssertionError
+
+
+def _sorted(parts: list[Any], mask: int) -> tuple[IntegerArray, IntegerArray]:
+    """The pieces of the children in order; a key's last digits are the slot of its units."""
+    keys, units = (np.concatenate(part, axis=1) for part in parts)
+    many, size = keys.shape
+    keys &= ~mask
+    keys |= np.arange(size)
+    keys.sort(axis=1)
+    return keys, units.take((keys & mask) + (np.arange(many) * size)[:, None])
+
+
+def _cut(units: IntegerArray, goal: IntegerArray) -> tuple[IntegerArray, IntegerArray]:
+    """The piece that a row's cut falls into, and how many of its units are before the cut."""
+    rows = np.arange(len(units))
+    ends = np.cumsum(units, axis=1)
+    beyond = ends.view(np.uint64) > np.maximum(goal, 0).view(np.uint64)[:, None]
+    at = beyond.argmax(axis=1)
+    at[~beyond[rows, at]] = units.shape[1] - 1
+    here = units[rows, at]
+    return at, np.clip(goal - (ends[rows, at] - here), 0, here)
+
+
+def _first_units(
+    keys: IntegerArray, units: IntegerArray, goal: IntegerArray, low: IntegerArray
+) -> IntegerArray:
+    """The floors, and the first units of the order."""
+    rows = np.arange(len(units))
+    at, inside = _cut(units, goal)
+    taken = np.where(np.arange(units.shape[1]) < at[:, None], units, 0)
+    taken[rows, at] = inside
+    law = low.copy()
+    np.add.at(law, (rows[:, None], keys % low.shape[1]), taken)
+    return law
