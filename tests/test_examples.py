@@ -78,3 +78,14 @@ def test_the_analyst_finds_the_truth_and_not_the_survey(tmp_path: Path) -> None:
         assert abs(value - truth) < 3 * half
         assert abs(value - survey) > abs(value - truth)  # survey and truth differ by ten standard errors
     assert "reports; there are 40,000" in out
+
+
+def test_the_where_i_live_stays_near_for_sixty_nights(tmp_path: Path) -> None:
+    out = run("where_i_live", tmp_path)
+    before, after = (
+        [float(far) for far in re.search(rf"{when} the move: +(.*)", out)[1].split()]  # type: ignore[index]
+        for when in ("before", "after")
+    )
+    assert len(before) == len(after) == 30
+    assert max(before + after) < 40  # the town is 20 km wide
+    assert "one epsilon of 16" in out

@@ -264,11 +264,10 @@ def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> 
     ("users", "arguments", "message"),
     [
         ("user,item,age\nu,a,old\nv,a,new\n", ["--by", "age"], "1 of 2 groups have no prior"),
-        ("user,item,age\nu,a,new\nv,a,new\n", ["--by", "age", "--unknown-groups", "drop"], "1 of 1 groups"),
-        ("user,item,age\nu,a,old\nv,z,old\n", ["--by", "age", "--unknown", "drop"], "1 of 2 users have no"),
+        ("user,item,age\nu,a,new\nv,a,new\n", ["--by", "age", "--unknown", "drop"], "1 of 1 groups"),
         (
             "user,item,age\nu,z,old\n",
-            ["--by", "age", "--unknown", "drop", "--empty", "skip"],
+            ["--by", "age", "--unknown", "drop"],
             "no user has a",
         ),
         (
@@ -328,12 +327,12 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     users = write(tmp_path, "users.csv", "user,item,age\nu,a,old\nu,z,old\nv,a,old\nw,a,new\nw,a,new\n")
     done = run(
         "compare", prior, users, "-e", 1, "--by", "age", "-s", "kernel-clip",
-        "--unknown", "as=rest", "--unknown-groups", "drop",
+        "--unknown", "drop",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     for text in (
         "1 groups without a prior",
-        "1 rows with unknown items counted as",
+        "1 rows with unknown items dropped",
     ):
         assert text in done.stderr
 

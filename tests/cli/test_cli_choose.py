@@ -112,7 +112,7 @@ def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--empty", "users"], "'users' is not one of 'error'"),
+        (["--unknown", "users"], "--unknown must be"),
         (["--limit", "--spark", "x"], "--limit and --samples"),
     ],
 )

@@ -72,6 +72,7 @@ def command(
       sottovoce choose survey.csv --share-within 0.01 --reports 50000
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
       sottovoce choose survey.csv --epsilon 2 --frontier frontier.png
+      sottovoce choose years.csv --item year --near position=year --mean-at-most 2
     """
     _check(public_users, source, epsilon, wishes)
     output.check(prior_file)
@@ -150,7 +151,12 @@ def _choices(
         for before, (group, prior) in enumerate(public.priors.items()):
             try:
                 choices[group] = choose(
-                    prior, epsilon, declared.get(group), **wishes, progress=going.from_part(before)
+                    prior,
+                    epsilon,
+                    declared.get(group),
+                    **wishes,
+                    geometry=public.geometry,
+                    progress=going.from_part(before),
                 )
             except TargetError as problem:
                 if public.by is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..divergences import FDivergence
+from ..divergences import TV, Distance, FDivergence
 from ..errors import ParameterError
 from ..groups import EVERYBODY, Groups
 from ..planning.compare import STATISTICS, Comparison, compare
@@ -43,16 +43,11 @@ from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_
 )  # fmt: skip
 @option(
     "--over-time", metavar="COLUMN", panel="Samplers",
-    help="A stream beside split epsilon; the column of releases.",
+    help="A stream beside split epsilon, by this column.",
 )  # fmt: skip
 @options.all_columns
-@options.packed(options.reading_options, "misfits")
+@options.packed(options.left_out, "misfits")
 @options.unknown_option
-@options.unknown_groups_option
-@option(
-    "--empty", default="error", type=click.Choice(("error", "skip")), panel="Users",
-    help="Users without a usable record.",
-)  # fmt: skip
 @option("--spark", metavar="MASTER", help="Compare on Spark, such as local[4] or spark://host:7077.")
 @options.output_options()
 def command(
@@ -81,9 +76,12 @@ def command(
           -s kernel-clip -s blend:weight=0.3 -d tv -d kl -o table.csv
       sottovoce compare survey.csv members.csv -e 4 -s fitted --samples 1,2,4
       sottovoce compare survey.csv visits.csv -e 8 --over-time week -o weeks.png
+      sottovoce compare years.csv members.csv -e 2 --near position=item
     """
-    makers = [options.parse_sampler(text) for text in samplers or options.SAMPLERS]
-    measures = [options.parse_divergence(text) for text in divergences or ["tv"]]
+    every = [*options.SAMPLERS, *(["nearest"] if columns.near else [])]
+    makers = [options.parse_sampler(text) for text in samplers or every]
+    named = [options.parse_divergence(text) for text in divergences]
+    measures = _plain_measures(named, columns, alone=samples is None and over_time is None)
     numbers = None if samples is None else parse_samples(samples, samplers, measures)
     several = max(len(epsilons), len(measures), len(samplers)) > 1
     if over_time is not None and (several or columns.by is not None):
@@ -98,6 +96,8 @@ def command(
     output.check(prior_file, users_file)
     written = options.readings(columns.read, prior_file, users_file)
     public = columns.public(prior_file, written[0])
+    makers = [(options.placed(make, public.geometry), given) for make, given in makers]
+    distances = options.in_place(named, public.geometry)
     make, parameters = makers[0] if samplers else options.parse_sampler("fitted")
     alone = partial(make, **parameters)
     if over_time is not None:
@@ -120,11 +120,11 @@ def command(
     }
     if spark is not None:
         with step("comparing", "on Spark"):
-            table, how = _compare_on_spark(users_file, spark, made, measures, public.by, misfits, columns)
+            table, how = _compare_on_spark(users_file, spark, made, distances, public.by, misfits, columns)
     else:
         parts = sum(len(made[group]) for group in groups) + limit * len(epsilons) * len(groups)
         with step("comparing", users_file.name, total=parts, unit="samplers") as going:
-            table = compare(groups, made, measures, limit=limit, progress=going.advance)
+            table = compare(groups, made, distances, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     if output.write_rows(table.to_dicts()):
         return
@@ -136,6 +136,15 @@ def command(
     else:
         _print_comparison(shown, grouped=public.by is not None)
         print_note(NOT_PRIVATE)
+
+
+def _plain_measures(named: list[FDivergence | None], columns: Columns, *, alone: bool) -> list[FDivergence]:
+    """The divergences without W1, which needs --near and is for comparing samplers alone."""
+    if columns.near is None:
+        options.in_place(named, None)
+    elif not alone:
+        raise ParameterError("--near is for comparing samplers: leave out --samples and --over-time")
+    return [measure for measure in named if measure is not None] or [TV]
 
 
 def _check(
@@ -155,7 +164,7 @@ def _compare_on_spark(
     path: Path,
     master: str,
     samplers: dict[str, list[Sampler]],
-    measures: list[FDivergence],
+    measures: list[Distance],
     by: str | None,
     misfits: ReadingOptions,
     columns: Columns,

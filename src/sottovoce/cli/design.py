@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from ..errors import ParameterError, PriorError
-from ..planning.cards import Card, StreamCard, card, stream_card
+from ..planning.cards import Card, NearCard, StreamCard, card, near_card, stream_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
+from ..samplers.nearest import NearestSampler
 from ..samplers.stream import MOST_STEPS, Stream, several
 from ..tables.priors import PublicData
 from . import options, terminal
@@ -34,7 +35,7 @@ from .terminal import number, plain, print_facts, print_json, print_note, print_
     help="Categories in one release; epsilon covers all of them together.",
 )  # fmt: skip
 @options.provenance_option
-@options.public_columns
+@options.placed_columns
 @options.output_options("Certify, and write the mechanism to this JSON file.")
 def command(
     prior_file: Path,
@@ -54,8 +55,12 @@ def command(
       sottovoce design survey.csv -e 2 --by group -o mechanism.json
       sottovoce design survey.csv -e 4 --samples 4 -o four.json
       sottovoce design survey.csv -e 8 -s stream:horizon=52 -o stream.json
+      sottovoce design cells.csv -e 16 -s stream:persistence=0.99 \\
+          --near latitude=lat,longitude=lon -o places.json
     """
-    make, parameters = options.parse_sampler(sampler or "fitted", streams=True)
+    make, parameters = options.parse_sampler(
+        sampler or ("nearest" if columns.near else "fitted"), streams=True
+    )
     if output.output is not None and len(epsilons) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     output.check(prior_file, kind="mechanism")
@@ -64,6 +69,8 @@ def command(
         if sampler is not None:
             raise ParameterError("several samples are the steps of a stream: leave out --sampler")
         make, parameters = several, {"samples": samples}
+    else:
+        make = options.placed(make, public.geometry)
     parts = len(public.priors) * len(epsilons)
     with step("designing", prior_file.name, total=parts, unit="samplers") as going:
         samplers = {
@@ -81,14 +88,7 @@ def command(
         if public.by is not None:
             print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
-        cards = [
-            going.after(
-                stream_card(made, group=group, shuffled=True)
-                if isinstance(made, Stream)
-                else card(made, group=group, shuffled=True)
-            )
-            for (group, _), made in samplers.items()
-        ]
+        cards = [going.after(_card(made, group)) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
     must = "" if learned else " It must be public data, not counts of the users to be served."
     print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
@@ -114,9 +114,21 @@ def _certified(
         }
 
 
-def print_card(facts: Card | StreamCard) -> None:
+def _card(made: Any, group: str) -> Card | NearCard | StreamCard:
+    """The card of a sampler, a stream, several samples or nearest."""
+    if isinstance(made, Stream):
+        return stream_card(made, group=group, shuffled=True)
+    if isinstance(made, NearestSampler):
+        return near_card(made, group=group, shuffled=True)
+    return card(made, group=group, shuffled=True)
+
+
+def print_card(facts: Card | NearCard | StreamCard) -> None:
     """Print the card of one sampler, of a stream, or of several samples."""
-    rows = _stream_rows(facts) if isinstance(facts, StreamCard) else _sampler_rows(facts)
+    if isinstance(facts, StreamCard):
+        rows = _stream_rows(facts)
+    else:
+        rows = _near_rows(facts) if isinstance(facts, NearCard) else _sampler_rows(facts)
     for k, row in enumerate(facts.shuffled):
         words = f"{row.reports:,} reports are ({row.central_epsilon:.2g}, {row.delta:g})-private, at least"
         rows.append(("if shuffled" if k == 0 else "", words))
@@ -156,6 +168,21 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
     ]
 
 
+def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
+    own = "yes: data equal to the public data are released undistorted" if facts.keeps_prior else "no"
+    return [
+        ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
+        ("epsilon", f"{facts.epsilon:g}, between any two users, however far apart"),
+        ("categories", f"{facts.categories:,}"),
+        ("keeps the prior", own),
+        ("one category only", "of a user who has one category, drawn from the prior:"),
+        ("", f"half of the releases are within {number(facts.half_within)} of it"),
+        ("", f"nine in ten are within {number(facts.nine_tenths_within)}"),
+        ("", f"{number(facts.as_itself)} of them are the category itself; the mean is {number(facts.mean)}"),
+        ("any possible user", f"the mean distance of a release is at most {number(facts.worst_mean)}"),
+    ]
+
+
 def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
     releases = f"{facts.samples} categories in one release"
     if facts.samples == 1:
@@ -163,12 +190,13 @@ def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
         releases = f"any number, {planned}; each device keeps a state"
     kept = "yes: data equal to the public data are released undistorted, for ever"
     persistent = "no: with persistence the public law follows the last release"
-    another = f"at most {number(facts.released_as_another)} at the first step: Pr(X ≠ Z)"
+    far = facts.released_as_another
+    another = [("released as another", f"at most {number(far)} at the first step: Pr(X ≠ Z)")]
     return [
         ("sampler", f"[bold]stream[/bold] for {shown_text(facts.group)}"),
         ("releases", releases),
         ("epsilon", f"{facts.epsilon:g} for all of them together"),
         ("categories", f"{facts.categories:,}"),
         ("keeps the prior", kept if facts.keeps_prior else persistent),
-        ("released as another", another),
+        *(another if far is not None else []),
     ]

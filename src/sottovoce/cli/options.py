@@ -15,8 +15,9 @@ from typing import Any, cast
 
 import click
 
-from ..divergences import DIVERGENCES, FDivergence, alpha, hockey_stick
+from ..divergences import DIVERGENCES, TV, Distance, FDivergence, alpha, hockey_stick
 from ..errors import ParameterError
+from ..geometry import Geometry, wasserstein
 from ..planning.choose import choose
 from ..planning.fitted import fitted
 from ..prior import Prior
@@ -24,9 +25,11 @@ from ..release.file import Policy
 from ..samplers import catalogue
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.catalogue import MARK, trimmed
+from ..samplers.nearest import nearest
 from ..samplers.stream import Stream, stream
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
+from ..tables.near import KEYS, Near
 from ..tables.priors import PublicData, read_priors
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
@@ -138,22 +141,29 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **catalogue.SAM
 """Every sampler that can be named, apart from auto."""
 _TAKES = {"alpha": "order", "hockey_stick": "gamma"}
 _PARAMETRIC = {"alpha": alpha, "hockey_stick": hockey_stick}
-SAMPLER_NAMES = f"{_listed(SAMPLERS)}; parameters as in blend:weight=0.3, fitted:promise=best"
-DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2"
+SAMPLER_NAMES = f"{_listed(SAMPLERS)}, nearest; parameters as in blend:weight=0.3, fitted:promise=best"
+DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2, w1"
 
 
 def stream_by_numbers(
-    prior: Prior, epsilon: float, *, horizon: float = 12, start: float | None = None, persistence: float = 0.0
+    prior: Prior,
+    epsilon: float,
+    *,
+    horizon: float = 12,
+    start: float | None = None,
+    persistence: float = 0.0,
+    geometry: Geometry | None = None,
 ) -> Stream:
     """`stream` with the options that the command line takes."""
     if not horizon >= 0 or horizon != horizon // 1:
         raise ParameterError("horizon must be a number of releases such as 12; 0 plans without an end")
-    return stream(prior, epsilon, horizon=int(horizon) or None, start=start, persistence=persistence)
+    steps = int(horizon) or None
+    return stream(prior, epsilon, horizon=steps, start=start, persistence=persistence, geometry=geometry)
 
 
 def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., Any], dict[str, Any]]:
     """kernel-clip, blend:weight=0.3 → its constructor and options; with `streams` stream:horizon=12 too."""
-    known: dict[str, Callable[..., Any]] = {**SAMPLERS, "auto": auto}
+    known: dict[str, Callable[..., Any]] = {**SAMPLERS, "auto": auto, "nearest": nearest}
     if streams:
         known["stream"] = stream_by_numbers
     elif text.partition(":")[0] == "stream":
@@ -164,7 +174,8 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
         options.pop(MARK)
         make = partial(_trimmed, make)
     parameters = signature(known[name]).parameters.values()
-    allowed = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    allowed = [name for name in keywords if name != "geometry"]
     for key in options:
         if key not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
@@ -172,17 +183,54 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     return make, options
 
 
+def parse_near(text: str | None) -> Near | None:
+    """position=year → its columns."""
+    if text is None:
+        return None
+    given: dict[str, list[str]] = {}
+    for pair in text.split(","):
+        key, _, value = pair.partition("=")
+        if key.strip() not in KEYS or not value.strip():
+            raise ParameterError(f"--near takes {'=COLUMN, '.join(KEYS)}=COLUMN, got {pair!r}")
+        given.setdefault(key.strip(), []).append(value.strip())
+    parents = tuple(given.pop("parent", ()))
+    if any(len(names) > 1 for names in given.values()):
+        raise ParameterError(
+            f"--near takes each of its keys once, and only parent several times; got {text!r}"
+        )
+    return Near(parents=parents, **{key: names[0] for key, names in given.items()})
+
+
+def placed(make: Callable[..., Any], geometry: Geometry | None) -> Callable[..., Any]:
+    """The constructor with the geometry that it needs or takes."""
+    if make is nearest and geometry is None:
+        raise ParameterError("sampler nearest needs --near, the columns that say which categories are near")
+    return partial(make, geometry=geometry) if make in (nearest, stream_by_numbers) else make
+
+
 def _trimmed(make: Callable[..., Sampler], *arguments: Any, **options: Any) -> Sampler:
     return trimmed(cast(ClipSampler, make(*arguments, **options)))
 
 
-def parse_divergence(text: str) -> FDivergence:
-    """tv, alpha:order=2 → the divergence."""
+def parse_divergence(text: str) -> FDivergence | None:
+    """tv, alpha:order=2 → the divergence; w1 → None, which stands for the W1 of --near."""
+    if text.strip().lower() == "w1":
+        return None
     name, options = _parse(text, "divergence", [*DIVERGENCES, *_TAKES])
     if list(options) != ([_TAKES[name]] if name in _TAKES else []):
         form = f"{name}:{_TAKES[name]}=2" if name in _TAKES else name
         raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
     return DIVERGENCES[name] if name in DIVERGENCES else _PARAMETRIC[name](*options.values())
+
+
+def in_place(measures: Iterable[FDivergence | None], geometry: Geometry | None) -> list[Distance]:
+    """The divergences with W1 for None; with a geometry W1 is added where nothing was named."""
+    listed = list(measures) or ([TV] if geometry is None else [None, TV])
+    if geometry is None:
+        if None in listed:
+            raise ParameterError("divergence w1 needs --near, the columns that say which categories are near")
+        return [measure for measure in listed if measure is not None]
+    return [wasserstein(geometry) if measure is None else measure for measure in listed]
 
 
 def complete(names: Iterable[str]) -> Callable[..., list[str]]:
@@ -266,6 +314,13 @@ def reading_options(
     return ReadingOptions(unknown=kind, **more)
 
 
+def left_out(unknown: str) -> ReadingOptions:
+    """The same for a comparison: with --unknown drop, users and groups of which nothing is left go too."""
+    if unknown == "drop":
+        return reading_options(unknown, unknown_groups="drop")
+    return reading_options(unknown, empty="error")
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of a command's tables, and the texts of --read."""
@@ -275,11 +330,12 @@ class Columns:
     weight: str | None = None
     count: str | None = None
     by: str | None = None
+    near: str | None = None
     read: tuple[str, ...] = ()
 
     def public(self, path: Path, reading: Reading, **more: Any) -> PublicData:
         """Read the priors of a table of public data."""
-        names: Any = {"item": self.item, "count": self.count, "by": self.by}
+        names: Any = {"item": self.item, "count": self.count, "by": self.by, "near": parse_near(self.near)}
         with reading_of(path):
             return read_priors(path, **names, dialect=reading.dialect, ask=self.count != "none", **more)
 
@@ -302,6 +358,7 @@ class Columns:
         options = {
             "item": None if self.item == "item" else self.item,
             "count": self.count,
+            "near": self.near,
             "read": ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items()),
         }
         return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
@@ -366,13 +423,19 @@ read_option = option(
     "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
 private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
+near_option = option(
+    "--near", metavar="COLUMNS", panel="Columns",
+    help="What is near what: position=COLUMN, parent=COLUMN (of each level), or latitude=…,longitude=…",
+)  # fmt: skip
 public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)
+placed_columns = packed(Columns, "columns", item_option, count_option, by_option, near_option, read_option)
 all_columns = packed(
-    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, read_option
-)
+    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, near_option,
+    read_option,
+)  # fmt: skip
 unknown_option = option(
     "--unknown", default="error", metavar="WHAT", panel="Users",
-    help="Items that the prior lacks: error, drop (their rows), or as=NAME, one of its categories.",
+    help="Items (and groups) that the prior lacks: error, drop their rows, or as=NAME, a category of it.",
 )  # fmt: skip
 unknown_groups_option = option(
     "--unknown-groups", default="error", type=click.Choice(("error", "drop")), panel="Users",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..bounds import optimal_utility, released_as_itself
 from ..collecting.estimate import reports_or_none
 from ..collecting.model import furthest_at_first
@@ -14,8 +16,9 @@ from ..prior import Category
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
 from ..release.stream import StreamEngine
-from ..samplers.base import Sampler, label
+from ..samplers.base import Sampler, label, point_masses
 from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier
+from ..samplers.nearest import NearestSampler
 from ..samplers.stream import PACE, Stream
 from .shuffling import at_a_glance
 
@@ -120,6 +123,70 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
 
 
 @dataclass(frozen=True)
+class NearCard:
+    """The facts about `nearest` that follow from its prior and geometry alone, in the units of the geometry.
+
+    They are about users with one category, drawn from the prior: how far the release is from it.
+    """
+
+    group: str
+    sampler: str
+    epsilon: float
+    categories: int
+    keeps_prior: bool
+    prior_digest: str
+    provenance: str
+    half_within: float
+    nine_tenths_within: float
+    mean: float
+    worst_mean: float  # of the category that is served worst; no possible user has a larger W1
+    as_itself: float  # how often the release is the category itself
+    shuffled: tuple[Shuffled, ...] = ()
+
+
+def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool = False) -> NearCard:
+    """Collect the facts: the distances of all pairs of a category and its release, weighed by their chance.
+
+    >>> from sottovoce import Line, Prior, nearest
+    >>> facts = near_card(nearest(Prior.uniform(range(10)), 4.0, Line(range(10))))
+    >>> facts.half_within, facts.nine_tenths_within
+    (0.0, 1.0)
+    """
+    q, n, step = sampler.prior.probabilities, len(sampler.prior), max((1 << 20) // len(sampler.prior), 1)
+    apart: dict[float, float] = {}
+    means, own = np.empty(n), 0.0
+    for begin in range(0, n, step):
+        points = point_masses(n)[begin : begin + step]
+        for i, law in enumerate(sampler.distribution(points), start=begin):
+            far = sampler.geometry.distances(i)
+            means[i], own = float(far @ law), own + float(q[i] * law[i])
+            distances, place = np.unique(far, return_inverse=True)
+            for distance, share in zip(distances.tolist(), np.bincount(place, law), strict=True):
+                apart[distance] = apart.get(distance, 0.0) + float(q[i] * share)
+    ordered = sorted(apart)
+    reached = np.cumsum([apart[distance] for distance in ordered])
+
+    def within(share: float) -> float:
+        return ordered[min(int(np.searchsorted(reached, share)), len(ordered) - 1)]
+
+    return NearCard(
+        group=group,
+        sampler=label(sampler),
+        epsilon=sampler.epsilon,
+        categories=n,
+        keeps_prior=sampler.keeps_prior,
+        prior_digest=sampler.prior.digest,
+        provenance=sampler.prior.provenance,
+        half_within=within(0.5),
+        nine_tenths_within=within(0.9),
+        mean=float(q @ means),
+        worst_mean=float(means.max()),
+        as_itself=own,
+        shuffled=what_shuffling_adds(sampler) if shuffled else (),
+    )
+
+
+@dataclass(frozen=True)
 class StreamCard:
     """The facts about a stream that follow from its prior alone."""
 
@@ -131,7 +198,7 @@ class StreamCard:
     keeps_prior: bool
     prior_digest: str
     provenance: str
-    released_as_another: float  # at most, at the first step: Pr(X ≠ Z), X a draw of any user's own
+    released_as_another: float | None  # at most, at the first step: Pr(X ≠ Z); not known with a geometry
     shuffled: tuple[Shuffled, ...] = ()
 
 
@@ -146,13 +213,13 @@ def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = Fal
     return StreamCard(
         group=group,
         samples=sampler.samples,
-        horizon=len(sampler.pace) if sampler.pace[-1] == PACE else None,
+        horizon=len(sampler.pace) if sampler.pace[-1] == PACE and not sampler.persistence else None,
         epsilon=sampler.epsilon,
         categories=len(sampler.prior),
         keeps_prior=sampler.keeps_prior,
         prior_digest=sampler.prior.digest,
         provenance=sampler.prior.provenance,
-        released_as_another=furthest_at_first(stream_engine(mechanism)),
+        released_as_another=None if sampler.geometry else furthest_at_first(stream_engine(mechanism)),
         shuffled=what_shuffling_adds(mechanism) if shuffled and sampler.samples > 1 else (),
     )
 

@@ -18,17 +18,20 @@ import numpy as np
 from .. import _validate
 from .._html import Listed, Listing
 from ..collecting.estimate import how_many, reports_or_none
-from ..divergences import TV
+from ..divergences import TV, Distance
 from ..errors import ParameterError, TargetError
+from ..geometry import Geometry, Wasserstein, checked_geometry, wasserstein
 from ..prior import FROM_USERS, Prior
 from ..release.certify import certify
 from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS, prior_minimax
+from ..samplers.nearest import nearest
 from ..samplers.survey import survey
-from .compare import Comparison, ComparisonRow, compare
+from .compare import Comparison, ComparisonRow, compare, known_worst_case
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
 from .limit import MANY, TAIL, Limit, weighed
 from .limit import limit as best_possible
+from .limit_w1 import LARGEST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +43,8 @@ GAP = 0.02
 """Relative gap of the limit: two hundredths are enough for choosing and save most of the work."""
 FREE = ("global_minimax", "randomized_response", "rr_with_prior")
 """Samplers that do not keep the prior."""
+SHARES = (0.4, 0.5, 0.6)
+"""Shares of `nearest` that are considered."""
 MEASURES = {"mean": "mean", "p99": "99th percentile", "maximum": "maximum", "worst_case": "worst case"}
 
 
@@ -100,10 +105,14 @@ class Choice:
         lines = [f"Take {label(self.sampler)} at epsilon {self.epsilon:g}.", self.reason]
         lines += [f"It meets: {target}." for target in self.targets]
         lines += [line for line in (self.cheaper, self.survey) if line is not None]
-        row = self.row
+        row, what = (
+            self.row,
+            "total variation" if self.row.divergence == TV.name else "W1, in the units of the geometry",
+        )
+        worst = "" if row.worst_case is None else f"; for any possible user at most {row.worst_case:.4f}"
         lines.append(
-            f"Distance to the user's own data (total variation): mean {row.mean:.4f}, 99th percentile "
-            f"{row.p99:.4f}, maximum {row.maximum:.4f}; for any possible user at most {row.worst_case:.4f}."
+            f"Distance to the user's own data ({what}): mean {row.mean:.4f}, 99th percentile "
+            f"{row.p99:.4f}, maximum {row.maximum:.4f}{worst}."
         )
         if self.runner_up is not None:
             lines.append(f"Second is {self.runner_up.sampler}: {_wins(self.runner_up, row)}.")
@@ -165,6 +174,7 @@ def choose(
     tail: float = TAIL,
     epsilons: Sequence[float] = GRID,
     limit: bool = True,
+    geometry: Geometry | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Choice:
     """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
@@ -187,7 +197,8 @@ def choose(
         same_for_everybody: take the smallest worst case over all possible users, not the best average.
         keep_prior: only samplers with Q(q) = q.
         tail: the weight of the worst-served user against the mean.
-        limit: also compute how much better any sampler could be.
+        limit: also compute how much better any sampler could be; in W1 only for few users.
+        geometry: a `Line` or a `Tree`: every distance is W1 then, in its units, and `nearest` is considered.
         progress: called with the part of the way, between 0 and 1; a target that is met early skips some.
 
     Raises
@@ -200,7 +211,8 @@ def choose(
     >>> choice.row.mean <= 0.05, choice.sampler.keeps_prior
     (True, True)
     """
-    targets = _targets(mean_at_most, nobody_above, share_within, reports)
+    measure: Distance = TV if geometry is None else wasserstein(checked_geometry(geometry, len(prior)))
+    targets = _targets(mean_at_most, nobody_above, share_within, reports, measure)
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     measured, measured_on = people(prior, users)
@@ -210,7 +222,7 @@ def choose(
     before: list[_Candidate] = []
     for k, settled in enumerate(tried):
         most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
-        considered = _candidates(prior, settled, users, measured, keep_prior, most)
+        considered = _candidates(prior, settled, users, measured, keep_prior, most, measure)
         report(half * (k + 1) / len(tried))
         allowed = [each for each in considered if each.sampler.linear or not linear]
         meeting = [each for each in allowed if all(t.number(each) <= t.most for t in targets)]
@@ -221,11 +233,12 @@ def choose(
         raise TargetError(_unmet(targets, before, tried) + ("" if by_survey is None else f". {by_survey}"))
     best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody, weight))
     bound = None
-    if limit:
+    if limit and (geometry is None or measured.shape[0] * measured.shape[1] <= LARGEST):
         bound = best_possible(
             prior,
             settled,
             measured,
+            divergence=measure,
             tail=weight,
             keep_prior=keep_prior,
             relative_gap=GAP,
@@ -263,7 +276,11 @@ def _by_survey(
 
 
 def _targets(
-    mean_at_most: float | None, nobody_above: float | None, share_within: float | None, reports: int | None
+    mean_at_most: float | None,
+    nobody_above: float | None,
+    share_within: float | None,
+    reports: int | None,
+    measure: Distance,
 ) -> list[_Target]:
     targets = []
     if mean_at_most is not None:
@@ -272,7 +289,7 @@ def _targets(
     if nobody_above is not None:
         most = _validate.at_least(0, nobody_above=nobody_above)
         words = f"no possible user above {most:g}"
-        targets.append(_Target(words, lambda each: each.sampler.worst_case(TV), most))
+        targets.append(_Target(words, lambda each: _furthest(each.sampler, measure), most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
@@ -318,6 +335,7 @@ def _candidates(
     measured: sparse.csr_array[np.float64],
     keep_prior: bool,
     nobody_above: float | None,
+    measure: Distance,
 ) -> list[_Candidate]:
     """Every sampler that may be considered, measured.
 
@@ -325,11 +343,19 @@ def _candidates(
     """
     names = [name for name in SAMPLERS if not (keep_prior and name in FREE)]
     made = [fitted(prior, epsilon, users), *(SAMPLERS[name](prior, epsilon) for name in names)]
-    if nobody_above is not None:
+    if isinstance(measure, Wasserstein):
+        made = [*(nearest(prior, epsilon, measure.geometry, share=share) for share in SHARES), *made]
+    elif nobody_above is not None:
         best = prior_minimax(prior, epsilon).worst_case(TV)
         made.insert(1, fitted(prior, epsilon, users, promise=promise_for(nobody_above, best)))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
-    return list(map(_Candidate, made, compare(measured, made, TV)))
+    return list(map(_Candidate, made, compare(measured, made, measure)))
+
+
+def _furthest(sampler: Sampler, measure: Distance) -> float:
+    """The worst case, infinite where it is not known."""
+    worst = known_worst_case(sampler, measure)
+    return math.inf if worst is None else worst
 
 
 def promise_for(nobody_above: float, best: float) -> float | str:
@@ -339,7 +365,8 @@ def promise_for(nobody_above: float, best: float) -> float | str:
 
 def _rank(each: _Candidate, same_for_everybody: bool, tail: float) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    first = (round(each.sampler.worst_case(TV), 9),) if same_for_everybody else ()
+    worst = each.row.worst_case
+    first = (math.inf if worst is None else round(worst, 9),) if same_for_everybody else ()
     return *first, round(weighed(each.row.mean, each.row.maximum, tail), 9), not each.sampler.keeps_prior
 
 
@@ -394,7 +421,8 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
     better = [
         f"a lower {words}, {theirs:.4f} against {ours:.4f}"
         for name, words in MEASURES.items()
-        if (theirs := getattr(second, name)) < (ours := getattr(first, name)) - 5e-5
+        if None not in (theirs := getattr(second, name), ours := getattr(first, name))
+        and theirs < ours - 5e-5
     ]
     return "it has " + ", and ".join(better) if better else "it is better in nothing"
 

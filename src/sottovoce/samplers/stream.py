@@ -34,6 +34,8 @@ LARGEST = 27.0
 """The largest ε of a stream: e^ε must be below 2^40."""
 ENDLESS = 52
 """A stream without a horizon always goes on as if it had so many releases left."""
+PERSISTENT_START = 3.0
+"""The start of a stream with persistence: 5 % of the first release is the floor."""
 _SPENT, _POWER = 1.5, 0.75
 """θ = 1.5/(releases left)^0.75, at most 1: chosen on users of the MovieLens 100K set."""
 
@@ -87,7 +89,7 @@ def stream(
     *,
     horizon: int | None = 12,
     start: float | None = None,
-    paced: bool = True,
+    paced: bool | None = None,
     persistence: float = 0.0,
     geometry: Geometry | None = None,
 ) -> Stream:
@@ -102,8 +104,9 @@ def stream(
         horizon: for how many releases the budget is planned. Later ones get what is left. None plans as if
             there were always 52 left.
         start: the logarithm of R before the first release, above 0 and below ε (at the ends nothing but the
-            prior could be released); by default chosen by horizon.
-        paced: False spends as much as is nearest to the user now, and leaves what is left to later releases.
+            prior could be released); by default chosen by horizon, with persistence ε/4 and at most 3.
+        paced: False spends as much as is nearest to the user now, and leaves what is left to later releases:
+            the default with persistence, where only changes cost much.
         persistence: the share of the public law of a release that lies on the user's last release, for data
             that rarely change: repeating oneself then costs little. 0 to 0.999.
         geometry: a `Line` or a `Tree`: every step takes the law that is nearest in W1, as `nearest` does.
@@ -115,9 +118,12 @@ def stream(
     if kept > (PERSISTENCE - 1) / PERSISTENCE:
         raise ParameterError(f"persistence must be at most 0.999, got {persistence}")
     steps = None if horizon is None else _steps(horizon=horizon)
+    if kept and start is None:
+        start = min(_validate.privacy(epsilon) / 4, PERSISTENT_START)
     chosen = _start(checked_prior(prior), epsilon, steps, start)
+    slow = not kept if paced is None else paced
     near = None if geometry is None else checked_geometry(geometry, len(prior))
-    return Stream(prior, *chosen, _pace(steps, paced), persistence=int(kept * PERSISTENCE), geometry=near)
+    return Stream(prior, *chosen, _pace(steps, slow), persistence=int(kept * PERSISTENCE), geometry=near)
 
 
 def several(prior: Prior, epsilon: float, *, samples: int, start: float | None = None) -> Stream:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack, overload
 
@@ -20,10 +20,12 @@ import numpy as np
 from .. import _naming, _validate
 from .._atomic import write_whole
 from ..errors import ParameterError, PriorError, TableError
+from ..geometry import Geometry
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Learned, Prior
 from . import tally
 from .files import DETECTED, Dialect, at_hand, json_object, prefix_errors
+from .near import Near, geometry_of, read_near
 from .query import Columns, Source, count_missing, count_table, opened, recurring, tally_of
 from .tally import Tally, numbered
 
@@ -311,10 +313,11 @@ FORMAT = "sottovoce-prior"
 
 @dataclass(frozen=True)
 class PublicData:
-    """The priors of a file, and how they were counted."""
+    """The priors of a file, how they were counted, and which categories are near each other, if named."""
 
     priors: Groups[Prior]
     how: str
+    geometry: Geometry | None = None
 
     @property
     def by(self) -> str | None:
@@ -334,6 +337,7 @@ def read_priors(
     options: PriorOptions = AS_COUNTED,
     dialect: Dialect = DETECTED,
     ask: bool = False,
+    near: Near | None = None,
 ) -> PublicData:
     """Priors from a file of public data.
 
@@ -351,23 +355,45 @@ def read_priors(
                 items = tuple(name for name in source.types if name not in (user or "user", by))
                 amount = None if wide else amount_column(list(source.types), count, AMOUNTS)
                 columns = Columns(items if wide else item, user, amount, by)
-                return _from_table(source, columns, options, provenance, ask, named=count is not None)
+                data = _from_table(source, columns, options, provenance, ask, near, named=count is not None)
+                return data if near is None else _placed(data, near, item, read_near(source, item, near))
         given = {"count": None if count == "none" else count, "user": user, "wide": wide}
         if loaded.get("format") == FORMAT:
             changed = {
                 key: value for key, value in asdict(options).items() if value != getattr(AS_COUNTED, key)
             }
             _only_for_tables({**given, "provenance": provenance, **changed}, "a prior that is made already")
-            return _ready(loaded, by)
+            return _placed(_ready(loaded, by), near, item, {})
         _only_for_tables(given, "a JSON object of counts")
         cells = _tally_of_object(loaded, by)
         priors, merged = priors_of(cells, options, provenance or "public")
         how = "amounts from the JSON object" + _left_out(cells, priors, merged, options)
-        return PublicData(Groups(priors), how)
+        return _placed(PublicData(Groups(priors), how), near, item, {})
+
+
+def _placed(
+    data: PublicData, near: Near | None, item: str, values: Mapping[str, Mapping[str, object]]
+) -> PublicData:
+    """The same with the geometry of its categories; groups need the same one."""
+    if near is None:
+        return data
+    made = {geometry_of(prior, near, values, item) for prior in data.priors.values()}
+    if len(made) > 1:
+        raise TableError(
+            "the groups have different categories, and --near needs the same ones in all of them"
+        )
+    return replace(data, geometry=made.pop())
 
 
 def _from_table(
-    source: Source, columns: Columns, options: PriorOptions, provenance: str | None, ask: bool, *, named: bool
+    source: Source,
+    columns: Columns,
+    options: PriorOptions,
+    provenance: str | None,
+    ask: bool,
+    near: Near | None,
+    *,
+    named: bool,
 ) -> PublicData:
     """The priors of an open table; `named` is whether the column of amounts is the caller's choice."""
     cells = tally_of(source, columns)
@@ -378,7 +404,8 @@ def _from_table(
             _check_probabilities(cells, columns.weight)
     elif not columns.long:
         how = f"a wide table of {len(columns.items)} categories"
-    private, seen = _looks_private(source, columns, cells, provenance, ask)
+    places = () if near is None else near.columns
+    private, seen = _looks_private(source, columns, cells, provenance, ask, places)
     priors, merged = priors_of(cells, options, "users" if private else "public")
     how += _left_out(cells, priors, merged, options)
     how += left_unread(source, columns) + seen
@@ -386,7 +413,12 @@ def _from_table(
 
 
 def _looks_private(
-    source: Source, columns: Columns, cells: Tally, provenance: str | None, ask: bool
+    source: Source,
+    columns: Columns,
+    cells: Tally,
+    provenance: str | None,
+    ask: bool,
+    places: tuple[str, ...],
 ) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that."""
     user = columns.user or "user"
@@ -394,7 +426,7 @@ def _looks_private(
     if not columns.long:
         private = private or bool(cells.rows.max() > 1)  # more than one row a group
     else:
-        used = (columns.item, columns.weight, columns.by)
+        used = (columns.item, columns.weight, columns.by, *places)
         others = [name for name in source.types if name not in used]
         alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
         if ask and alone and any(name != user for name in others):

@@ -614,6 +614,11 @@ def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     return integers
 
 
+def name_as_text(source: Source, name: str) -> str:
+    """The SQL of a column of names as text."""
+    return _name(source, name)[0]
+
+
 def _name(source: Source, name: str) -> tuple[str, bool]:
     """The SQL of a column of names as text, and whether they are integers; other types are refused."""
     kind, column = source.types[name], quoted(name)

@@ -169,7 +169,7 @@ def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_gro
     if missing and (unknown_groups == "error" or missing == len(filled)):
         raise TableError(
             f"{missing} of {len(filled)} groups have no prior (leave them out with unknown_groups='drop', "
-            f"--unknown-groups drop); there are priors for {shown(list(known))}"
+            f"--unknown-groups drop, compare --unknown drop); there are priors for {shown(list(known))}"
         )
 
 

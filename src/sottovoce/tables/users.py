@@ -247,7 +247,7 @@ class LeftOut:
         if self.refused and options.empty == "error":
             raise UserDataError(
                 f"{self.refused} of {self.refused + self.people} users have no usable record; leave them out "
-                f"with empty='skip' (--empty skip)"
+                f"with empty='skip' (--unknown drop)"
             )
 
     def summary(self, options: ReadingOptions) -> str:
