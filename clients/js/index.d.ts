@@ -32,7 +32,7 @@ export interface MechanismFacts {
   readonly digest: string;
   /** ε as a fraction, "1/2". */
   readonly epsilon: string;
-  readonly kind: "box" | "kernel" | "response" | "survey";
+  readonly kind: "box" | "nearest" | "kernel" | "response" | "survey";
   readonly sampler: string;
   readonly categories: readonly Category[];
   readonly keepsPrior: boolean;

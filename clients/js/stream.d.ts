@@ -19,7 +19,7 @@ export interface Released {
 }
 
 export interface Stream extends Omit<MechanismFacts, "kind"> {
-  readonly kind: "stream";
+  readonly kind: "stream" | "nearest-stream";
   /** 1 for a stream; otherwise a release gives so many categories and takes no state. */
   readonly samples: number;
   start(): StreamState;

@@ -7,12 +7,13 @@ import json
 import random
 import shutil
 import subprocess
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mutants import POLICIES, N, mutant, some_mechanism
+from mutants import POLICIES, N, mutant, some_mechanism, some_nearest
 from vector_checks import LibraryClient
 from vector_draws import boundaries, ends, signed
 
@@ -48,7 +49,9 @@ def words_at_edges(mechanism: sv.Mechanism, records: list[Any], rng: random.Rand
     ]
 
 
-def check_draws(count: int, folder: Path) -> None:
+def check_draws(
+    count: int, folder: Path, some: Callable[[random.Random], sv.Mechanism] = some_mechanism
+) -> None:
     """Category, law and bytes read are the same; half of the words are ends of intervals.
 
     Some users have unknown records, and some have none that is known: these are released as the public.
@@ -56,7 +59,7 @@ def check_draws(count: int, folder: Path) -> None:
     rng, done = random.Random(f"draws for JavaScript {count}"), 0
     questions, expected = [], []
     while done < count:
-        mechanism = some_mechanism(rng)
+        mechanism = some(rng)
         names, users, answers = list(mechanism.categories), [], []
         for _ in range(5):
             records: list[Any] = rng.choices(names, k=rng.choice([0, 1, 2, 5, 40]))
@@ -105,6 +108,10 @@ def test_draws(tmp_path: Path) -> None:
     check_draws(500, tmp_path)
 
 
+def test_draws_of_nearest_laws(tmp_path: Path) -> None:
+    check_draws(1_000, tmp_path, some_nearest)
+
+
 def test_mutants(tmp_path: Path) -> None:
     check_mutants(500, tmp_path)
 
@@ -112,6 +119,11 @@ def test_mutants(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_draws_at_their_stated_number(tmp_path: Path) -> None:
     check_draws(50_000, tmp_path)
+
+
+@pytest.mark.full
+def test_draws_of_nearest_laws_at_their_stated_number(tmp_path: Path) -> None:
+    check_draws(50_000, tmp_path, some_nearest)
 
 
 @pytest.mark.full

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from kinds import of_kind
+from mutants import some_geometry
 from tape import tape
+from walks import check_steps
 
 import sottovoce as sv
 from sottovoce.errors import CertificateError, MechanismFileError, ParameterError
@@ -230,3 +234,19 @@ def test_a_stream_stays_near_where_it_was() -> None:
     for _ in range(30):
         names, states = mechanism.release_many(p, states)
     assert np.abs(names.astype(int) - 12).mean() < 2
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not on this machine")
+@pytest.mark.parametrize("steps", [60, pytest.param(2_500, marks=pytest.mark.full)])
+def test_javascript_takes_the_same_steps(steps: int, tmp_path: Path) -> None:
+    """Eight streams with any geometry: every release and every state, bit for bit."""
+    rng, chance, streams = np.random.default_rng(steps), random.Random(steps), []
+    for k, n in enumerate((1, 2, 5, 40, 7, 3, 12, 100)):
+        prior = sv.Prior(range(n), rng.dirichlet(np.full(n, 1.0)) * 0.999 + 0.001 / n)
+        persistence = 0.9 if k in (4, 6) else 0.0
+        design = sv.stream(
+            prior, (0.1, 1.0, 4.0, 8.0, 16.0)[k % 5], horizon=(None, 4, 52)[k % 3], persistence=persistence,
+            geometry=some_geometry(chance, n),
+        )  # fmt: skip
+        streams.append(sv.certify(design))
+    check_steps(streams, steps, rng, tmp_path)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import vector_nearest
 import vector_streams
 from vector_draws import (
     boxes,
@@ -167,6 +168,7 @@ def others() -> dict[str, dict[str, Any]]:
     known = [signed(BOX), signed(WHOLE), signed(grouped(GROUPS)), signed(grouped({"x": BOX, "y": BOX}))]
     return {
         "draws_box": {"files": drawn(boxes())},
+        "draws_nearest": {"files": drawn(vector_nearest.designs())},
         "draws_kernel": {"files": drawn(one for one in linear() if one[1].engine.words == 3)},
         "draws_response": {"files": drawn(one for one in linear() if one[1].engine.words == 2)},
         "draws_survey": {"files": drawn(surveys())},

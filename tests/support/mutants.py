@@ -7,18 +7,61 @@ import random
 from typing import Any
 
 import tiny_client
-from vector_files import BOX, EVEN, GROUPS, KERNEL, RESPONSE, SURVEY, WHOLE, grouped, kernel_of, units
+import vector_nearest
+from vector_draws import built
+from vector_files import (
+    BOX,
+    EVEN,
+    GROUPS,
+    KERNEL,
+    RESPONSE,
+    SURVEY,
+    WHOLE,
+    grouped,
+    honest,
+    kernel_of,
+    units,
+)
 
 import sottovoce as sv
 from sottovoce.errors import CertificateError
+from sottovoce.geometry import Geometry
 from sottovoce.samplers.survey import Survey
 
 N = 1 << 62
 
 
+def some_geometry(rng: random.Random, n: int) -> Geometry:
+    """A line with few places, or any tree, with edges of no length and nodes with one child."""
+    if rng.random() < 0.4:
+        return sv.Line([rng.randrange(1 + 2 * n) for _ in range(n)])
+    inner = rng.randint(1, n)
+    above = [rng.randint(n, n + inner) for _ in range(n)]  # a node without a child gets one
+    for v, place in zip(range(n, n + inner), rng.sample(range(n), inner), strict=True):
+        above[place] = v
+    parents = above + [rng.randint(v + 1, n + inner) for v in range(n, n + inner - 1)] + [n + inner]
+    return Geometry(tuple(parents), tuple(rng.choice([0, 0, 1, 2, 3, 1 << 20]) for _ in parents))
+
+
+def some_nearest(rng: random.Random) -> sv.Mechanism:
+    """A nearest law of any geometry; now and then with a box that does not hold the prior."""
+    n = 40 if rng.random() < 0.05 else rng.randint(1, 9)
+    raw = [rng.random() ** rng.choice([0, 1, 6]) + 1e-6 for _ in range(n)]
+    prior = sv.Prior(list(range(n)), [one / sum(raw) for one in raw])
+    epsilon = rng.choice([0.001, 0.1, 1.0, 30.0, rng.uniform(0.01, 8)])
+    made = sv.certify(sv.nearest(prior, epsilon, some_geometry(rng, n), share=rng.uniform(0.1, 0.9)))
+    if rng.random() < 0.7:
+        return made
+    plain = made.document()
+    weights = [rng.randrange(1, N // n) for _ in range(n - 1)]
+    return built(honest({**plain, "prior": list(map(str, [*weights, N - sum(weights)]))}))
+
+
 def some_mechanism(rng: random.Random) -> sv.Mechanism:
     """Any sampler, any prior, any ε; now and then too many categories for a walk over all of them."""
     while True:
+        if rng.random() < 0.15:
+            return some_nearest(rng)
         n = 300 if rng.random() < 0.02 else rng.randint(1, 9)
         if rng.random() < 0.15:
             base = rng.choice([2, 3, 5, 7, 31])
@@ -34,6 +77,7 @@ def some_mechanism(rng: random.Random) -> sv.Mechanism:
 
 BASES = [
     BOX,
+    vector_nearest.plain_nearest(),
     KERNEL,
     RESPONSE,
     SURVEY,

@@ -17,12 +17,13 @@ from itertools import pairwise
 from typing import Any
 
 N = 2**62
-WORDS = {"box": 1, "kernel": 3, "response": 2, "survey": 3}
+WORDS = {"box": 1, "nearest": 1, "kernel": 3, "response": 2, "survey": 3}
 COMMON = {"format", "version", "bits", "kind", "sampler", "options", "categories", "epsilon", "ratio"} | {
     "keeps_prior", "prior_digest", "digest",
 }  # fmt: skip
 OWN = {
     "box": {"prior", "low"},
+    "nearest": {"prior", "low", "parents", "lengths"},
     "kernel": {"order", "prior", "low", "own"},
     "response": {"kept", "own", "other", "prior"},
     "survey": {"base", "own", "other"},
@@ -237,12 +238,14 @@ def check(document: Any) -> None:
         need(all(type(place) is int and 0 <= place < n for place in places), "value")
         need(len(set(places)) == len(places), "value")
     need(kind != "kernel" or len(document["order"]) == n, "value")
+    if kind == "nearest":
+        check_geometry(document["parents"], document["lengths"], n)
     need(document["digest"] == digest_of(document), "digest")
     need(stated == ratio_of(a, b), "ratio")
     if kind != "survey":
         need(min(numbers["prior"]) >= 1 and sum(numbers["prior"]) == N, "certificate")
     certify = {"box": certify_box, "kernel": certify_kernel, "response": certify_response}
-    certify["survey"] = certify_survey
+    certify |= {"nearest": certify_box, "survey": certify_survey}
     need(document["keeps_prior"] is certify[str(kind)](document, numbers, *stated), "keeps_prior")
 
 
@@ -256,6 +259,23 @@ def check_categories(names: object) -> int:
         need(not any("\ud800" <= c <= "\udfff" for name in names for c in name), "value")
     need(len(set(names)) == len(names), "value")
     return len(names)
+
+
+def check_geometry(parents: Any, lengths: Any, n: int) -> None:
+    """Refuse what is not a tree with the n categories as its leaves."""
+    need(isinstance(parents, list) and isinstance(lengths, list), "value")
+    need({type(one) for one in [*parents, *lengths]} <= {int}, "value")
+    root = len(parents)
+    need(len(lengths) == root, "value")
+    need(n <= root, "value")
+    need(root <= 2 * n, "value")
+    need(all(v < parent for v, parent in enumerate(parents)), "value")
+    need(set(parents) == set(range(n, root + 1)), "value")
+    need(min(lengths) >= 0, "value")
+    far = [0] * (root + 1)
+    for v in range(root - 1, -1, -1):
+        far[v] = far[parents[v]] + lengths[v]
+    need(max(far) <= 2**30, "value")
 
 
 def integers(document: Document) -> dict[str, Any]:

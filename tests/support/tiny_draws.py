@@ -36,7 +36,9 @@ def from_counts(document: Document, pairs: list[tuple[Any, Any]], unknown: str =
 
 
 def public(document: Document) -> Counts:
-    """The counts of a user without records: the weights of the prior, by position."""
+    """The counts of a user without records: the weights of the prior, by position; none for a nearest law."""
+    if document["kind"] == "nearest":
+        return {}
     if document["kind"] == "survey":
         return dict(enumerate(shares_of([1] * len(document["categories"]))))
     weights = integers(document)["prior"]
@@ -75,6 +77,8 @@ def release(document: Document, counts: Counts, data: bytes) -> Any:
     counts = counts or public(document)
     if document["kind"] == "survey":
         return survey(document, counts, words)
+    if document["kind"] == "nearest":
+        return document["categories"][interval(nearest(document, counts), words[0])]
     draw = {"box": box, "kernel": kernel, "response": response}[document["kind"]]
     return document["categories"][draw(document, counts, words)]
 
@@ -148,6 +152,62 @@ def fill(low: list[int], high: list[int], counts: Counts, target: int) -> list[i
     return weights
 
 
+def nearest(document: Document, counts: Counts) -> list[int]:
+    """The law of a user in units."""
+    numbers, (up, down) = integers(document), map(int, document["ratio"].split("/"))
+    low, prior = numbers["low"], dict(enumerate(numbers["prior"]))
+    high = highs(low, up, down)
+    targets = targets_of(counts, len(low)) if counts else fill(low, high, prior, N)
+    return nearest_law(targets, low, high, document)
+
+
+def targets_of(counts: Counts, n: int) -> list[int]:
+    """The user's shares in units, by running sums of counts with 41 binary digits in all."""
+    more = max(len(f"{sum(counts.values()):b}") - 41, 0)
+    sums = [0, *accumulate(counts.get(i, 0) // 2**more for i in range(n))]
+    ends = [reached * N // sums[-1] for reached in sums]
+    return [ends[i + 1] - ends[i] for i in range(n)]
+
+
+def nearest_law(targets: list[int], low: list[int], high: list[int], tree: Document) -> list[int]:
+    """The rule as the page says it: all pieces of a node in one list, which is sorted anew for every cut."""
+    paths = [above(i, tree["parents"]) for i in range(len(low))]
+    pieces = []  # slope, 0 for own ones and 1 for those beyond, category, units
+    for i, (p, a, b) in enumerate(zip(targets, low, high, strict=True)):
+        own = min(max(p - a, 0), b - a)
+        pieces += [(0, 0, i, own), (0, 1, i, b - a - own)]
+    for v, length in enumerate(tree["lengths"]):
+        below = {i for i, path in enumerate(paths) if v in path}
+        goal = sum(targets[i] - low[i] for i in below)
+        if length > 0:
+            front, back = divided([one for one in pieces if one[2] in below], goal)
+            pieces = [one for one in pieces if one[2] not in below]
+            pieces += [(slope - length, *rest) for slope, *rest in front]
+            pieces += [(slope + length, *rest) for slope, *rest in back]
+    law = list(low)
+    for _, _, i, units in divided(pieces, N - sum(low))[0]:
+        law[i] += units
+    assert all(a <= x <= b for a, x, b in zip(low, law, high, strict=True))
+    assert sum(law) == N
+    return law
+
+
+def above(v: int, parents: list[int]) -> set[int]:
+    """A node and all nodes between it and the root."""
+    return {v} if v == len(parents) else {v, *above(parents[v], parents)}
+
+
+def divided(pieces: list[Any], goal: int) -> tuple[list[Any], list[Any]]:
+    """The pieces in their order, cut behind so many units; empty ones are left out."""
+    front, back = [], []
+    for slope, beyond, i, units in sorted(pieces):
+        inside = min(max(goal, 0), units)
+        goal -= inside
+        front += [(slope, beyond, i, inside)] if inside > 0 else []
+        back += [(slope, beyond, i, units - inside)] if inside < units else []
+    return front, back
+
+
 def record(counts: Counts, word: int) -> int:
     """The position of one of the user's records."""
     number = word * sum(counts.values()) // N
@@ -208,8 +268,8 @@ def shares_of(weights: list[int]) -> list[int]:
 def law(document: Document, counts: Counts) -> list[int]:
     """The exact weight of every category, out of N to the power of the number of words."""
     counts = counts or public(document)
-    if document["kind"] == "box":
-        return box_law(document, counts)
+    if document["kind"] in ("box", "nearest"):
+        return {"box": box_law, "nearest": nearest}[document["kind"]](document, counts)
     row = {"kernel": kernel_row, "response": response_row, "survey": survey_row}[document["kind"]]
     places = sorted(counts)
     weights = [0] * len(row(document, places[0]))

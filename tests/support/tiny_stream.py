@@ -13,6 +13,7 @@ from typing import Any
 
 from tiny_client import (
     check_categories,
+    check_geometry,
     digest_of,
     fraction,
     is_digest,
@@ -21,6 +22,7 @@ from tiny_client import (
     ratio_of,
     whole,
 )
+from tiny_draws import nearest_law, targets_of
 
 UNIT = 2**22
 
@@ -32,14 +34,15 @@ class Tiny:
     start: int
     pace: list[int]
     persistence: int = 0
+    tree: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Tiny:
         up, down = map(int, document["ratio"].split("/"))
         prior = [int(text) for text in document["prior"]]
-        return cls(
-            prior, Fraction(up, down), int(document["start"]), document["pace"], document["persistence"]
-        )
+        tree = document if document["kind"] == "nearest-stream" else None
+        start, pace, persistence = int(document["start"]), document["pace"], document["persistence"]
+        return cls(prior, Fraction(up, down), start, pace, persistence, tree)
 
     @property
     def one(self) -> int:
@@ -70,6 +73,10 @@ class Tiny:
         self, counts: dict[int, int], low: int, high: int, step: int, last: int | None = None
     ) -> list[int]:
         prior, (least, most) = self.prior_at(last), self.box(low, high, step)
+        if self.tree is not None:
+            targets = targets_of(counts, len(prior)) if counts else [UNIT * q for q in prior]
+            caps = [min(most * q, 2**62) for q in prior]
+            return nearest_law(targets, [least * q for q in prior], caps, self.tree)
         whole = sum(counts.values())
         while whole >= 2**41:
             counts = {i: k // 2 for i, k in counts.items()}
@@ -141,8 +148,9 @@ def check_stream(document: Any) -> None:
     need(isinstance(document, dict) and document.get("format") == "sottovoce-mechanism", "format")
     for name, value in (("version", 2), ("bits", 62)):
         need(type(document.get(name)) is int and document[name] == value, "format")
-    need(document.get("kind") == "stream", "format")
-    need(set(document) - {"provenance"} == FIELDS, "fields")
+    need(document.get("kind") in ("stream", "nearest-stream"), "format")
+    tree = {"parents", "lengths"} if document["kind"] == "nearest-stream" else set()
+    need(set(document) - {"provenance"} == FIELDS | tree, "fields")
     options, pace = document["options"], document["pace"]
     need(document.get("provenance", "users") in ("learned", "users"), "value")
     need(is_label(document["sampler"]) and isinstance(options, dict), "value")
@@ -159,6 +167,8 @@ def check_stream(document: Any) -> None:
     need(isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII) is not None, "value")
     need(isinstance(pace, list) and all(type(one) is int for one in pace), "value")
     need(type(document["samples"]) is int and type(document["persistence"]) is int, "value")
+    if tree:
+        check_geometry(document["parents"], document["lengths"], n)
     need(document["digest"] == digest_of(document), "digest")
     need((up, down) == ratio_of(a, b), "ratio")
     need(up >= down and min(prior) >= 1 and sum(prior) == 2**40, "certificate")

@@ -26,6 +26,7 @@ from sottovoce.release.file import MechanismFile, load_mechanisms
 
 FOLDER = Path(__file__).parent.parent / "vectors"
 N = 1 << 62
+DRAWS = [f"draws_{kind}" for kind in ("groups", "box", "nearest", "kernel", "response", "survey")]
 
 
 @cache
@@ -128,7 +129,7 @@ class _Loaded:
 def complaints(client: Any) -> Iterator[str]:
     """What a client gets wrong, vector by vector."""
     yield from _files(client)
-    for name in ("draws_groups", "draws_box", "draws_kernel", "draws_response", "draws_survey"):
+    for name in DRAWS:
         for row in vectors(name)["files"]:
             yield from _draws(client, row)
     for sampler in sv.SAMPLERS:

@@ -19,6 +19,7 @@ from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.linear import KernelEngine, ResponseEngine
 from sottovoce.release.mechanism import digest_of
+from sottovoce.release.nearest import NearestEngine
 from sottovoce.release.survey import SurveyEngine
 from sottovoce.samplers.survey import Survey
 
@@ -180,6 +181,8 @@ def draws(mechanism: sv.Mechanism, seed: str, most: int = 40) -> list[dict[str, 
         cases = boundaries(mechanism, records)
         cases = rng.sample(cases, most) if len(cases) > most else cases
         cases.append([rng.randrange(N) for _ in range(mechanism.engine.words)])
+        if isinstance(mechanism.engine, NearestEngine):
+            cases += [[0], [N - 1]]
         stated = {"weights": [str(share * N**mechanism.engine.words) for share in law]}
         found.append(
             {
@@ -200,7 +203,10 @@ def counted(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
     """Users who give counts instead of records."""
     rng, found = random.Random("counts"), []
     n = len(mechanism.categories)
-    for counts in ([1, 2**53 - 2] + [0] * n, [3, 0, 4, 1] + [0] * n, [10**15, 1, 10**15, 7] + [0] * n):
+    some = [[1, 2**53 - 2], [3, 0, 4, 1], [10**15, 1, 10**15, 7]]
+    if isinstance(mechanism.engine, NearestEngine):  # every one of 41 binary digits is needed
+        some.append([2**50 + 12345, 2**49 + 54321, 3 * 2**40 + 6789, 2**50 - 1])
+    for counts in (one + [0] * n for one in some):
         p = np.array(counts[:n], dtype=np.int64)
         law, cases = mechanism.law(p), []
         for _ in range(4):
@@ -244,6 +250,8 @@ def boundaries(mechanism: sv.Mechanism, records: list[Category]) -> list[list[in
     engine = mechanism.engine
     if isinstance(engine, BoxEngine):
         law = [int(share * N) for share in mechanism.law(records=records)]
+        if isinstance(engine, NearestEngine):
+            return [[word] for word in ends(accumulate(law))]
         own = {mechanism.index[record] for record in records}
         base = [unit if i in own else engine.box.low[i] for i, unit in enumerate(law)]
         above = [unit - least for unit, least in zip(law, base, strict=True)]

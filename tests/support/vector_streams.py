@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import vector_nearest
+from vector_draws import signed
+
 import sottovoce as sv
 from sottovoce.release import weights
 from sottovoce.release.stream import StreamEngine, StreamState
@@ -33,10 +36,13 @@ def designs() -> Iterator[tuple[str, Stream]]:
     yield "stream, from the lowest start", Stream(prior, 3.0, 0.0, (256,))
     yield "stream, from the highest start", Stream(prior, 3.0, 3.0, (128,))
     yield "four samples", sv.several(prior, 8.0, samples=4)
+    yield from vector_nearest.streams()
 
 
 def files() -> list[dict[str, Any]]:
-    return [_file(name, sv.certify(design)) for name, design in designs()]
+    made = [_file(name, sv.certify(design)) for name, design in designs()]
+    wrong = vector_nearest.refused_streams()
+    return made + [{"name": name, "reason": why, "text": signed(plain)} for name, why, plain in wrong]
 
 
 def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:

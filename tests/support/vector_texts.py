@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import vector_nearest
 from vector_draws import N, certified, signed, without_room
 from vector_files import (
     BOX,
@@ -117,6 +118,8 @@ def smallest() -> Iterator[dict[str, Any]]:
     }.items():
         yield {"name": name, "text": signed(plain)}
     yield {"name": "one group", "text": signed(grouped({"a": BOX}))}
+    for name, plain in vector_nearest.accepted():
+        yield {"name": name, "text": signed(plain)}
 
 
 def certified_box(epsilon: float) -> dict[str, Any]:
@@ -143,6 +146,8 @@ def refused() -> Iterator[dict[str, Any]]:
         yield {"name": f"beyond the edge: {name}", "reason": "certificate", "text": signed(bad)}
     for name, reason, plain in wrong():
         yield {"name": name, "reason": reason, "text": ascii_text(plain)}
+    for name, reason, plain in vector_nearest.refused():
+        yield {"name": name, "reason": reason, "text": signed(plain)}
     for name, value in texts():
         yield {"name": name, "reason": "text", **text_of(value)}
     for text in ("[]", "null", "true", "5", '"x"', "{}", "[{}]"):

@@ -5,6 +5,7 @@ import { canonical, sha256 } from "./text.js";
 const HEAD = "format version bits kind sampler options categories epsilon ratio keeps_prior prior_digest digest".split(" ");
 const KINDS = new Map([
   ["box", ["prior", "low"]],
+  ["nearest", ["prior", "low", "parents", "lengths"]],
   ["kernel", ["order", "prior", "low", "own"]],
   ["response", ["kept", "own", "other", "prior"]],
   ["survey", ["base", "own", "other"]],
@@ -38,6 +39,22 @@ const wholes = (list, n) => {
   need(Array.isArray(list) && list.length === n, "value", "weights");
   return list.map(whole);
 };
+/** A tree: the n categories first, the root last, every parent behind its children, and at most 2^30 to the root. */
+const geometry = (parents, lengths, n) => {
+  const isTree = (condition) => need(condition, "value", "geometry");
+  isTree(Array.isArray(parents) && Array.isArray(lengths));
+  const root = parents.length;
+  isTree(root >= n && root <= 2 * n && lengths.length === root && new Set(parents).size === root + 1 - n);
+  const far = Array(root + 1).fill(0);
+  for (let v = root - 1; v >= 0; v--) {
+    const [parent, length] = [parents[v], lengths[v]];
+    isTree(Number.isInteger(parent) && parent >= n && parent > v && parent <= root);
+    isTree(Number.isInteger(length) && length >= 0);
+    far[v] = far[parent] + length;
+    isTree(far[v] <= 2 ** 30);
+  }
+  return { parents, lengths };
+};
 const certain = (condition) => need(condition, "certificate", "epsilon does not hold");
 /** Two weights of a response on k values. */
 const response = ({ own, other }, k, up, down) => {
@@ -46,7 +63,7 @@ const response = ({ own, other }, k, up, down) => {
   else certain(up >= down);
 };
 
-/** Each function checks the certificate of its kind and returns whether the prior is kept. */
+/** Each function checks the certificate of its kind and returns whether the prior is kept; that of "nearest" is the box's. */
 const CERTIFY = {
   box({ low, prior, high }, up, down) {
     certain(up >= down && low.every((one) => one >= 1n));
@@ -102,8 +119,8 @@ export async function certify(plain, stream) {
   const get = (key) => plain.get(key);
   need(get("format") === "sottovoce-mechanism", "format", "mechanism");
   const kind = get("kind");
-  const keys = stream ? stream.keys : KINDS.get(kind);
-  need(!!stream === (kind === "stream") && get("version") === (stream ? 2 : 1) && get("bits") === 62 && keys, "format", "sottovoce/stream");
+  const keys = (stream ? stream.kinds : KINDS).get(kind);
+  need(get("version") === (stream ? 2 : 1) && get("bits") === 62 && keys, "format", "sottovoce/stream");
   const provenance = plain.has("provenance") ? get("provenance") : "public";
   onlyKeys(plain, [...HEAD, ...keys, ...(plain.has("provenance") ? ["provenance"] : [])]);
 
@@ -139,15 +156,16 @@ export async function certify(plain, stream) {
     parts.other = whole(get("other"));
   } else {
     parts.low = wholes(get("low"), n);
-    if (kind === "box") parts.high = parts.low.map((one) => ((one = (up * one) / down) < N ? one : N));
+    if (kind !== "kernel") parts.high = parts.low.map((one) => ((one = (up * one) / down) < N ? one : N));
     else {
       parts.own = wholes(get("own"), n);
       parts.order = places(get("order"), n);
       need(parts.order.length === n, "value", "places");
     }
   }
+  if (keys.includes("parents")) Object.assign(parts, geometry(get("parents"), get("lengths"), n));
   if (!asked) certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === (stream ? 1n << 40n : N));
-  const keeps = stream ? !parts.persistence : CERTIFY[kind](parts, up, down);
+  const keeps = stream ? !parts.persistence : CERTIFY[kind === "nearest" ? "box" : kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
   await signed(plain);
   return { ...parts, kind, n, names, position, epsilon: [a, b], provenance, keeps, digest: get("digest"), sampler: get("sampler") };

@@ -1,8 +1,9 @@
-import { drawBox, first, prepareBox, running, within } from "./box.js";
+import { drawBox, first, prepareBox, publicLaw, running, within } from "./box.js";
+import { nearestOf } from "./nearest.js";
 import { N, sum } from "./numbers.js";
 
 /** How many words of 8 bytes a release reads. */
-export const WORDS = { box: 1, kernel: 3, response: 2, survey: 3 };
+export const WORDS = { box: 1, nearest: 1, kernel: 3, response: 2, survey: 3 };
 
 /** The words of the bytes: little-endian, without their two lowest bits. */
 export const wordsOf = (bytes) => {
@@ -24,6 +25,7 @@ const choose = ({ mine, counts }, word, ends) => {
 
 const DRAW = {
   box: drawBox,
+  nearest: (parts, user, [word]) => within(running(nearestOf(parts, user)), word),
 
   kernel({ n, order, own, ready: { rank, lows, priors, ends } }, user, [word, u, v]) {
     const r = rank[choose(user, word, ends)];
@@ -62,6 +64,7 @@ const DRAW = {
 /** `ends` are the sums of what the public has: for a box its law, otherwise its records by position. */
 const PREPARE = {
   box: prepareBox,
+  nearest: (box) => ({ targets: publicLaw(box) }),
   kernel({ order, low, prior }) {
     const rank = [];
     order.forEach((i, j) => (rank[i] = j));

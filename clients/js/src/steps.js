@@ -3,15 +3,14 @@
  * the rules, and docs/streams.md the proof. A state is { step, low, high, last }; low and high enclose R in units of 1/one.
  */
 import { first, running } from "./box.js";
-import { N, ceil, sum } from "./numbers.js";
+import { nearestLaw, targetsOf } from "./nearest.js";
+import { N, ceil, digits, shorten, sum } from "./numbers.js";
 import { need } from "./refuse.js";
 
 const RATIO = 22n; // a ratio is in units of 2^-22, and the prior in units of 2^-40
 const SHARE = 1n << 40n;
-const DIGITS = 41;
 const OCTAVE = 64;
 
-const digits = (number) => number.toString(2).length;
 const clamp = (x, low, high) => (x < low ? low : x > high ? high : x);
 const root = (number) => {
   for (let x = 1n << BigInt((digits(number) + 1) >> 1); ; ) {
@@ -62,13 +61,24 @@ export function ratios({ one, most, pace }, { low, high, step }) {
   return [least, cap];
 }
 
+/** The law of a step with a geometry: all positions are own ones. */
+function nearestStep(ready, user, least, cap, last, before) {
+  const own = ready.prior.map((_, i) => i);
+  const prior = own.map((i) => before[i + 1] - before[i] + (i === last ? SHARE - before[ready.n] : 0n));
+  const targets = user.mine.length ? targetsOf(user, ready.n) : prior.map((one) => one << RATIO);
+  const high = prior.map((one) => clamp(cap * one, 0n, N));
+  const weights = nearestLaw(targets, prior.map((one) => least * one), high, ready);
+  return { own, prior, weights, level: least, more: 0n, others: 0n, before };
+}
+
 /** The law of a step: own positions with their prior and units, and one ratio for all others. */
-export function stepLaw(ready, { mine, counts }, state) {
+export function stepLaw(ready, user, state) {
   const [least, cap] = ratios(ready, state);
   const last = ready.beforeAgain && state.last !== null && state.last < ready.n ? state.last : null;
   const before = last === null ? ready.before : ready.beforeAgain;
-  const cut = BigInt(Math.max(digits(sum(counts)) - DIGITS, 0));
-  const kept = counts.map((one) => one >> cut);
+  if (ready.parents) return nearestStep(ready, user, least, cap, last, before);
+  const { mine, counts } = user;
+  const kept = shorten(counts);
   const total = sum(kept);
   const shares = new Map(mine.map((i, j) => [i, (kept[j] << 62n) / total]));
   if (last !== null && !shares.has(last)) shares.set(last, 0n);

@@ -11,9 +11,11 @@ export { Refused };
 
 const isCount = (value, least, most) => Number.isSafeInteger(value) && value >= least && value <= most;
 
+const FIELDS = ["prior", "start", "pace", "samples", "persistence"];
+
 /** The fields of a stream, and its certificate. */
 const STREAM = {
-  keys: ["prior", "start", "pace", "samples", "persistence"],
+  kinds: new Map([["stream", FIELDS], ["nearest-stream", [...FIELDS, "parents", "lengths"]]]),
   read(get, prior, up, down) {
     const [start, pace, samples, persistence] = ["start", "pace", "samples", "persistence"].map(get);
     need(typeof start === "string" && /^(0|[1-9]\d{0,18})$/.test(start), "value", "start");

@@ -12,7 +12,8 @@ import { wordsOf } from "../src/draw.js";
 import { folder } from "./support/files.js";
 import { prepareStream, stepFrom, stepLaw, unitsOf, unitsOfR } from "../src/steps.js";
 
-const { files } = JSON.parse(readFileSync(new URL("../../../tests/vectors/stream_draws.json", import.meta.url), "utf8"));
+const vectors = JSON.parse(readFileSync(new URL("../../../tests/vectors/stream_draws.json", import.meta.url), "utf8")).files;
+const files = vectors.filter((one) => !one.reason);
 const POLICY = { maxEpsilon: 30, maxCategories: 1e6, digest: "any" };
 const encode = (value) => new TextEncoder().encode(value);
 const plainState = ({ step, low, high, last }) => ({ step, low: String(low), high: String(high), last });
@@ -65,13 +66,21 @@ async function ready(text) {
   return known.get(text);
 }
 
+test("files of the vectors that are no streams are refused, each for its reason", async () => {
+  const wrong = vectors.filter((one) => one.reason);
+  assert.ok(wrong.length > 20);
+  for (const { name, text, reason } of wrong) await assert.rejects(loadStream(encode(text), POLICY), { reason }, name);
+});
+
 test("a lost state releases the prior whoever the user is", async () => {
-  const inner = await ready(files[2].text);
-  const prior = inner.prior.map((one) => String(one << 22n));
-  const stream = await loadStream(encode(files[2].text), POLICY);
-  for (const mine of [[0], [1, 3], []])
-    assert.deepEqual(unitsOf(stepLaw(inner, { mine, counts: mine.map(() => 3n) }, stream.lost(4)), inner.n).map(String), prior);
-  assert.equal(stream.release(["rare"], stream.lost(4)).state.low, inner.one);
+  for (const { text } of [files[2], files.find((one) => one.name === "nearest stream, a tree")]) {
+    const inner = await ready(text);
+    const prior = inner.prior.map((one) => String(one << 22n));
+    const stream = await loadStream(encode(text), POLICY);
+    for (const mine of [[0], [1, 3], []])
+      assert.deepEqual(unitsOf(stepLaw(inner, { mine, counts: mine.map(() => 3n) }, stream.lost(4)), inner.n).map(String), prior);
+    assert.equal(stream.release(["rare"], stream.lost(4)).state.low, inner.one);
+  }
 });
 
 test("states that cannot be, files of other kinds and changed ones are refused", async () => {
@@ -120,6 +129,14 @@ test("twenty visits cost one epsilon, and asking again gives the same", async ()
   await assert.rejects(again.visit({ ...stream, samples: 2 }, "e", []), { reason: "call" });
   await assert.rejects(small.release(stream, "e", ["rare"]), { reason: "call" });
   assert.equal(await small.left(), 7);
+});
+
+test("a stream with a geometry is visited like any other", async () => {
+  const stream = await loadStream(encode(files.find((one) => one.name === "nearest stream, persistent").text), POLICY);
+  const budget = await openBudget({ path: join(folder(), "budget.json"), limit: 8 });
+  for (let k = 0; k < 20; k++) await budget.visit(stream, `visit ${k}`, ["rare", "some"]);
+  assert.equal(await budget.left(), 0);
+  await assert.rejects(budget.release(stream, "e", ["rare"]), { reason: "call" });
 });
 
 test("a device that loses power at any update never uses a state twice", async () => {

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const HOME = new URL("../", import.meta.url);
 /** Each file after those that it imports. */
-export const CORE = ["refuse", "numbers", "text", "certificate", "counts", "box", "draw", "mechanism", "core"];
+export const CORE = ["refuse", "numbers", "text", "certificate", "counts", "box", "nearest", "draw", "mechanism", "core"];
 const TOKEN =
   /\s+|\/\*[^]*?\*\/|\/\/.*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?<=[(=,!]\s*|&& |\? )\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\]\\]|\\.)*\])+\/[a-z]*|[\p{L}_$][\w$]*|\d\w*(?:\.\d+)?|[^]/gu;
 const RESERVED = `async await break case catch class const constructor continue default delete do else export extends false
@@ -15,7 +15,7 @@ const RESERVED = `async await break case catch class const constructor continue 
 /** Names that others see, or that stand in texts. */
 const PUBLIC = `subtle load report Refused reason digest epsilon kind sampler categories keepsPrior bytes
   release releaseCounts releaseShares by names mechanism id category maxEpsilon maxCategories digests provenance
-  group unknown fatal ignoreBOM crypto getRandomValues box kernel response survey reports`.split(/\s+/);
+  group unknown fatal ignoreBOM crypto getRandomValues box nearest kernel response survey reports`.split(/\s+/);
 
 /** Every name that the language itself gives a meaning. */
 function known() {

@@ -1,10 +1,10 @@
 /** Runs the vectors against a client, given as the address of its folder `src`; works in Node and in a browser. */
 import { law } from "./laws.js";
 
-export const FILES = ["canonical", "exponentials", "shares", "draws_box", "draws_kernel", "draws_response", "draws_survey", "draws_groups",
+export const FILES = ["canonical", "exponentials", "shares", "draws_box", "draws_nearest", "draws_kernel", "draws_response", "draws_survey", "draws_groups",
   "files_accepted", "files_refused", "blend", "global_minimax", "kernel_clip", "local_minimax", "minimax_kernel",
   "power_caps", "prior_minimax", "randomized_response", "relative_mollifier", "rr_with_prior"];
-const PARTS = ["text", "numbers", "certificate", "counts", "box", "draw", "core", "certificate_groups", "groups"];
+const PARTS = ["text", "numbers", "certificate", "counts", "box", "nearest", "draw", "core", "certificate_groups", "groups"];
 
 /** All inner functions of a client in one object. */
 export async function client(source, stamp = "") {

@@ -55,6 +55,7 @@ function surveyWeights({ base, reports, own, other }, user) {
 
 /** Over N^d, d being the number of words; in the order of the categories. */
 export function law(client, ready, user) {
+  if (ready.kind === "nearest") return client.nearestOf(ready, user);
   if (!user.mine.length) user = everyone(ready);
   if (ready.kind === "box") return boxWeights(client, ready, user);
   if (ready.kind === "survey") return surveyWeights(ready, user);

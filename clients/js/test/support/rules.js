@@ -266,6 +266,18 @@ export const RULES = {
     assert.ok(unkept);
   },
 
+  async "a nearest law that left its box is not released"(source) {
+    const { nearestLaw } = await part(source, "nearest");
+    const { draw, prepare } = await part(source, "draw");
+    const half = N / 2n;
+    const tree = { parents: [2, 2], lengths: [1, 1] };
+    assert.deepEqual(nearestLaw([N, 0n], [1n, half], [half, N], tree), [half, half]);
+    for (const [low, high] of [[[1n, 1n], [half, half - 1n]], [[half, half + 1n], [N, N]]])
+      await refused(() => nearestLaw([N, 0n], low, high, tree), "certificate", /left its box/);
+    const box = { kind: "nearest", n: 2, prior: [half, half], keeps: true, ...tree, low: [half, half + 1n], high: [N, N] };
+    await refused(() => draw(prepare(box), { mine: [0], counts: [1n] }, tape([0n])), "certificate", /left its box/);
+  },
+
   async "a budget counts exactly, by mechanism, group and epoch"(source) {
     const sv = await client(source);
     const mechanism = await sv.load(bytes(box(LETTERS)), ANY);
