@@ -19,7 +19,7 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web test test-full test-spark test-browser test-js test-matrix coverage proofs fuzz lint hooks format bench figures docs lock clean
+.PHONY: help demo demo-web demo-places test test-full test-spark test-browser test-js test-matrix coverage proofs fuzz lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ demo: $(READY) ## prior, comparison and picture on generated data
 
 demo-web: $(READY) ## a film club in the browser: twenty visits for one epsilon, a survey, a live page
 	$(BIN)/python examples/web/club.py
+
+demo-places: $(READY) ## about where I live: sixty nights on a map, four ways to publish them, replayed attacks
+	$(BIN)/python examples/places/town.py
 
 test: $(READY) ## the whole test suite at its everyday size
 	$(BIN)/python -m pytest -n 2 -m "not full and not spark and not browser and not proofs"

@@ -36,8 +36,8 @@ const METHODS = {
   split: { name: (e) => `ε split: ${e}/${town.nights} a night`, guess: ({ nights }) => central(nights) },
   fixed: {
     name: () => "Fixed offset",
-    guess: ({ nights, homes }) =>
-      homes.length > 1 ? homes.at(-1).map((_, k) => nights.at(-1)[k] - (nights[0][k] - homes[0][k])) : nights.at(-1),
+    guess: ({ all, homes }) =>
+      homes.length > 1 ? all.at(-1).map((one, k) => one - (all[0][k] - homes[0][k])) : all.at(-1),
   },
   fresh: { name: () => "Fresh noise every night", guess: ({ nights }) => mean(nights) },
 };
@@ -45,7 +45,7 @@ const METHODS = {
 let life;
 const maps = new Map();
 
-/** A new life: nothing published yet. `all` are all nights of a method, `nights` those since the last move. */
+/** A new life: nothing is published yet. `all` are all nights of a method, `nights` those since the last move. */
 function begin(home) {
   const { stream, split } = life;
   life = { stream, split, home, homes: [home], night: 0, shift: offset(), state: stream.start(), told: {} };
@@ -111,7 +111,7 @@ function showMap(name) {
   shapes.push(draw("circle", { class: "home", cx: x, cy: y, r: 0.75 }));
   let text = "no night has passed";
   if (nights.length) {
-    const guess = METHODS[name].guess({ nights, homes: life.homes });
+    const guess = METHODS[name].guess({ nights, all, homes: life.homes });
     const [gx, gy] = point(guess);
     shapes.push(draw("path", { class: "guess", d: `M${gx - 0.7} ${gy - 0.7}l1.4 1.4m0 -1.4l-1.4 1.4` }));
     text = `tonight ${apart(nights.at(-1), life.home).toFixed(1)} km from home; after ${nights.length} nights the attacker's guess is ${apart(guess, life.home).toFixed(1)} km off`;
@@ -125,7 +125,7 @@ function show() {
   Object.keys(METHODS).forEach(showMap);
   const left = Math.round(100 * life.stream.room(life.state));
   element("status").textContent = life.night
-    ? `Night ${life.night}. The stream has ${left} % of its room left for what is unlike the public and the last night.`
+    ? `Night ${life.night}. ${left} % of the stream's budget is left for changes.`
     : "Click on a map to choose another home, or let a night pass.";
 }
 
@@ -144,9 +144,12 @@ function somebody() {
 }
 
 async function choose(epsilon) {
-  const bytes = (name) => new TextEncoder().encode(JSON.stringify(town[`${name} ${epsilon}`]));
-  const policy = { maxEpsilon: String(epsilon) };
-  life = { stream: await loadStream(bytes("stream"), policy), split: await load(bytes("split"), policy) };
+  const checked = (loader, name) => {
+    const file = town[`${name} ${epsilon}`];
+    const policy = { maxEpsilon: Number(epsilon), maxCategories: town.density.length, digest: file.digest };
+    return loader(new TextEncoder().encode(JSON.stringify(file)), policy);
+  };
+  life = { stream: await checked(loadStream, "stream"), split: await checked(load, "split") };
   begin(somebody());
   show();
 }

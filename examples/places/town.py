@@ -3,9 +3,9 @@
     python examples/places/town.py                 the table, then the page with the map
     python examples/places/town.py --people 400    the table of docs/places.md
 
-The town is 20 km wide, in cells of 2 km, and its density is public. Everybody moves once, after thirty nights.
-Published every night: a cell of a stream with one epsilon for all nights; a cell of `nearest` at epsilon/60; the
-home moved by one secret offset; the home with fresh noise. Each is attacked with what thirty nights show.
+The town is 20 km wide, in cells of 2 km, and its density is public. All move once, after thirty nights.
+Published every night: a cell of a stream with one epsilon for all nights; a cell of `nearest` at epsilon/60;
+the home moved by one secret offset; the home with fresh noise. Each is attacked with what thirty nights show.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def best_guess(town: Town, posterior: np.ndarray) -> np.ndarray:
 
 
 def posterior_of_stream(town: Town, mechanism: sv.Mechanism, released: np.ndarray) -> np.ndarray:
-    """Bayes' rule over all homes, with the exact law of every night and the state that each home would have."""
+    """Bayes' rule over all homes: the exact law of every night, and the state that each home would have."""
     everyone = np.eye(len(town.middles))
     log = np.log(town.prior.probabilities)
     for home in range(len(town.middles)):
@@ -201,10 +201,9 @@ def table(found: list[Outcome]) -> str:
         "| published | ε | before the move | after it | the attacker's guess | how |",
         "|---|---|---:|---:|---:|---|",
     ]
-    lines += [
-        f"| {one.method} | {one.epsilon} | {one.before:.2f} km | {one.after:.2f} km | {one.attack:.2f} km | {one.how} |"
-        for one in found
-    ]
+    for one in found:
+        far = " | ".join(f"{number:.2f} km" for number in (one.before, one.after, one.attack))
+        lines.append(f"| {one.method} | {one.epsilon} | {far} | {one.how} |")
     return "\n".join(lines)
 
 
@@ -254,8 +253,8 @@ def main() -> None:
     if asked.people:
         print(table(measure(asked.people, attacked=asked.people // 4)))
         return
-    print("simulating 60 people, 10 of them attacked by Bayes' rule …", flush=True)
-    print(table(measure(60, attacked=10)))
+    print("simulating 60 people, 4 of them attacked by Bayes' rule …", flush=True)
+    print(table(measure(60, attacked=4)))
     address = f"http://127.0.0.1:{asked.port}/"
     print(f"\nthe map: {address}   (Ctrl-C ends it)", flush=True)
     if not asked.no_open:

@@ -47,16 +47,18 @@ def asked(checker: Path, row: dict[str, Any]) -> str:
     return "yes" if set(answers) == {"yes"} else "no"
 
 
-def files(name: str) -> list[dict[str, Any]]:
-    """Those without a geometry: the checker does not know them yet."""
-    return [row for row in vectors(name)["files"] if '"parents"' not in row.get("text", "")]
-
-
 def certified() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every mechanism file of the vectors that has to be accepted."""
-    for row in files("files_accepted"):
+    for row in vectors("files_accepted")["files"]:
         yield row["name"], row
-    for name in ("draws_box", "draws_kernel", "draws_response", "draws_survey", "draws_groups"):
+    for name in (
+        "draws_box",
+        "draws_nearest",
+        "draws_kernel",
+        "draws_response",
+        "draws_survey",
+        "draws_groups",
+    ):
         for row in vectors(name)["files"]:
             yield row["name"], row
 
@@ -69,7 +71,7 @@ def test_every_accepted_file_of_the_vectors_is_accepted(checker: Path) -> None:
 
 def test_every_file_refused_for_its_integers_is_refused(checker: Path) -> None:
     answers: dict[str, Counter[str]] = {}
-    for row in files("files_refused"):
+    for row in vectors("files_refused")["files"]:
         answers.setdefault(row["reason"], Counter())[asked(checker, row)] += 1
     for reason in ("certificate", "ratio", "keeps_prior"):
         assert set(answers[reason]) == {"no"}, reason

@@ -63,12 +63,14 @@ def documents(text: str) -> dict[str, dict[str, Any]]:
 
 def question(plain: Mapping[str, Any]) -> str:
     """The line that asks about a document; proofs/checker/main.ml says what stands where."""
-    if plain.get("kind") == "stream":
+    if plain.get("kind") in ("stream", "nearest-stream"):
         raise MechanismFileError(
             "the checker cannot be asked: it does not know streams and several samples yet"
         )
     try:
         keeps, kind = plain["keeps_prior"], plain["kind"]
+        if kind == "nearest":  # its certificate is that of its box
+            kind = "box"
         numbers = [_whole(plain["bits"]), len(plain["categories"])]
         numbers += _fraction(plain["epsilon"]) + _fraction(plain["ratio"])
         if kind == "response":
