@@ -212,8 +212,31 @@ def large() -> list[Line]:
     ]
 
 
+def near() -> list[Line]:
+    """Nearest laws on a line and on a map: one of many categories, and many of a hundred."""
+    rng, lines = np.random.default_rng(3), []
+
+    def geometry(kind: str, n: int) -> sv.Line | sv.Tree:
+        if kind == "line":
+            return sv.Line(rng.integers(0, 3 * n, n).tolist())
+        return sv.Tree.from_points(45 + rng.random(n), 9 + rng.random(n))
+
+    history = rng.integers(0, 10_000, 20).tolist()
+    users = rng.multinomial(20, rng.dirichlet(np.full(N, 0.1)), 100_000)
+    for kind in ("line", "map"):
+        large = sv.certify(sv.nearest(zipf(10_000), EPSILON, geometry(kind, 10_000)))
+        took = per_call(partial(large.release, history), 5)
+        lines.append(at_most(f"one release at n = 10⁴ from 20 records, `nearest` on a {kind}", took, 0.03, 1))
+        many = sv.certify(sv.nearest(zipf(N), EPSILON, geometry(kind, N)))
+        took = seconds(partial(many.release_many, users), 3)
+        what = f"100,000 users at n = 100, `nearest` on a {kind}, against 20,000 a second"
+        lines.append(at_most(what, took, 5, 1))
+    return lines
+
+
 SECTIONS = {
     "Releasing many": rates,
+    "Nearest laws": near,
     "Releasing one": single,
     "Certifying a million categories": large,
     **clips.SECTIONS,

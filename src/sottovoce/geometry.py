@@ -35,12 +35,12 @@ PAIRS = 1 << 16
 """Pairs of points on which the distances of a map are calibrated."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Geometry:
     """A tree with the categories as its first nodes, its root last, and every parent behind its children.
 
     `parents` and `lengths` have an entry for every node but the root. Make one with `Line`, `Tree`,
-    `Tree.from_paths` or `Tree.from_points`.
+    `Tree.from_levels` or `Tree.from_points`.
     """
 
     parents: tuple[int, ...]
@@ -50,25 +50,21 @@ class Geometry:
     def __post_init__(self) -> None:
         check_tree(self.parents, self.lengths)
 
-    @cached_property
-    def categories(self) -> int:
+    def __len__(self) -> int:
         """How many categories there are: the nodes that are nobody's parent."""
         return min(self.parents)
-
-    def __len__(self) -> int:
-        return self.categories
 
     @cached_property
     def work(self) -> int:
         """The categories below each node, added up over the nodes."""
-        first, last = self._ranges
-        return int((last - first).sum()) + self.categories
+        first, last = self._order[1]
+        return int((last - first).sum()) + len(self)
 
     @cached_property
     def _order(self) -> tuple[IntArray, tuple[IntArray, IntArray]]:
         """An order in which the categories below any node stand together, and where those of each node do."""
-        nodes = len(self.parents) + 1
-        size = np.array([1] * self.categories + [0] * (nodes - self.categories))
+        nodes, n = len(self.parents) + 1, len(self)
+        size = np.array([1] * n + [0] * (nodes - n))
         for v, parent in enumerate(self.parents):
             size[parent] += size[v]
         first = np.zeros(nodes, dtype=np.intp)
@@ -77,55 +73,38 @@ class Geometry:
             parent = self.parents[v]
             first[v] = first[parent] + size[parent] - begun[parent] - size[v]
             begun[parent] += size[v]
-        order = np.empty(self.categories, dtype=np.intp)
-        order[first[: self.categories]] = np.arange(self.categories)
+        order = np.empty(n, dtype=np.intp)
+        order[first[:n]] = np.arange(n)
         return order, (first[:-1], (first + size)[:-1])
-
-    @property
-    def _ranges(self) -> tuple[IntArray, IntArray]:
-        return self._order[1]
 
     def between(self, p: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
         """W1(p, x) along the last axis, in the caller's units."""
         moved = np.atleast_1d(np.asarray(p, dtype=np.float64) - np.asarray(x, dtype=np.float64))
-        if moved.shape[-1] != self.categories:
-            raise ParameterError(f"laws over {self.categories} categories are needed, got {moved.shape[-1]}")
+        if moved.shape[-1] != len(self):
+            raise ParameterError(f"laws over {len(self)} categories are needed, got {moved.shape[-1]}")
         order, (first, last) = self._order
-        sums = np.zeros((*moved.shape[:-1], self.categories + 1))
+        sums = np.zeros((*moved.shape[:-1], len(self) + 1))
         np.cumsum(moved[..., order], axis=-1, out=sums[..., 1:])
         lengths = np.array(self.lengths, dtype=np.float64) * self.unit
         return np.asarray(np.abs(sums[..., last] - sums[..., first]) @ lengths)
 
     def distances(self, category: int) -> FloatArray:
         """The distance of every category from one, in the caller's units."""
-        root = len(self.parents)
-        path = {root: 0}
-        depth, v = 0, category
-        while v != root:
-            path[v], depth, v = depth, depth + self.lengths[v], self.parents[v]
-        path[root] = depth
-        far = [0] * (root + 1)
-        for v in range(root, -1, -1):
-            if v in path:
-                far[v] = path[v]
-            else:
+        far = [-1] * (len(self.parents) + 1)
+        far[category], v = 0, category
+        while v < len(self.parents):  # up to the root, and then down on all other ways
+            far[self.parents[v]], v = far[v] + self.lengths[v], self.parents[v]
+        for v in range(len(self.parents) - 1, -1, -1):
+            if far[v] < 0:
                 far[v] = far[self.parents[v]] + self.lengths[v]
-        return np.array(far[: self.categories], dtype=np.float64) * self.unit
+        return np.array(far[: len(self)], dtype=np.float64) * self.unit
 
     def plain(self) -> dict[str, list[int]]:
         """The integers, as a mechanism file holds them."""
         return {"parents": list(self.parents), "lengths": list(self.lengths)}
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Geometry):
-            return NotImplemented
-        return (self.parents, self.lengths, self.unit) == (other.parents, other.lengths, other.unit)
-
-    def __hash__(self) -> int:
-        return hash((self.parents, self.lengths, self.unit))
-
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.categories} categories>"
+        return f"<{type(self).__name__} of {len(self)} categories>"
 
 
 class Line(Geometry):

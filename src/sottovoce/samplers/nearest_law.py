@@ -19,7 +19,7 @@ one order: every client finds the same law. There is no float in this file.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +34,7 @@ BITS = 62
 """Units are below 2^62."""
 _MASS = (1 << BITS) - 1
 SINGLY = 16
-"""Up to so many pieces are put into an order one by one; more are sorted."""
+"""Up to so many pieces are put among others one by one."""
 ENTRIES = 1 << 17
 """Users × categories of one batch."""
 DEEP = 256
@@ -84,21 +84,29 @@ class _Pieces:
             self.units += moved
 
     def join(self, other: _Pieces) -> _Pieces:
-        """Both together; the fewer pieces are put among the more."""
-        if len(self.before) + len(self.behind) < len(other.before) + len(other.behind):
+        """Both together; the fewer pieces are put among the more, a few one by one and many by sorting."""
+        many = len(other.before) + len(other.behind)
+        if len(self.before) + len(self.behind) < many:
             return other.join(self)
-        pieces = [((piece >> BITS) + other.down, piece & _MASS) for piece in other.before]
-        pieces += [(other.up - (piece >> BITS), piece & _MASS) for piece in other.behind]
-        if len(pieces) <= SINGLY:
-            for key, units in pieces:
-                self.add(key, units)
-            return self
-        end = self.up - (self.behind[-1] >> BITS) if self.behind else max(pieces)[0] + 1
-        self.units += sum([units for key, units in pieces if key < end])
-        self.before += [((key - self.down) << BITS) + units for key, units in pieces if key < end]
-        self.behind += [((self.up - key) << BITS) + units for key, units in pieces if key >= end]
-        self.before.sort()
-        self.behind.sort()
+        first = last = 0
+        if many > SINGLY:
+            if self.behind:
+                end = self.up - (
+                    self.behind[-1] >> BITS
+                )  # smaller keys are before the cut, others may be behind
+            else:
+                end = self.down + (self.before[-1] >> BITS) + 1
+            first = bisect_left(other.before, (end - other.down) << BITS)
+            last = bisect_left(other.behind, (other.up - end + 1) << BITS)
+            self.before += [piece + ((other.down - self.down) << BITS) for piece in other.before[:first]]
+            self.behind += [piece + ((self.up - other.up) << BITS) for piece in other.behind[:last]]
+            self.before.sort()
+            self.behind.sort()
+            self.units += sum([piece & _MASS for piece in other.before[:first]])
+        for piece in other.before[first:]:
+            self.add(other.down + (piece >> BITS), piece & _MASS)
+        for piece in other.behind[last:]:
+            self.add(other.up - (piece >> BITS), piece & _MASS)
         return self
 
 
@@ -106,32 +114,29 @@ def nearest_law(
     targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: Geometry
 ) -> list[int]:
     """The law of the box low ≤ x ≤ high with Σx = Σtargets that is nearest to the targets."""
-    n, law = len(targets), list(low)
-    goals = [*map(int.__sub__, targets, low), *[0] * (len(geometry.parents) + 1 - n)]
-    nodes: list[_Pieces | None] = [None] * len(goals)
+    n, law, root = len(targets), list(low), len(geometry.parents)
+    goals = [*map(int.__sub__, targets, low), *[0] * (root + 1 - n)]
+    nodes = [_Pieces() for _ in range(n, root + 1)]
     for v, (parent, length) in enumerate(zip(geometry.parents, geometry.lengths, strict=True)):
         goals[parent] += goals[v]
-        above, here = nodes[parent], nodes[v] or _Pieces()
-        if v < n:
-            if length == 0 and above is not None:
-                here = above
+        above, shift = nodes[parent - n], length * 2 * n
+        if v < n:  # its own units are those before its cut
             units = high[v] - low[v]
             own = min(max(goals[v], 0), units)
             if own:
-                here.add(v, own)
+                above.add(v - shift, own)
             if own < units:
-                here.add(n + v, units - own)
-            if here is above:
-                continue
+                above.add(n + v + shift, units - own)
+            continue
+        here = nodes[v - n]
         if length:
             here.cut(goals[v])
-            here.down -= length * 2 * n
-            here.up += length * 2 * n
-        nodes[parent], nodes[v] = here if above is None else above.join(here), None
-    root = nodes[-1] or _Pieces()
-    root.cut(goals[-1])
-    for piece in root.before:
-        law[((piece >> BITS) + root.down) % n] += piece & _MASS
+            here.down -= shift
+            here.up += shift
+        nodes[parent - n] = above.join(here)
+    nodes[-1].cut(goals[-1])
+    for piece in nodes[-1].before:
+        law[((piece >> BITS) + nodes[-1].down) % n] += piece & _MASS
     return law
 
 
@@ -175,7 +180,8 @@ def _side_by_side(
     nodes: list[list[tuple[IntegerArray, IntegerArray]]] = [[] for _ in range(root + 1)]
     for v in range(root + 1):
         if v < n:
-            keys = np.tile(np.array([v, n + v]) << slots, (many, 1))
+            shift = geometry.lengths[v] * 2 * n
+            keys = np.tile(np.array([v - shift, n + v + shift]) << slots, (many, 1))
             room = high[:, v] - low[:, v]
             own = np.minimum(np.maximum(goals[v], 0), room)
             units = np.stack([own, room - own], axis=1)
@@ -185,7 +191,7 @@ def _side_by_side(
         if v == root:
             return _first_units(keys >> slots, units, goals[v], low)
         parent, length = geometry.parents[v], geometry.lengths[v]
-        if length:
+        if length and v >= n:
             at, inside = _cut(units, goals[v])
             behind = units[rows, at] - inside
             units = np.concatenate([units, behind[:, None]], axis=1)
