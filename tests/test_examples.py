@@ -89,3 +89,25 @@ def test_the_where_i_live_stays_near_for_sixty_nights(tmp_path: Path) -> None:
     assert len(before) == len(after) == 30
     assert max(before + after) < 40  # the town is 20 km wide
     assert "one epsilon of 16" in out
+
+
+def test_the_town_and_its_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight people, two of them attacked: each attack does what docs/places.md says of it."""
+    monkeypatch.syspath_prepend(EXAMPLES / "places")
+    import town  # type: ignore[import-not-found]
+
+    monkeypatch.setattr(town, "NIGHTS", 12)
+    monkeypatch.setattr(town, "MOVE", 6)
+    found = {(one.method, one.epsilon): one for one in town.measure(8, epsilons=(16.0,), attacked=1)}
+    stream = found["stream", "16 for ever"]
+    assert stream.before < 5 < found["split", "16/60 a night"].before + 3
+    assert found["fixed offset", "none"].attack == pytest.approx(0, abs=1e-9)
+    assert (
+        found["fresh noise", "none for 60 nights"].attack < found["fresh noise", "none for 60 nights"].before
+    )
+    text = town.table(list(found.values()))
+    assert text.count("\n") == 5
+    made = town.invent_town()
+    assert len(made.prior) == len(made.tree) == 100
+    inside = made.cell_of(made.middles)
+    assert inside.tolist() == list(range(100))

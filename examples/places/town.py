@@ -134,14 +134,19 @@ def posterior_of_split(town: Town, laws: np.ndarray, released: np.ndarray) -> np
     return weights / weights.sum()
 
 
+Guesses = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""After one night, after thirty, and the homes that the second are about."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """Mean distances in kilometres: published before and after the move, and the attacker's guess."""
+    """Mean distances in kilometres: published before and after the move, and the guess of an attacker."""
 
     method: str
     epsilon: str
     before: float
     after: float
+    one_night: float
     attack: float
     how: str
 
@@ -153,44 +158,40 @@ def measure(people: int, epsilons: tuple[float, ...] = (8.0, 16.0), attacked: in
     homes = np.array([first] * MOVE + [second] * (NIGHTS - MOVE))
     some, out = min(attacked, people), []
 
-    def outcome(
-        method: str, epsilon: str, published: np.ndarray, guess: np.ndarray, true: np.ndarray, how: str
-    ) -> None:
+    def outcome(method: str, epsilon: str, published: np.ndarray, guesses: Guesses, how: str) -> None:
         off = np.linalg.norm(published - homes, axis=2)
-        wrong = float(np.linalg.norm(guess - true, axis=-1).mean())
-        out.append(Outcome(method, epsilon, float(off[:MOVE].mean()), float(off[MOVE:].mean()), wrong, how))
+        early, late, true = guesses
+        pairs = (early, first[: len(early)]), (late, true[: len(late)])
+        wrong = [float(np.linalg.norm(guess - home, axis=-1).mean()) for guess, home in pairs]
+        out.append(Outcome(method, epsilon, float(off[:MOVE].mean()), float(off[MOVE:].mean()), *wrong, how))
 
     for epsilon in epsilons:
         mechanism, cells = by_stream(town, homes, epsilon)
-        guesses = [
-            best_guess(town, posterior_of_stream(town, mechanism, cells[:MOVE, i])) for i in range(some)
-        ]
-        how = f"Bayes' rule on 30 nights ({some} people)"
-        outcome("stream", f"{epsilon:g} for ever", town.middles[cells], np.array(guesses), first[:some], how)
-    for epsilon in epsilons:
-        laws, cells = by_splitting(town, homes, epsilon)
-        posterior = np.array([posterior_of_split(town, laws, cells[:MOVE, i]) for i in range(people)])
+        early, late = (
+            best_guess(
+                town, np.array([posterior_of_stream(town, mechanism, cells[:nights, i]) for i in range(some)])
+            )
+            for nights in (1, MOVE)
+        )
         published = town.middles[cells]
         outcome(
-            "split",
-            f"{epsilon:g}/60 a night",
-            published,
-            best_guess(town, posterior),
-            first,
-            "Bayes' rule on 30 nights",
+            "stream", f"{epsilon:g} for ever", published, (early, late, first), f"Bayes' rule ({some} people)"
         )
+    for epsilon in epsilons:
+        laws, cells = by_splitting(town, homes, epsilon)
+        early, late = (
+            best_guess(
+                town, np.array([posterior_of_split(town, laws, cells[:nights, i]) for i in range(people)])
+            )
+            for nights in (1, MOVE)
+        )
+        outcome("split", f"{epsilon:g}/60 a night", town.middles[cells], (early, late, first), "Bayes' rule")
     fixed = homes + offsets(rng, (people,))
-    outcome(
-        "fixed offset",
-        "none",
-        fixed,
-        fixed[-1] - (fixed[0] - first),
-        second,
-        "knows the first home: subtracts",
-    )
+    known = fixed[-1] - (fixed[0] - first)
+    outcome("fixed offset", "none", fixed, (fixed[0], known, second), "knows the first home: subtracts")
     fresh = homes + offsets(rng, (NIGHTS, people))
     outcome(
-        "fresh noise", "none for 60 nights", fresh, fresh[:MOVE].mean(axis=0), first, "averages 30 nights"
+        "fresh noise", "none for 60 nights", fresh, (fresh[0], fresh[:MOVE].mean(axis=0), first), "averages"
     )
     return out
 
@@ -198,11 +199,11 @@ def measure(people: int, epsilons: tuple[float, ...] = (8.0, 16.0), attacked: in
 def table(found: list[Outcome]) -> str:
     """As Markdown."""
     lines = [
-        "| published | ε | before the move | after it | the attacker's guess | how |",
-        "|---|---|---:|---:|---:|---|",
+        "| published | ε | before the move | after it | guess after one night | after thirty | how |",
+        "|---|---|---:|---:|---:|---:|---|",
     ]
     for one in found:
-        far = " | ".join(f"{number:.2f} km" for number in (one.before, one.after, one.attack))
+        far = " | ".join(f"{number:.2f} km" for number in (one.before, one.after, one.one_night, one.attack))
         lines.append(f"| {one.method} | {one.epsilon} | {far} | {one.how} |")
     return "\n".join(lines)
 
