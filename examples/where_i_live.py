@@ -36,4 +36,6 @@ for night in range(60):
 print("kilometres from home, night by night:")
 print("  before the move:", *(f"{far:.0f}" for far in published[:30]))
 print("  after the move: ", *(f"{far:.0f}" for far in published[30:]))
-print(f"{len(published)} nights, one epsilon of {mechanism.epsilon}; thirty nights tell no more than one.")
+print(
+    f"{len(published)} nights, one epsilon of {mechanism.epsilon}; thirty nights tell hardly more than one."
+)

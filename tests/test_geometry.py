@@ -101,3 +101,23 @@ def test_levels_and_points_are_validated() -> None:
 def test_integers_that_are_no_tree_are_refused(parents: Any, lengths: Any) -> None:
     with pytest.raises(ParameterError):
         Geometry(parents, lengths)
+
+
+def test_positions_that_a_double_or_the_units_cannot_hold_are_refused() -> None:
+    for positions in ([1e308, -1e308], [0, 1, 2, 1e12], 5):
+        with pytest.raises(ParameterError):
+            sv.Line(positions)  # type: ignore[arg-type]
+    steps = sv.Line(np.arange(10_000) * 0.7)
+    assert steps.distances(0)[-1] == pytest.approx(6999.3, rel=1e-8)  # rounding does not add up
+
+
+@pytest.mark.parametrize(("rows", "columns", "step"), [(40, 40, (0.008, 0.019)), (256, 4, (0.0001, 0.1))])
+def test_a_grid_of_cells_is_calibrated_on_all_of_it(
+    rows: int, columns: int, step: tuple[float, float]
+) -> None:
+    north, east = (one.ravel() for one in np.mgrid[:rows, :columns] * np.reshape(step, (2, 1, 1)))
+    tree = sv.Tree.from_points(45 + north, 9 + east)
+    flat = np.stack([north, east * math.cos(math.radians(45))], axis=1) * 111.195
+    some = np.random.default_rng(1).integers(0, len(north), 60)
+    true = np.mean([np.hypot(*(flat - flat[i]).T).mean() for i in some])
+    assert np.mean([tree.distances(int(i)).mean() for i in some]) == pytest.approx(true, rel=0.1)

@@ -31,8 +31,8 @@ EARTH = 6371.0088
 """The mean radius of the earth in kilometres."""
 DEEPEST = 24
 """A map is halved in both directions at most so often."""
-PAIRS = 1 << 16
-"""Pairs of points on which the distances of a map are calibrated."""
+SOURCES = 64
+"""Places whose distances to all others calibrate a map."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,10 +122,16 @@ class Line(Geometry):
         n = len(places)
         order = sorted(range(n), key=places.__getitem__)
         parents = [0] * n + list(range(n + 1, 2 * n))
-        lengths = [0.0] * n + [places[b] - places[a] for a, b in pairwise(order)]
         for rank, i in enumerate(order):
             parents[i] = n + rank
-        _fill(self, parents, lengths)
+        first = places[order[0]]
+        power = _power(places[order[-1]] - first)
+        units = [
+            round(math.ldexp(place - first, power)) for place in places
+        ]  # positions, not steps: no drift
+        if len(set(units)) < len(set(places)):
+            raise ParameterError("positions must not differ by less than 2^-29 of the length of the line")
+        _fill(self, parents, [0] * n + [units[b] - units[a] for a, b in pairwise(order)], power)
 
 
 class Tree(Geometry):
@@ -163,7 +169,12 @@ class Tree(Geometry):
         leaves = nodes - len(inner)
         if not leaves or inner != set(range(leaves, nodes)):
             raise ParameterError("the categories must be the first nodes, and nobody's parent")
-        _fill(self, *_ordered(above, edges, leaves))
+        nodes_above, lengths_above = _ordered(above, edges, leaves)
+        far = [0.0] * (len(nodes_above) + 1)
+        for v in range(len(nodes_above) - 1, -1, -1):
+            far[v] = far[nodes_above[v]] + lengths_above[v]
+        power = _power(max(far))
+        _fill(self, nodes_above, [round(math.ldexp(length, power)) for length in lengths_above], power)
 
     @classmethod
     def from_levels(cls, *levels: Sequence[object], lengths: Sequence[float] | None = None) -> Tree:
@@ -202,7 +213,8 @@ class Tree(Geometry):
 
         The square around all places is cut into four, and again, until every place is alone. The edge above a
         square is as long as its side, times a factor for all that makes the distances of pairs right on
-        average. Two places on both sides of a cut are further apart in the tree than on the map.
+        average over these places. Two places on both sides of a cut are further apart in the tree than on
+        the map.
 
         Raises
             ParameterError: degrees out of range, or not as many latitudes as longitudes.
@@ -216,7 +228,8 @@ class Tree(Geometry):
         levels = [list(map(tuple, (cells >> depth).tolist())) for depth in range(DEEPEST)]
         lengths = [side * 2.0 ** (depth - 1 - DEEPEST) for depth in range(DEEPEST + 1)]
         made = cls.from_levels(*levels, lengths=lengths)
-        object.__setattr__(made, "unit", made.unit * _calibration(made, flat))
+        factor = _calibration(made, np.deg2rad(north), np.deg2rad(east))
+        object.__setattr__(made, "unit", made.unit * factor)
         return made
 
 
@@ -278,24 +291,25 @@ def check_tree(parents: Sequence[int], lengths: Sequence[int]) -> None:
 
 def _numbers(name: str, values: Iterable[float]) -> list[float]:
     """Finite numbers, at least one."""
-    listed = [values] if isinstance(values, str | bytes) else list(values)
     try:
+        listed = [values] if isinstance(values, str | bytes) else list(values)
         numbers = [_validate.real(**{name: value}) for value in listed]
-    except ParameterError:
-        raise ParameterError(f"{name} must be finite numbers") from None
+    except (ParameterError, TypeError):
+        raise ParameterError(f"{name} must be finite numbers, in a list") from None
     if not numbers:
         raise ParameterError(f"{name} must not be empty")
     return numbers
 
 
-def _fill(geometry: Geometry, parents: list[int], lengths: list[float]) -> None:
-    """Set the fields of a new geometry: lengths become integers, as fine as 2^30 allows."""
-    far = [0.0] * (len(parents) + 1)
-    for v in range(len(parents) - 1, -1, -1):
-        far[v] = far[parents[v]] + lengths[v]
-    span = max(far)
-    power = LENGTH_BITS - 1 - math.frexp(span)[1] if span > 0 else 0
-    units = [round(math.ldexp(length, power)) for length in lengths]
+def _power(span: float) -> int:
+    """Lengths of at most `span` in all become integers in units of 2^-power: as fine as 2^30 allows."""
+    if not math.isfinite(span):
+        raise ParameterError("positions and lengths must not add up to more than a double can hold")
+    return LENGTH_BITS - 1 - math.frexp(span)[1] if span > 0 else 0
+
+
+def _fill(geometry: Geometry, parents: list[int], units: list[int], power: int) -> None:
+    """Set the fields of a new geometry: the lengths without a common factor."""
     common = math.gcd(*units) or 1
     for name, value in (
         ("parents", tuple(parents)),
@@ -341,15 +355,12 @@ def _flat(north: FloatArray, east: FloatArray) -> FloatArray:
     return np.stack([np.deg2rad(east) * scale, np.deg2rad(north)], axis=1) * EARTH
 
 
-def _calibration(tree: Geometry, flat: FloatArray) -> float:
-    """The mean distance of pairs on the map by that in the tree."""
-    n = len(flat)
-    step = max(math.isqrt(n * n // PAIRS), 1)
-    pairs = [(i, j) for i in range(0, n, step) for j in range(i + 1, n, step)]
-    if not pairs:
-        return 1.0
-    first, second = np.array(pairs).T
-    true = float(np.hypot(*(flat[first] - flat[second]).T).mean())
-    rows = {i: tree.distances(i) for i in set(first.tolist())}
-    found = float(np.mean([rows[i][j] for i, j in pairs]))
+def _calibration(tree: Geometry, north: FloatArray, east: FloatArray) -> float:
+    """The mean distance of places on the globe by that in the tree, from some of the places to all."""
+    true = found = 0.0
+    for i in np.random.default_rng(0).permutation(len(north))[:SOURCES].tolist():
+        half = np.sin((north - north[i]) / 2) ** 2
+        half += np.cos(north) * np.cos(north[i]) * np.sin((east - east[i]) / 2) ** 2
+        true += float(2 * EARTH * np.arcsin(np.sqrt(np.clip(half, 0, 1))).sum())
+        found += float(tree.distances(i).sum())
     return true / found if found > 0 and true > 0 else 1.0

@@ -137,3 +137,18 @@ def test_a_column_of_parents_does_not_look_like_people(folder: Path) -> None:
     run("prior", "groups.csv", "--by", "group", "--rare", "drop", "-o", "g2.json", cwd=folder)
     told = run("design", "g2.json", "-e", 2, "--by", "group", "--near", "position=item", cwd=folder)
     assert "different categories" in told.stderr
+
+
+def test_near_is_for_nearest_and_streams_and_reads_decimal_commas(folder: Path) -> None:
+    for more in (("--samples", 3), ("-s", "fitted")):
+        told = run("design", "years.csv", "-e", 2, "--near", "position=item", *more, cwd=folder)
+        assert "--near is for the samplers nearest and stream" in told.stderr
+    (folder / "comma.csv").write_text("item;count;at\na;1;1,5\nb;2;2,5\n;3;\n")
+    told = run(
+        "design", "comma.csv", "-e", 2, "--near", "position=at",
+        "--read", "separator=;,decimal=comma,missing=drop", "--json", cwd=folder,
+    )  # fmt: skip
+    assert json.loads(told.stdout)[0]["worst_w1"] <= 1, told.stderr
+    (folder / "names.json").write_text('{"1_0": 3, "2": 4}')
+    told = run("design", "names.json", "-e", 2, "--near", "position=item", cwd=folder)
+    assert "must hold numbers" in told.stderr

@@ -69,7 +69,7 @@ def test_the_card_counts_pairs_of_a_category_and_its_release() -> None:
     q, laws = PRIOR.probabilities, near.distribution(np.eye(3))
     joint = q[:, None] * laws
     assert facts.mean == pytest.approx((joint * APART).sum(), rel=1e-12)
-    assert facts.worst_mean == pytest.approx(near.worst_case(sv.wasserstein(LINE)), rel=1e-12)
+    assert facts.worst_w1 == pytest.approx(near.worst_case(sv.wasserstein(LINE)), rel=1e-12)
     assert facts.as_itself == pytest.approx(np.trace(joint), rel=1e-12)
     for share, within in ((0.5, facts.half_within), (0.9, facts.nine_tenths_within)):
         assert joint[within >= APART].sum() >= share > joint[within > APART].sum()

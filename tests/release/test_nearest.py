@@ -250,3 +250,35 @@ def test_javascript_takes_the_same_steps(steps: int, tmp_path: Path) -> None:
         )  # fmt: skip
         streams.append(sv.certify(design))
     check_steps(streams, steps, rng, tmp_path)
+
+
+def test_a_user_equal_to_the_prior_keeps_its_integers() -> None:
+    for prior in (PRIOR, sv.Prior.uniform(range(3)), sv.Prior(range(4), [0.1, 0.2, 0.3, 0.4])):
+        engine = of_kind(sv.certify(sv.nearest(prior, 1.0, sv.Line(range(len(prior))))).engine, NearestEngine)
+        assert engine.units(list(enumerate(engine.prior))) == list(engine.prior)
+        row = from_rows(np.array([engine.prior, engine.prior]) >> 12, len(prior))
+        public = np.array(engine.prior, dtype=np.int64)
+        expected = targets_of(row_weights(row, 0), len(prior), 1 << 62)
+        assert targets_of_rows(row, 62, public).tolist() == [expected] * 2  # 50 digits, in both paths
+
+
+def test_a_cap_at_all_units_is_the_same_in_a_batch() -> None:
+    """A category whose cap is N, where N is no multiple of its weight."""
+    prior = sv.Prior(["a", "b"], [1 - 2**-40, 2**-40])
+    engine = sv.certify(sv.stream(prior, 8.0, geometry=sv.Line([0, 1]), horizon=1, start=4.0)).engine
+    stream = of_kind(engine, NearestStreamEngine)
+    rows, word = from_rows(np.array([[1, 0]]), 2), (1 << 62) - (1 << 21)
+    drawn, after = stream.step_many(rows, np.array([word]), stream.first_many(1), 0)
+    low, high = stream.first()
+    law = stream.step_law([(0, 1)], *stream.ratios(low, high, 0))
+    index, weight, units = stream.drawn(law, word)
+    assert (index, *stream.moved(low, high, weight, units)) == (drawn[0], *after[0].tolist())
+
+
+def test_a_narrow_box_takes_few_categories_and_a_stream_16_384() -> None:
+    line = sv.Line(range(5))
+    with pytest.raises(CertificateError, match="larger epsilon"):
+        sv.certify(sv.nearest(PRIOR, 1e-6, line))
+    many = sv.Prior.uniform(range(16_385))
+    with pytest.raises(CertificateError, match="16384"):
+        sv.certify(sv.stream(many, 4.0, geometry=sv.Line(range(16_385))))

@@ -220,7 +220,7 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
             "    return [(sums[i + 1] - sums[i]) * N // sums[-1] for i in range(n)]\n",
         )
     ],
-    "a nearest law: all binary digits": [("counts.get(i, 0) // 2**more", "counts.get(i, 0)")],
+    "a nearest law: too narrow a box": [("(stated[0] - stated[1]) << 20", "stated[0] << 20")],
     "a nearest law: nobody has the counts of the prior": [
         ("if counts else fill(low, high, prior, N)", "if counts else targets_of(prior, len(low))")
     ],

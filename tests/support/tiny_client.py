@@ -244,6 +244,8 @@ def check(document: Any) -> None:
     need(stated == ratio_of(a, b), "ratio")
     if kind != "survey":
         need(min(numbers["prior"]) >= 1 and sum(numbers["prior"]) == N, "certificate")
+    if kind == "nearest":
+        need(n * stated[1] <= (stated[0] - stated[1]) << 20, "certificate")
     certify = {"box": certify_box, "kernel": certify_kernel, "response": certify_response}
     certify |= {"nearest": certify_box, "survey": certify_survey}
     need(document["keeps_prior"] is certify[str(kind)](document, numbers, *stated), "keeps_prior")

@@ -162,9 +162,8 @@ def nearest(document: Document, counts: Counts) -> list[int]:
 
 
 def targets_of(counts: Counts, n: int) -> list[int]:
-    """The user's shares in units, by running sums of counts with 41 binary digits in all."""
-    more = max(len(f"{sum(counts.values()):b}") - 41, 0)
-    sums = [0, *accumulate(counts.get(i, 0) // 2**more for i in range(n))]
+    """The user's shares in units, by running sums of the counts."""
+    sums = [0, *accumulate(counts.get(i, 0) for i in range(n))]
     ends = [reached * N // sums[-1] for reached in sums]
     return [ends[i + 1] - ends[i] for i in range(n)]
 

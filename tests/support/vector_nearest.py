@@ -123,14 +123,19 @@ def plain_stream() -> dict[str, Any]:
     return {**sv.certify(sv.stream(FOUR, 4.0, geometry=sv.Line(range(4)))).document(), **BITS}
 
 
+def narrow(power: int) -> dict[str, Any]:
+    """Four categories in a box of ε = 2^-power: there are at most 2^20·(A − 1)."""
+    floor = FOUR.probabilities * (1 - 2.0 ** -(power + 1))
+    box = sv.certify(sv.ClipSampler("nearest", FOUR, 2.0**-power, floor))
+    return {**box.document(), "kind": "nearest", **BITS}
+
+
 def accepted() -> Iterator[tuple[str, dict[str, Any]]]:
     """Geometries at the edge of what is allowed."""
     nearest = plain_nearest()
+    yield "nearest, as narrow as a box may be", narrow(18)
     yield "nearest, as many nodes as there may be", {**nearest, **CHAIN}
     yield "nearest, as long as a path may be", {**nearest, "lengths": [1, 0, 0, 0, (1 << LENGTH_BITS) - 1, 0]}
-    ratio = fraction_text(exp_below(Fraction(1, 10**30)))
-    tight = {"epsilon": f"1/{10**30}", "ratio": ratio, "low": nearest["prior"]}
-    yield "nearest, ratio 1", {**nearest, **tight}
 
 
 def refused() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -146,6 +151,10 @@ def refused() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "box, called nearest", "fields", {**quarters(), "kind": "nearest"}
     for name in ("parents", "lengths", "low"):
         yield f"nearest without {name}", "fields", {key: one for key, one in nearest.items() if key != name}
+    yield "nearest, too narrow a box", "certificate", narrow(19)
+    ratio = fraction_text(exp_below(Fraction(1, 10**30)))
+    tight = {"epsilon": f"1/{10**30}", "ratio": ratio, "low": nearest["prior"]}
+    yield "nearest, ratio 1", "certificate", {**nearest, **tight}
     low = nearest["low"]
     yield "nearest, keeps_prior", "keeps_prior", {**nearest, "keeps_prior": False}
     yield "nearest, floors above N", "certificate", {**nearest, "low": [str(N - 9), *low[1:]]}

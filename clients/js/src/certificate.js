@@ -163,7 +163,10 @@ export async function certify(plain, stream) {
       need(parts.order.length === n, "value", "places");
     }
   }
-  if (keys.includes("parents")) Object.assign(parts, geometry(get("parents"), get("lengths"), n));
+  if (keys.includes("parents")) {
+    Object.assign(parts, geometry(get("parents"), get("lengths"), n));
+    certain(stream ? n <= 1 << 14 : BigInt(n) * down <= (up - down) << 20n); // else a law may take too long
+  }
   if (!asked) certain(parts.prior.every((one) => one >= 1n) && sum(parts.prior) === (stream ? 1n << 40n : N));
   const keeps = stream ? !parts.persistence : CERTIFY[kind === "nearest" ? "box" : kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");

@@ -6,13 +6,13 @@
  * shifts them all. `over` is by how many units more than there should be are before the cut.
  */
 import { running } from "./box.js";
-import { N, shorten, sum } from "./numbers.js";
+import { N, sum } from "./numbers.js";
 import { need } from "./refuse.js";
 
 /** What a user has of every category, in units: the differences of ⌊E·N/K⌋, E being running sums. */
 export function targetsOf({ mine, counts }, n) {
   const targets = Array(n).fill(0n);
-  const ends = running(shorten(counts)).map((end, j, all) => (end << 62n) / all[mine.length]);
+  const ends = running(counts).map((end, j, all) => (end << 62n) / all[mine.length]);
   mine.forEach((i, j) => (targets[i] = ends[j + 1] - ends[j]));
   return targets;
 }

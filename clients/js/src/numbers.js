@@ -6,12 +6,6 @@ export const sum = (list) => list.reduce((a, b) => a + b, 0n);
 export const ceil = (a, b) => (a + b - 1n) / b;
 export const digits = (number) => number.toString(2).length;
 
-/** Counts cut to 41 binary digits in all. */
-export const shorten = (counts) => {
-  const cut = BigInt(Math.max(digits(sum(counts)) - 41, 0));
-  return counts.map((one) => one >> cut);
-};
-
 /** A weight: a text of digits, at most N. */
 export const whole = (text) => {
   need(typeof text === "string" && /^(0|[1-9]\d{0,18})$/.test(text), "value", "whole");

@@ -4,7 +4,7 @@
  */
 import { first, running } from "./box.js";
 import { nearestLaw, targetsOf } from "./nearest.js";
-import { N, ceil, digits, shorten, sum } from "./numbers.js";
+import { N, ceil, digits, sum } from "./numbers.js";
 import { need } from "./refuse.js";
 
 const RATIO = 22n; // a ratio is in units of 2^-22, and the prior in units of 2^-40
@@ -78,7 +78,8 @@ export function stepLaw(ready, user, state) {
   const before = last === null ? ready.before : ready.beforeAgain;
   if (ready.parents) return nearestStep(ready, user, least, cap, last, before);
   const { mine, counts } = user;
-  const kept = shorten(counts);
+  const cut = BigInt(Math.max(digits(sum(counts)) - 41, 0));
+  const kept = counts.map((one) => one >> cut);
   const total = sum(kept);
   const shares = new Map(mine.map((i, j) => [i, (kept[j] << 62n) / total]));
   if (last !== null && !shares.has(last)) shares.set(last, 0n);

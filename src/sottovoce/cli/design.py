@@ -65,6 +65,12 @@ def command(
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     output.check(prior_file, kind="mechanism")
     public = columns.public(prior_file, *options.readings(columns.read, prior_file))
+    if columns.near and (
+        samples > 1 or (sampler or "nearest").partition(":")[0] not in ("nearest", "stream")
+    ):
+        raise ParameterError(
+            "--near is for the samplers nearest and stream: leave it out, or name one of them"
+        )
     if samples > 1:
         if sampler is not None:
             raise ParameterError("several samples are the steps of a stream: leave out --sampler")
@@ -170,6 +176,7 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
 
 def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
     own = "yes: data equal to the public data are released undistorted" if facts.keeps_prior else "no"
+    worst = facts.worst_w1
     return [
         ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
         ("epsilon", f"{facts.epsilon:g}, between any two users, however far apart"),
@@ -179,7 +186,7 @@ def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
         ("", f"half of the releases are within {number(facts.half_within)} of it"),
         ("", f"nine in ten are within {number(facts.nine_tenths_within)}"),
         ("", f"{number(facts.as_itself)} of them are the category itself; the mean is {number(facts.mean)}"),
-        ("any possible user", f"the mean distance of a release is at most {number(facts.worst_mean)}"),
+        *([("any possible user", f"W1 is at most {number(worst)}")] if worst is not None else []),
     ]
 
 

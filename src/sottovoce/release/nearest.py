@@ -20,7 +20,7 @@ from ..geometry import Geometry
 from ..samplers.nearest_law import nearest_law, nearest_laws
 from .arrays import IntegerArray
 from .box import BoxEngine
-from .stream import SHARE_DIGITS, StepLaw, StreamEngine, long_division, shortened
+from .stream import SHARE_DIGITS, StepLaw, StreamEngine, divided, long_division
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -30,18 +30,16 @@ if TYPE_CHECKING:
 
 ENTRIES = 1 << 20
 """Users × categories whose laws are written out at a time."""
+MOST_CATEGORIES, MOST_STEPPED = 1 << 20, 1 << 14
+"""Categories for each unit of A − 1; and those of a stream, whose box may be as narrow as it likes."""
 GEOMETRY = frozenset({"parents", "lengths"})
 
 
 def targets_of(weights: Weights, n: int, total: int) -> list[int]:
-    """What a user has of every category, in units: the differences of ⌊E_i·N/E_n⌋, E the running sums.
-
-    The weights are cut to 41 binary digits in all.
-    """
-    shift = max(sum([k for _, k in weights]).bit_length() - SHARE_DIGITS, 0)
-    out, size, reached, given = [0] * n, sum([k >> shift for _, k in weights]), 0, 0
+    """What a user has of every category, in units: the differences of ⌊E_i·N/E_n⌋, E the running sums."""
+    out, size, reached, given = [0] * n, sum([k for _, k in weights]), 0, 0
     for i, k in weights:
-        reached += k >> shift
+        reached += k
         upto = reached * total // size
         out[i], given = upto - given, upto
     return out
@@ -51,8 +49,12 @@ def targets_of_rows(rows: sparse.csr_array[Any], bits: int, public: IntegerArray
     """The same for every row, all categories written out; a user without records has the public law."""
     counts = np.asarray(rows.toarray(), dtype=np.int64).T
     empty = np.diff(rows.indptr) == 0
-    reached = np.cumsum(shortened(counts), axis=0)
-    ends = long_division(reached, np.maximum(reached[-1], 1), bits)
+    reached = np.cumsum(counts, axis=0)
+    size = np.maximum(reached[-1], 1)
+    if int(size.max()) < 1 << SHARE_DIGITS:
+        ends = long_division(reached, size, bits)
+    else:
+        ends, _ = divided(reached, size, bits)
     targets = np.diff(ends, axis=0, prepend=0).T
     targets[empty] = np.broadcast_to(public, targets.shape)[empty]
     return np.ascontiguousarray(targets)
@@ -75,6 +77,14 @@ def check_geometry(geometry: Geometry, size: int) -> None:
         raise CertificateError("the geometry does not fit the categories")
 
 
+def check_work(size: int, most: int) -> None:
+    """Refuse more categories than a device can be asked for: a narrow box moves a cut across many pieces."""
+    if size > most:
+        raise CertificateError(
+            f"a geometry takes at most {most} categories here, with more at a larger epsilon"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class NearestEngine(BoxEngine):
     """The law of the box that is nearest to the user's data, drawn with one word."""
@@ -87,6 +97,7 @@ class NearestEngine(BoxEngine):
         """The certificate of the box, and a geometry of its categories."""
         super().check(ratio, size, bits)
         check_geometry(self.geometry, size)
+        check_work(size, int((ratio - 1) * MOST_CATEGORIES))
 
     def prepare(self) -> None:
         """The law of a user without records, and how much work a batch is."""
@@ -159,6 +170,7 @@ class NearestStreamEngine(StreamEngine):
         """The certificate of the stream, and a geometry of its categories."""
         super().check(ratio, size, bits)
         check_geometry(self.geometry, size)
+        check_work(size, MOST_STEPPED)
 
     def prepare(self) -> None:
         """Build every table now."""
@@ -198,7 +210,8 @@ class NearestStreamEngine(StreamEngine):
         for begin in range(0, len(out), size):
             part = slice(begin, begin + size)
             low = least[part, None] * prior
-            high = np.minimum(most[part, None], self.total // prior) * prior
+            room = self.total // prior
+            high = np.where(most[part, None] > room, self.total, np.minimum(most[part, None], room) * prior)
             targets = targets_of_rows(rows[part], self.bits, prior << self.ratio_bits)
             laws = nearest_laws(targets, low, high, self.geometry)
             out[part] = drawn_of(laws, low, high, self.total, words[part])

@@ -483,8 +483,8 @@ class StreamEngine:
 
     def _many_ratios(self, bounds: IntegerArray, step: int) -> tuple[IntegerArray, IntegerArray]:
         """V and U of every user."""
-        least, more = _divided(np.full(len(bounds), self.one), bounds[:, 0], self.ratio_bits)
-        most, _ = _divided(np.full(len(bounds), self.most), bounds[:, 1], self.ratio_bits)
+        least, more = divided(np.full(len(bounds), self.one), bounds[:, 0], self.ratio_bits)
+        most, _ = divided(np.full(len(bounds), self.most), bounds[:, 1], self.ratio_bits)
         least, most = least + more, np.minimum(most, self.total)
         levels = self._tables[2]
         pace = self.pace[min(step, len(self.pace) - 1)]
@@ -576,7 +576,7 @@ def _times(ratio: IntegerArray, factor: IntegerArray, digits: int) -> tuple[Inte
     return product, (lower & ((1 << digits) - 1)) > 0
 
 
-def _divided(number: IntegerArray, divisor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
+def divided(number: IntegerArray, divisor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
     """⌊number·2^digits/divisor⌋ and whether it was rounded: long division, a binary digit at a time."""
     quotient = number // divisor
     left = number - quotient * divisor

@@ -19,8 +19,8 @@ one order: every client finds the same law. There is no float in this file.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,6 @@ IntegerArray = npt.NDArray[np.int64]
 BITS = 62
 """Units are below 2^62."""
 _MASS = (1 << BITS) - 1
-SINGLY = 16
-"""Up to so many pieces are put among others one by one."""
 ENTRIES = 1 << 17
 """Users × categories of one batch."""
 DEEP = 256
@@ -42,11 +40,10 @@ DEEP = 256
 
 
 class _Pieces:
-    """The pieces below a node, on both sides of its cut.
+    """The pieces below a node, as a heap on each side of its cut, the piece next to the cut on top.
 
-    A piece is one integer, key·2^62 + units, with key = slope·2n + (n if beyond) + category. Both lists are
-    sorted and end at the cut: behind it keys are negated. All keys of a side are off by a shift, so that all
-    slopes of a side change at once.
+    A piece is one integer, key·2^62 + units, with key = slope·2n + (n if beyond) + category; before the cut
+    keys are negated. All keys of a side are off by a shift, so that all slopes of a side change at once.
     """
 
     __slots__ = ("before", "behind", "down", "units", "up")
@@ -57,56 +54,52 @@ class _Pieces:
         self.down = self.up = self.units = 0
 
     def add(self, key: int, units: int) -> None:
-        """Put a piece into the order, on its side of the cut."""
-        if self.behind and key >= self.up - (self.behind[-1] >> BITS):
-            insort(self.behind, ((self.up - key) << BITS) + units)
+        """Put a piece on its side of the cut."""
+        if self.behind and key >= self.up + (self.behind[0] >> BITS):
+            heappush(self.behind, ((key - self.up) << BITS) + units)
         else:
-            insort(self.before, ((key - self.down) << BITS) + units)
+            heappush(self.before, ((self.down - key) << BITS) + units)
             self.units += units
 
     def cut(self, goal: int) -> None:
         """Move the cut until `goal` units are before it, or as near as there are pieces."""
-        before, behind = self.before, self.behind
-        across = self.up - self.down
+        before, behind, across = self.before, self.behind, self.down - self.up
         while self.units > goal and before:
-            piece, over = before.pop(), self.units - goal
-            moved = min(piece & _MASS, over)
-            if moved < piece & _MASS:
-                before.append(piece - moved)
-            behind.append(((across - (piece >> BITS)) << BITS) + moved)
-            self.units -= moved
+            piece, over = before[0], self.units - goal
+            units = piece & _MASS
+            if units > over:
+                before[0], units = piece - over, over  # units do not decide the order
+            else:
+                heappop(before)
+            heappush(behind, ((across - (piece >> BITS)) << BITS) + units)
+            self.units -= units
         while self.units < goal and behind:
-            piece, short = behind.pop(), goal - self.units
-            moved = min(piece & _MASS, short)
-            if moved < piece & _MASS:
-                behind.append(piece - moved)
-            before.append(((across - (piece >> BITS)) << BITS) + moved)
-            self.units += moved
+            piece, short = behind[0], goal - self.units
+            units = piece & _MASS
+            if units > short:
+                behind[0], units = piece - short, short
+            else:
+                heappop(behind)
+            heappush(before, ((across - (piece >> BITS)) << BITS) + units)
+            self.units += units
 
     def join(self, other: _Pieces) -> _Pieces:
-        """Both together; the fewer pieces are put among the more, a few one by one and many by sorting."""
-        many = len(other.before) + len(other.behind)
-        if len(self.before) + len(self.behind) < many:
+        """Both together: the fewer are put among the more, all at once if they are not much fewer."""
+        size, many = len(self.before) + len(self.behind), len(other.before) + len(other.behind)
+        if size < many:
             return other.join(self)
-        first = last = 0
-        if many > SINGLY:
-            if self.behind:
-                end = self.up - (
-                    self.behind[-1] >> BITS
-                )  # smaller keys are before the cut, others may be behind
-            else:
-                end = self.down + (self.before[-1] >> BITS) + 1
-            first = bisect_left(other.before, (end - other.down) << BITS)
-            last = bisect_left(other.behind, (other.up - end + 1) << BITS)
-            self.before += [piece + ((other.down - self.down) << BITS) for piece in other.before[:first]]
-            self.behind += [piece + ((self.up - other.up) << BITS) for piece in other.behind[:last]]
-            self.before.sort()
-            self.behind.sort()
-            self.units += sum([piece & _MASS for piece in other.before[:first]])
-        for piece in other.before[first:]:
-            self.add(other.down + (piece >> BITS), piece & _MASS)
-        for piece in other.behind[last:]:
-            self.add(other.up - (piece >> BITS), piece & _MASS)
+        pieces = [(other.down - (piece >> BITS), piece & _MASS) for piece in other.before]
+        pieces += [(other.up + (piece >> BITS), piece & _MASS) for piece in other.behind]
+        if 8 * many < size or not self.behind:
+            for key, units in pieces:
+                self.add(key, units)
+            return self
+        end = self.up + (self.behind[0] >> BITS)
+        self.units += sum([units for key, units in pieces if key < end])
+        self.before += [((self.down - key) << BITS) + units for key, units in pieces if key < end]
+        self.behind += [((key - self.up) << BITS) + units for key, units in pieces if key >= end]
+        heapify(self.before)
+        heapify(self.behind)
         return self
 
 
@@ -114,29 +107,36 @@ def nearest_law(
     targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: Geometry
 ) -> list[int]:
     """The law of the box low ≤ x ≤ high with Σx = Σtargets that is nearest to the targets."""
-    n, law, root = len(targets), list(low), len(geometry.parents)
+    n, root = len(targets), len(geometry.parents)
     goals = [*map(int.__sub__, targets, low), *[0] * (root + 1 - n)]
-    nodes = [_Pieces() for _ in range(n, root + 1)]
-    for v, (parent, length) in enumerate(zip(geometry.parents, geometry.lengths, strict=True)):
-        goals[parent] += goals[v]
-        above, shift = nodes[parent - n], length * 2 * n
-        if v < n:  # its own units are those before its cut
-            units = high[v] - low[v]
-            own = min(max(goals[v], 0), units)
-            if own:
-                above.add(v - shift, own)
-            if own < units:
-                above.add(n + v + shift, units - own)
+    leaves: list[list[tuple[int, int]]] = [[] for _ in range(n, root + 1)]
+    nodes: list[_Pieces | None] = [None] * (root + 1 - n)
+    here = _Pieces()
+    for v, (parent, length) in enumerate(zip((*geometry.parents, root), (*geometry.lengths, 0), strict=True)):
+        shift = length * 2 * n
+        if v < n:  # the units that the user has are those before its cut
+            units, own = high[v] - low[v], goals[v]
+            if own > 0:
+                leaves[parent - n].append((v - shift, own if own < units else units))
+                units -= own
+            if units > 0:
+                leaves[parent - n].append((n + v + shift, units))
+            goals[parent] += goals[v]
             continue
-        here = nodes[v - n]
-        if length:
+        here = nodes[v - n] or _Pieces()
+        for key, units in leaves[v - n]:
+            here.add(key, units)
+        if length or v == root:
             here.cut(goals[v])
             here.down -= shift
             here.up += shift
-        nodes[parent - n] = above.join(here)
-    nodes[-1].cut(goals[-1])
-    for piece in nodes[-1].before:
-        law[((piece >> BITS) + nodes[-1].down) % n] += piece & _MASS
+        if v < root:
+            goals[parent] += goals[v]
+            above = nodes[parent - n]
+            nodes[parent - n] = here if above is None else above.join(here)
+    law = list(low)
+    for piece in here.before:
+        law[(here.down - (piece >> BITS)) % n] += piece & _MASS
     return law
 
 

@@ -46,11 +46,14 @@ def read_near(source: Source, item: str, near: Near) -> dict[str, dict[str, obje
     require(near.columns, list(source.types), lambda: source.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}"))
     found = {}
     for name in near.columns:
-        kind = "DOUBLE" if name in near.numbers else "VARCHAR"
-        value = f"TRY_CAST({quoted(name)} AS {kind})"
+        kind, value = "VARCHAR", f"CAST({quoted(name)} AS VARCHAR)"
+        if name in near.numbers:
+            comma = source.dialect.decimal == "comma"
+            text = f"replace({value}, ',', '.')" if comma else value
+            kind, value = "DOUBLE", f"nullif(TRY_CAST({text} AS DOUBLE), 'NaN'::DOUBLE)"
         rows = source.rows(
             f"SELECT {name_as_text(source, item)} AS i, min({value}), max({value}), "
-            f"count(*) FILTER ({value} IS NULL) FROM source GROUP BY i"
+            f"count(*) FILTER ({value} IS NULL) FROM source WHERE {quoted(item)} IS NOT NULL GROUP BY i"
         )
         several = sum(least != most for _, least, most, _ in rows)
         missing = sum(bool(lacking) for _, _, _, lacking in rows)
@@ -83,7 +86,7 @@ def geometry_of(prior: Prior, near: Near, values: Mapping[str, Mapping[str, obje
     def numbers(name: str) -> list[float]:
         held = column(name)
         try:
-            return [float(str(value)) for value in held]
+            return [float(str(value).replace("_", "?")) for value in held]  # 1_0 is no number
         except ValueError:
             raise TableError(f"column {name!r} must hold numbers") from None
 
