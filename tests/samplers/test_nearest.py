@@ -191,6 +191,11 @@ def test_laws_lie_in_the_box_and_the_prior_is_kept(epsilon: float) -> None:
         assert near.divergence(p, measure).max() <= worst * (1 + 1e-9) + 1e-12
 
 
+def test_a_floor_below_one_unit_still_has_a_law() -> None:
+    near = sv.nearest(sv.Prior.uniform(["a", "b"]), 86.0, sv.Line([0, 1]))
+    assert near.distribution([1, 0]).tolist() == pytest.approx([1, 0], abs=1e-15)
+
+
 def test_no_clip_with_its_floor_is_nearer_and_the_clip_is_nearer_in_tv() -> None:
     rng = RNG(3)
     prior = sv.Prior(range(20), rng.dirichlet(np.ones(20)))

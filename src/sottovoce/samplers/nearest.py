@@ -48,7 +48,7 @@ class NearestSampler(BoxSampler):
     def _box(self) -> tuple[IntegerArray, IntegerArray]:
         """Floors and caps in units of 2^-62."""
         unit = 2.0**BITS
-        low = (self.floor * unit).astype(np.int64)
+        low = np.maximum((self.floor * unit).astype(np.int64), 1)
         high = np.minimum(self.floor * math.exp(self.epsilon), 1.0) * unit
         missing = (1 << BITS) - sum(high.astype(np.int64).tolist())
         if missing > 0:  # rounding may have closed the box by some units
