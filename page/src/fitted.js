@@ -29,11 +29,13 @@ function scalesOf(range) {
   return scales.slice(1, -1);
 }
 
-/** Total variation of every user to the box, in integer units. */
-function distancesOf({ starts, columns, units }, low, high) {
+/** Total variation of every user to the box, in integer units; null as soon as their sum is above `most`. */
+function distancesOf({ starts, columns, units }, low, high, most) {
   const all = low.reduce((before, one) => before + one, 0);
   const out = new Float64Array(starts.length - 1);
+  let sofar = 0;
   for (let user = 0; user < out.length; user++) {
+    if (sofar > most) return null;
     let over = 0;
     let kept = 0;
     for (let k = starts[user]; k < starts[user + 1]; k++) {
@@ -43,7 +45,7 @@ function distancesOf({ starts, columns, units }, low, high) {
       if (own > cap) over += own - cap;
       kept += own < floor ? own : floor;
     }
-    out[user] = Math.max(over, all - kept);
+    sofar += out[user] = Math.max(over, all - kept);
   }
   return out;
 }
@@ -59,10 +61,12 @@ export function exactMean(values) {
   return Number(((scaled / count) << 1n) | odd) / 2 ** 65;
 }
 
-/** Mean + tail·(mean of the worst hundredth), in units. */
-function scoreOf(floor, a, crowd, tail) {
+/** Mean + tail·(mean of the worst hundredth), in units; ∞ where the mean alone is clearly above the best so far. */
+function scoreOf(floor, a, crowd, tail, best) {
   const units = (values) => values.map((one) => Math.floor(one * UNITS));
-  const distances = distancesOf(crowd, units(floor), units(floor.map((one) => one * a)));
+  const most = best * (crowd.starts.length - 1) * (1 + 1e-9);
+  const distances = distancesOf(crowd, units(floor), units(floor.map((one) => one * a)), most);
+  if (!distances) return Infinity;
   const mean = exactMean(distances);
   return mean + tail * exactMean(distances.sort().subarray(-Math.ceil(distances.length / WORST)));
 }
@@ -83,7 +87,7 @@ export function fitted(q, epsilon, { tail = TAIL, promise } = {}) {
     for (const scale of scalesOf(powerRange(ranked, powers, a))) {
       const caps = capsOf(ranked, powers, a, scale);
       const floor = kept === undefined ? caps : promised(caps, reference, a, kept);
-      const score = scoreOf(floor, a, crowd, tail);
+      const score = scoreOf(floor, a, crowd, tail, best);
       if (score < best) {
         best = score;
         chosen = { scale, exponent };

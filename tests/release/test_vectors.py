@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tests" / "vectors"
 OTHERS = {
     *DRAWS, "files_accepted", "files_refused",
-    "exponentials", "shares", "canonical", "reports", "stream_draws",
+    "exponentials", "shares", "canonical", "reports", "stream_draws", "page_samplers",
 }  # fmt: skip
 SCHEMA = json.loads((ROOT / "docs" / "format.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -96,8 +96,8 @@ def measured(prior: sv.Prior, epsilon: float, near: Geometry, asked: dict[str, A
         "law": plain(sampler.distribution(user)),
         "row": None if row is None else plain(row),
         "itself": None if asked["name"] == "nearest" else plain(sv.bounds.released_as_itself(sampler)),
-        "distances": {one.name: told(float(sampler.divergence(user, one))) for one in measures},
-        "worst": {one.name: worst_of(sampler, one) for one in measures},
+        "distances": [told(float(sampler.divergence(user, one))) for one in measures],
+        "worst": [worst_of(sampler, one) for one in measures],
     }
 
 
@@ -132,9 +132,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     return {
         "q": plain(prior.probabilities),
         "geometry": {**near.plain(), "unit": near.unit},
-        "optimal": {
-            f.name: told(sv.bounds.optimal_utility(prior, epsilon, f)) for f in sv.DIVERGENCES.values()
-        },
+        "optimal": [told(sv.bounds.optimal_utility(prior, epsilon, f)) for f in sv.DIVERGENCES.values()],
         "samplers": [measured(prior, epsilon, near, one) for one in question["samplers"]],
         "fitted": [dict(sv.fitted(prior, epsilon, **options).options) for options in question["fit"]],
         "crowds": [digest_of(crowd, ranked) for crowd in question["crowds"]],

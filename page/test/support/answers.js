@@ -10,20 +10,14 @@ import { invented } from "../../src/invented.js";
 import { lawOf, userOf } from "../../src/laws.js";
 import { descending, pick, priorOf } from "../../src/numbers.js";
 
-/** The distances that are asked for, by the library's names. */
-const distancesOf = (geometry) => ({
-  ...DIVERGENCES,
-  "hockey_stick(2)": hockeyStick(2),
-  "alpha(0.5)": alpha(0.5),
-  "alpha(3)": alpha(3),
-  "alpha(-1)": alpha(-1),
-  w1: wasserstein(geometry),
-});
+/** The distances that are asked for. */
+const distancesOf = (geometry) => [
+  ...Object.values(DIVERGENCES), hockeyStick(2), alpha(0.5), alpha(3), alpha(-1), wasserstein(geometry),
+];
 
 /** Infinity, for which JSON has no number, as a word. */
 const told = (x) => (x === Infinity ? "inf" : x);
 const list = (values) => values && Array.from(values, told);
-const each = (distances, use) => Object.fromEntries(Object.entries(distances).map(([name, one]) => [name, told(use(one))]));
 
 /** The digest of a crowd: where its users begin, their categories and their units, as integers of 64 bits. */
 function digestOf({ starts, columns, units }) {
@@ -47,8 +41,8 @@ function measured(q, epsilon, geometry, { name, options, user }) {
     law: list(lawOf(sampler, own)),
     row: list(sampler.kernel?.row(q.length - 1) ?? null),
     itself: list(releasedAsItself(sampler)),
-    distances: each(distances, (one) => distanceOf(sampler, own, one)),
-    worst: each(distances, (one) => worstCase(sampler, one)),
+    distances: distances.map((one) => told(distanceOf(sampler, own, one))),
+    worst: distances.map((one) => told(worstCase(sampler, one))),
   };
 }
 
@@ -61,7 +55,7 @@ export function answer({ weights, epsilon, positions, geometry, samplers, fit, c
   return {
     q: list(q),
     geometry: places,
-    optimal: each(DIVERGENCES, (one) => optimalUtility(q, epsilon, one)),
+    optimal: Object.values(DIVERGENCES).map((one) => told(optimalUtility(q, epsilon, one))),
     samplers: samplers.map((one) => measured(q, epsilon, places, one)),
     fitted: fit.map((options) => fitted(q, epsilon, options).options),
     crowds: crowds.map((crowd) => digestOf(invented(ranked, crowd))),
