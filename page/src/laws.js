@@ -8,9 +8,16 @@ const NEGLIGIBLE = 1e-250;
 /** A user from one number per category, or from [category, number] pairs: probabilities, and the categories that are had. */
 export function userOf(given, n) {
   const p = new Float64Array(n);
-  if (Array.isArray(given[0])) for (const [i, value] of given) p[i] += value;
-  else p.set(given);
-  need(p.length === n && p.every((one) => one >= 0 && one < Infinity), "a user needs numbers that are not negative");
+  if (Array.isArray(given[0]))
+    for (const [i, value] of given) {
+      need(i in p, "a user has a category that the prior does not have");
+      p[i] += value;
+    }
+  else {
+    need(given.length === n, "a user needs one number per category");
+    p.set(given);
+  }
+  need(p.every((one) => one >= 0 && one < Infinity), "a user needs numbers that are not negative");
   const mine = Uint32Array.from(p.keys()).filter((i) => p[i] >= NEGLIGIBLE);
   const total = mine.reduce((before, i) => before + p[i], 0);
   need(total > 0, "a user must not be empty");
