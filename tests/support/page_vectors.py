@@ -203,8 +203,11 @@ def some_question(
 
 
 def some_weights(rng: random.Random) -> list[float]:
-    """Random priors of all shapes, some with ties and some with very rare categories."""
-    n = rng.choice([1, 2, 2, 3, 5, 8, 9, 18, 40, 150])
+    """Random priors of all shapes, some with ties and some with very rare categories.
+
+    Two categories at least: with one, a·c is 1 up to rounding, which decides between a worst case of 0 and ∞.
+    """
+    n = rng.choice([2, 2, 3, 5, 8, 9, 18, 40, 150])
     kind = rng.randrange(5)
     if kind == 0:
         return [float(rng.randrange(1, 4)) for _ in range(n)]
