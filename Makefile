@@ -75,10 +75,10 @@ $(AXE): tests/browser/package-lock.json
 test-browser: $(BROWSER) $(AXE) ## the pages and the JavaScript client in a real browser (Debian's chromium)
 	$(BIN)/python -m pytest tests/explore tests/serving tests/browser -m browser -rs
 
-test-js: ## the JavaScript client: vectors, planted faults, budget (Node 20 or newer)
+test-js: ## the JavaScript client (vectors, planted faults, budget) and the numbers of the page (Node 20 or newer)
 	@if node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; \
-	  then node --test $(wildcard clients/js/test/*.test.js); \
-	  else echo "Node 20 or newer is not on this machine: the JavaScript client is SKIPPED"; fi
+	  then node --test $(wildcard clients/js/test/*.test.js page/test/*.test.js); \
+	  else echo "Node 20 or newer is not on this machine: the JavaScript client and the page are SKIPPED"; fi
 
 # Everything is compiled in build/proofs: the proofs, what they assume, and the checker that is extracted from them.
 proofs: $(READY) ## compile the proofs (apt install coq), build the checker, hold Python against it

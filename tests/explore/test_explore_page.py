@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from explorer import chromium, exploring, need_browser
-from page import CHARTS, Page, visiting
 
 import sottovoce as sv
+from page import CHARTS, Page, visiting
 from sottovoce.demo import demo_data
 from sottovoce.release.file import ANY
 
