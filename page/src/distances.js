@@ -48,13 +48,14 @@ export function line(positions) {
   const order = [...positions.keys()].sort((i, j) => positions[i] - positions[j] || i - j);
   const parents = [...Array(n).fill(0), ...Array.from({ length: n - 1 }, (_, k) => n + 1 + k)];
   order.forEach((i, rank) => (parents[i] = n + rank));
-  const gaps = order.slice(1).map((i, k) => positions[i] - positions[order[k]]);
-  const span = gaps.reduceRight((before, gap) => before + gap, 0);
+  const first = positions[order[0]];
+  const span = positions[order[n - 1]] - first;
   const digits = span > 0 ? Math.floor(Math.log2(span)) + 1 : 0;
   // A logarithm may be off by one at a power of two.
   const exponent = span > 0 ? digits + (2 ** digits <= span) - (2 ** (digits - 1) > span) : 0;
   const scale = span > 0 ? 2 ** (29 - exponent) : 1;
-  const units = gaps.map((gap) => roundToEven(gap * scale));
+  const places = positions.map((one) => roundToEven((one - first) * scale));
+  const units = order.slice(1).map((i, k) => places[i] - places[order[k]]);
   const common = units.reduce(greatestCommon, 0) || 1;
   return { parents, lengths: [...Array(n).fill(0), ...units.map((one) => one / common)], unit: common / scale };
 }

@@ -33,6 +33,8 @@ IntegerArray = npt.NDArray[np.int64]
 BITS = 62
 """Units are below 2^62."""
 _MASS = (1 << BITS) - 1
+FEW = 4
+"""Pieces of its own up to which a node puts them one by one among those below it."""
 ENTRIES = 1 << 17
 """Users × categories of one batch."""
 DEEP = 256
@@ -48,10 +50,11 @@ class _Pieces:
 
     __slots__ = ("before", "behind", "down", "units", "up")
 
-    def __init__(self) -> None:
-        self.before: list[int] = []
-        self.behind: list[int] = []
-        self.down = self.up = self.units = 0
+    def __init__(self, before: list[int], behind: list[int]) -> None:
+        self.before, self.behind, self.down, self.up = before, behind, 0, 0
+        self.units = sum([piece & _MASS for piece in before])
+        heapify(before)
+        heapify(behind)
 
     def add(self, key: int, units: int) -> None:
         """Put a piece on its side of the cut."""
@@ -88,18 +91,24 @@ class _Pieces:
         size, many = len(self.before) + len(self.behind), len(other.before) + len(other.behind)
         if size < many:
             return other.join(self)
-        pieces = [(other.down - (piece >> BITS), piece & _MASS) for piece in other.before]
-        pieces += [(other.up + (piece >> BITS), piece & _MASS) for piece in other.behind]
+        across, back = [], []  # pieces that change sides
         if 8 * many < size or not self.behind:
-            for key, units in pieces:
-                self.add(key, units)
-            return self
-        end = self.up + (self.behind[0] >> BITS)
-        self.units += sum([units for key, units in pieces if key < end])
-        self.before += [((self.down - key) << BITS) + units for key, units in pieces if key < end]
-        self.behind += [((key - self.up) << BITS) + units for key, units in pieces if key >= end]
-        heapify(self.before)
-        heapify(self.behind)
+            across, back = other.before, other.behind
+        else:
+            end = self.up + (self.behind[0] >> BITS)  # the key of the first piece behind the cut
+            least, shift = (other.down - end + 1) << BITS, (self.down - other.down) << BITS
+            across = [piece for piece in other.before if piece < least]
+            self.before += [piece + shift for piece in other.before if piece >= least]
+            self.units += other.units - sum([piece & _MASS for piece in across])
+            least, shift = (end - other.up) << BITS, (other.up - self.up) << BITS
+            back = [piece for piece in other.behind if piece < least]
+            self.behind += [piece + shift for piece in other.behind if piece >= least]
+            heapify(self.before)
+            heapify(self.behind)
+        for piece in across:
+            self.add(other.down - (piece >> BITS), piece & _MASS)
+        for piece in back:
+            self.add(other.up + (piece >> BITS), piece & _MASS)
         return self
 
 
@@ -109,23 +118,32 @@ def nearest_law(
     """The law of the box low ≤ x ≤ high with Σx = Σtargets that is nearest to the targets."""
     n, root = len(targets), len(geometry.parents)
     goals = [*map(int.__sub__, targets, low), *[0] * (root + 1 - n)]
-    leaves: list[list[tuple[int, int]]] = [[] for _ in range(n, root + 1)]
+    owned: list[list[int]] = [[] for _ in range(n, root + 1)]
+    beyond: list[list[int]] = [[] for _ in range(n, root + 1)]
     nodes: list[_Pieces | None] = [None] * (root + 1 - n)
-    here = _Pieces()
+    here = _Pieces([], [])
     for v, (parent, length) in enumerate(zip((*geometry.parents, root), (*geometry.lengths, 0), strict=True)):
         shift = length * 2 * n
         if v < n:  # the units that the user has are those before its cut
             units, own = high[v] - low[v], goals[v]
             if own > 0:
-                leaves[parent - n].append((v - shift, own if own < units else units))
+                owned[parent - n].append(((shift - v) << BITS) + min(own, units))
                 units -= own
             if units > 0:
-                leaves[parent - n].append((n + v + shift, units))
+                beyond[parent - n].append(((n + v + shift) << BITS) + units)
             goals[parent] += goals[v]
             continue
-        here = nodes[v - n] or _Pieces()
-        for key, units in leaves[v - n]:
-            here.add(key, units)
+        below, before, behind = nodes[v - n], owned[v - n], beyond[v - n]
+        if below is None:
+            here = _Pieces(before, behind)
+        elif len(before) + len(behind) > FEW:
+            here = below.join(_Pieces(before, behind))
+        else:
+            here = below
+            for piece in before:
+                here.add(-(piece >> BITS), piece & _MASS)
+            for piece in behind:
+                here.add(piece >> BITS, piece & _MASS)
         if length or v == root:
             here.cut(goals[v])
             here.down -= shift
