@@ -55,6 +55,15 @@ class Geometry:
         return min(self.parents)
 
     @cached_property
+    def leaves(self) -> tuple[tuple[int, ...], ...]:
+        """The categories that hang from each other node."""
+        n = len(self)
+        out: list[list[int]] = [[] for _ in range(n, len(self.parents) + 1)]
+        for i, parent in enumerate(self.parents[:n]):
+            out[parent - n].append(i)
+        return tuple(map(tuple, out))
+
+    @cached_property
     def work(self) -> int:
         """The categories below each node, added up over the nodes."""
         first, last = self._order[1]

@@ -101,7 +101,7 @@ class NearestEngine(BoxEngine):
 
     def prepare(self) -> None:
         """The law of a user without records, and how much work a batch is."""
-        _ = self._public, self.geometry.work
+        _ = self._public, self.geometry.work, self.geometry.leaves
 
     def prepare_many(self) -> None:
         """Nothing more for a batch."""
@@ -175,7 +175,7 @@ class NearestStreamEngine(StreamEngine):
     def prepare(self) -> None:
         """Build every table now."""
         super().prepare()
-        _ = self.geometry.work
+        _ = self.geometry.work, self.geometry.leaves
 
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""

@@ -112,46 +112,50 @@ class _Pieces:
         return self
 
 
+def _with(below: _Pieces | None, before: list[int], behind: list[int]) -> _Pieces:
+    """The pieces below a node, and those of its own categories."""
+    if below is None:
+        return _Pieces(before, behind)
+    if len(before) + len(behind) > FEW:
+        return below.join(_Pieces(before, behind))
+    for piece in before:
+        below.add(-(piece >> BITS), piece & _MASS)
+    for piece in behind:
+        below.add(piece >> BITS, piece & _MASS)
+    return below
+
+
 def nearest_law(
     targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: Geometry
 ) -> list[int]:
     """The law of the box low ≤ x ≤ high with Σx = Σtargets that is nearest to the targets."""
     n, root = len(targets), len(geometry.parents)
-    goals = [*map(int.__sub__, targets, low), *[0] * (root + 1 - n)]
-    owned: list[list[int]] = [[] for _ in range(n, root + 1)]
-    beyond: list[list[int]] = [[] for _ in range(n, root + 1)]
+    parents, lengths = geometry.parents, geometry.lengths
+    goals = [0] * (root + 1 - n)
     nodes: list[_Pieces | None] = [None] * (root + 1 - n)
     here = _Pieces([], [])
-    for v, (parent, length) in enumerate(zip((*geometry.parents, root), (*geometry.lengths, 0), strict=True)):
-        shift = length * 2 * n
-        if v < n:  # the units that the user has are those before its cut
-            units, own = high[v] - low[v], goals[v]
+    for k, leaves in enumerate(geometry.leaves):
+        goal, before, behind = goals[k], [], []
+        for i in leaves:  # the units that the user has are those before its cut
+            shift, units, own = lengths[i] * 2 * n, high[i] - low[i], targets[i] - low[i]
+            goal += own
             if own > 0:
-                owned[parent - n].append(((shift - v) << BITS) + min(own, units))
+                before.append(((shift - i) << BITS) + (own if own < units else units))
                 units -= own
             if units > 0:
-                beyond[parent - n].append(((n + v + shift) << BITS) + units)
-            goals[parent] += goals[v]
-            continue
-        below, before, behind = nodes[v - n], owned[v - n], beyond[v - n]
-        if below is None:
-            here = _Pieces(before, behind)
-        elif len(before) + len(behind) > FEW:
-            here = below.join(_Pieces(before, behind))
-        else:
-            here = below
-            for piece in before:
-                here.add(-(piece >> BITS), piece & _MASS)
-            for piece in behind:
-                here.add(piece >> BITS, piece & _MASS)
-        if length or v == root:
-            here.cut(goals[v])
-            here.down -= shift
-            here.up += shift
-        if v < root:
-            goals[parent] += goals[v]
-            above = nodes[parent - n]
-            nodes[parent - n] = here if above is None else above.join(here)
+                behind.append(((n + i + shift) << BITS) + units)
+        here = _with(nodes[k], before, behind)
+        if n + k == root:
+            here.cut(goal)
+            break
+        if lengths[n + k]:
+            here.cut(goal)
+            here.down -= lengths[n + k] * 2 * n
+            here.up += lengths[n + k] * 2 * n
+        parent = parents[n + k] - n
+        goals[parent] += goal
+        above, nodes[k] = nodes[parent], None
+        nodes[parent] = here if above is None else above.join(here)
     law = list(low)
     for piece in here.before:
         law[(here.down - (piece >> BITS)) % n] += piece & _MASS
