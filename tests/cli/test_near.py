@@ -81,6 +81,10 @@ def test_choose_prints_the_command_with_its_columns(folder: Path) -> None:
     assert told.returncode == 0, told.stderr
     assert "Take nearest" in told.stdout
     assert "--near position=item" in told.stdout
+    told = run("choose", "years.csv", "--near", "position=item", "-e", 2, "--one-record", cwd=folder)
+    (design,) = (line.split()[1:] for line in told.stdout.splitlines() if "sottovoce design" in line)
+    assert "--near" not in design  # a kernel takes no geometry, and design would refuse it
+    assert run(*design, cwd=folder).returncode == 0
 
 
 @pytest.mark.parametrize(

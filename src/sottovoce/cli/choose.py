@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -89,10 +89,11 @@ def command(
     promises = {} if output.picture is None else _frontiers(choices, declared, output.picture)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
-    auto = epsilon is not None and not declared and free and wishes["keep_prior"]
+    auto = epsilon is not None and not declared and free and wishes["keep_prior"] and columns.near is None
     design = _design(choices, prior_file, public.by, auto=auto)
-    if design is not None:
-        design += columns.as_typed(written[0])
+    if design is not None:  # --near is for the sampler that takes it
+        near = columns.near if " -s nearest" in design else None
+        design += replace(columns, near=near).as_typed(written[0])
     if output.as_json:
         facts = [_as_dict(group, choice, promises.get(group)) for group, choice in choices.items()]
         print_json({"choices": facts, "design": design})
