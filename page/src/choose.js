@@ -3,6 +3,7 @@ import { TV, distanceOf, wasserstein, worstCase } from "./distances.js";
 import { crowdOf, fitted } from "./fitted.js";
 import { SAMPLERS, keepsPrior, samplerOf } from "./floors.js";
 import { UNITS } from "./invented.js";
+import { sparseUser } from "./laws.js";
 import { descending, pick, sum } from "./numbers.js";
 
 const FREE = ["global_minimax", "randomized_response", "rr_with_prior"];
@@ -10,15 +11,22 @@ const SHARES = [0.4, 0.5, 0.6];
 /** The weight of the worst-served user against the mean. */
 const TAIL = 0.3;
 
-/** The users that samplers are measured on, in the prior's order: categories, and what each has of them. */
+let last;
+
+/** The users that samplers are measured on; those of the last prior are kept, for they do not depend on ε. */
 export function people(q) {
+  if (last?.q.length === q.length && last.q.every((one, i) => one === q[i])) return last.users;
   const order = descending(q);
   const { starts, columns, units } = crowdOf(pick(q, order), 1);
-  return Array.from({ length: starts.length - 1 }, (_, user) => {
-    const p = new Float64Array(q.length);
-    for (let k = starts[user]; k < starts[user + 1]; k++) p[order[columns[k]]] = units[k] / UNITS;
-    return { p, mine: columns.subarray(starts[user], starts[user + 1]).map((rank) => order[rank]).sort() };
+  const users = Array.from({ length: starts.length - 1 }, (_, user) => {
+    const [begin, end] = [starts[user], starts[user + 1]];
+    const own = new Map();
+    for (let k = begin; k < end; k++) own.set(order[columns[k]], units[k] / UNITS);
+    const mine = Uint32Array.from(own.keys()).sort();
+    return sparseUser(mine, Float64Array.from(mine, (i) => own.get(i)), q.length);
   });
+  last = { q: Float64Array.from(q), users };
+  return users;
 }
 
 /** A quantile of sorted numbers, interpolated; with infinite ones among them the next larger number. */

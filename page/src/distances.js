@@ -115,11 +115,11 @@ export function boxVariation({ floor, a, total }, columns, p) {
 /** How far a user that `userOf` made is from the law released for them. */
 export function distanceOf(sampler, user, distance) {
   if (distance.geometry || sampler.rule === "nearest") return between(distance, user.p, lawOf(sampler, user));
-  const p = Float64Array.from(user.mine, (i) => user.p[i]);
+  const p = user.own;
   if (distance === TV && sampler.rule === "clip") return boxVariation(sampler, user.mine, p);
   const x = lawOnSupport(sampler, user);
   // Whether anything else is released is counted: 1 − Σx is blurred by rounding.
-  const all = x.filter(Boolean).length === sampler.floor.filter(Boolean).length;
+  const all = x.filter(Boolean).length === sampler.released;
   return onSupport(distance, p, x, all ? 0 : Math.max(1 - sum(x), TINY));
 }
 

@@ -173,7 +173,8 @@ export function samplerOf(name, q, epsilon, options = {}) {
   need(epsilon > 0 && epsilon <= 100, "epsilon must be above 0 and at most 100");
   const own = Float64Array.from(q);
   const made = MAKE[name](own, epsilon, options);
-  return { name, options, q: own, epsilon, a: exactExp(epsilon), total: sum(made.floor), ...made };
+  const released = made.floor.filter(Boolean).length;
+  return { name, options, q: own, epsilon, a: exactExp(epsilon), total: sum(made.floor), released, ...made };
 }
 
 /** Whether data equal to the prior are released as they are, up to rounding. */

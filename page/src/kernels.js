@@ -25,6 +25,19 @@ export function minimaxKernel(q, epsilon) {
     const before = sumBefore(own.map((one, i) => one * (c[i] / sorted[i])));
     return unsort(own.map((one, i) => c[i] * (after[i] + a * one) + sorted[i] * before[i]));
   };
+  const rankOf = new Uint32Array(q.length);
+  order.forEach((i, rank) => (rankOf[i] = rank));
+  const applyOn = ({ mine, own }) => {
+    const ranks = pick(rankOf, mine);
+    const byRank = ascending(ranks);
+    const p = pick(own, byRank);
+    const at = pick(ranks, byRank);
+    const after = sumAfter(p);
+    const before = sumBefore(p.map((one, k) => one * (c[at[k]] / sorted[at[k]])));
+    const out = new Float64Array(p.length);
+    byRank.forEach((j, k) => (out[j] = c[at[k]] * (after[k] + a * p[k]) + sorted[at[k]] * before[k]));
+    return out;
+  };
   const row = (i) => {
     const rank = order.indexOf(i);
     const factor = c[rank] / sorted[rank];
@@ -35,6 +48,7 @@ export function minimaxKernel(q, epsilon) {
     diagonal: unsort(c.map((one) => Math.min(a * one, 1))),
     leastKept: [Math.min(a * c[0], 1), (c[0] / sorted[0]) * sum(sorted, 1)],
     apply,
+    applyOn,
     row,
   };
 }
@@ -50,11 +64,17 @@ export function responseKernel(kept, epsilon) {
     const common = (1 - outside) * other + outside / k;
     return p.map((one, i) => (kept[i] ? more * other * one + common : 0));
   };
+  const applyOn = ({ mine, own }) => {
+    const outside = sum(own.map((one, j) => (kept[mine[j]] ? 0 : one)));
+    const common = (1 - outside) * other + outside / k;
+    return own.map((one, j) => (kept[mine[j]] ? more * other * one + common : 0));
+  };
   return {
     floor: Float64Array.from(kept, (one) => (one ? other : 0)),
     diagonal: Float64Array.from(kept, (one) => (one ? a * other : 0)),
     leastKept: k < kept.length ? [0, 1] : [a * other, (k - 1) * other],
     apply,
+    applyOn,
     row: (i) => apply(Float64Array.from(kept, (_, j) => Number(i === j))),
   };
 }

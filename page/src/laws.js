@@ -21,9 +21,23 @@ export function userOf(given, n) {
   const mine = Uint32Array.from(p.keys()).filter((i) => p[i] >= NEGLIGIBLE);
   const total = mine.reduce((before, i) => before + p[i], 0);
   need(total > 0, "a user must not be empty");
-  const own = new Float64Array(n);
-  for (const i of mine) own[i] = p[i] / total;
-  return { p: own, mine };
+  return sparseUser(mine, Float64Array.from(mine, (i) => p[i] / total), n);
+}
+
+/** A user from the categories that are had, in ascending order, and their probabilities; `p` is written out on demand. */
+export function sparseUser(mine, own, n) {
+  let p;
+  return {
+    mine,
+    own,
+    get p() {
+      if (!p) {
+        p = new Float64Array(n);
+        mine.forEach((i, j) => (p[i] = own[j]));
+      }
+      return p;
+    },
+  };
 }
 
 /** The u with Σ clip(u·p; low, a·low) = target, ∞ where even the caps fall short: a search among the sorted knots. */
@@ -50,8 +64,7 @@ const clipped = (p, low, a, u) =>
   p.map((one, i) => (u === Infinity ? a * low[i] : clamp(u * one, low[i], a * low[i])));
 
 /** The clip on the categories that a user has, and whether everything there is at its cap. */
-function clipOnSupport({ floor, a, total }, { p, mine }) {
-  const own = Float64Array.from(mine, (i) => p[i]);
+function clipOnSupport({ floor, a, total }, { own, mine }) {
   const low = Float64Array.from(mine, (i) => floor[i]);
   const u = multiplier(own, low, a, 1 - (total - sum(low)));
   return { x: clipped(own, low, a, u), capped: u === Infinity };
@@ -90,6 +103,7 @@ export function lawOf(sampler, user) {
 /** The released law on the user's own categories, in the order of `mine`. */
 export function lawOnSupport(sampler, user) {
   if (sampler.rule === "clip") return clipOnSupport(sampler, user).x;
+  if (sampler.rule === "kernel") return sampler.kernel.applyOn(user);
   const law = lawOf(sampler, user);
   return Float64Array.from(user.mine, (i) => law[i]);
 }
