@@ -5,6 +5,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+SMALL  := $(VENV)/.small
 READY  := $(VENV)/.ready
 SPARK  := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
@@ -19,21 +20,27 @@ UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web demo-places test test-full test-spark test-browser test-js test-matrix coverage proofs fuzz lint hooks format bench figures docs lock clean
+.PHONY: page help demo demo-web demo-places test test-full test-spark test-browser test-js test-matrix coverage proofs proofs-full checker fuzz lint hooks format bench figures docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(READY): pyproject.toml locks/dev.txt
+# What the command line needs, which is all that the demo needs.
+$(SMALL): pyproject.toml locks/cli.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "sottovoce needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once)"
-	@$(PIP) $(LOCKED) -r locks/dev.txt
+	@$(PIP) $(LOCKED) -r locks/cli.txt
 	@$(PIP) --no-index --no-deps --no-build-isolation -e .
+	@touch $(SMALL)
+
+$(READY): $(SMALL) locks/dev.txt
+	@echo "installing the tools of a developer into $(VENV) (once)"
+	@$(PIP) $(LOCKED) -r locks/dev.txt
 	@touch $(READY)
 
-demo: $(READY) ## prior, comparison and picture on generated data
+demo: $(SMALL) ## prior, comparison and picture on generated data
 	$(BIN)/sottovoce demo
 
 demo-web: $(READY) ## a film club in the browser: twenty visits for one epsilon, a survey, a live page
@@ -73,18 +80,32 @@ $(AXE): tests/browser/package-lock.json
 	@npm ci --silent --ignore-scripts --prefix build/axe || echo "axe-core is not installed: its test SKIPS"
 
 test-browser: $(BROWSER) $(AXE) ## the pages and the JavaScript client in a real browser (Debian's chromium)
-	$(BIN)/python -m pytest tests/explore tests/serving tests/browser -m browser -rs
+	$(BIN)/python -m pytest tests/serving tests/browser -m browser -rs
 
-test-js: ## the JavaScript client (vectors, planted faults, budget) and the numbers of the page (Node 20 or newer)
+# What the page is bundled with; without npm the committed page is not compared with its sources, and that test skips.
+page/node_modules: page/package-lock.json
+	@npm ci --silent --ignore-scripts --prefix page && touch $@ || echo "npm could not install: the page is not built"
+
+page: page/node_modules ## build the explorer and the collector's page again from page/ (Node 20 or newer)
+	node page/build.js
+
+test-js: page/node_modules ## the JavaScript client and the page: vectors, planted faults, budget, bundle (Node 20 or newer)
 	@if node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; \
 	  then node --test $(wildcard clients/js/test/*.test.js page/test/*.test.js); \
 	  else echo "Node 20 or newer is not on this machine: the JavaScript client and the page are SKIPPED"; fi
 
 # Everything is compiled in build/proofs: the proofs, what they assume, and the checker that is extracted from them.
+# Whoever runs this expects the proofs: a test that finds nothing compiled fails then, and is not skipped.
 proofs: $(READY) ## compile the proofs (apt install coq), build the checker, hold Python against it
 	@sh proofs/build.sh build/proofs
 	@sort -u build/proofs/assumptions.txt | grep -oE '^[A-Z][A-Za-z_]+\.[a-z_]+' | sed 's/^/assumed: /'
-	$(BIN)/python -m pytest tests/proofs -m proofs -rs
+	PROOFS_EXPECTED=1 $(BIN)/python -m pytest tests/proofs -m "proofs and not full" -rs
+
+proofs-full: proofs ## the same, and break each definition and each hypothesis: its theorem must fail
+	PROOFS_EXPECTED=1 $(BIN)/python -m pytest -n 2 tests/proofs -m "proofs and full" -rs
+
+checker: ## build the proved checker from its committed source (an OCaml compiler alone, no Coq)
+	@sh proofs/checker/build.sh build/proofs
 
 test-spark: $(SPARK) ## the same results on a real Spark with two workers
 	$(BIN)/python -m pytest tests/spark
@@ -102,9 +123,9 @@ $(MATRIX)/lowest/.ready: pyproject.toml locks/lowest.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(MATRIX)/%/.ready: pyproject.toml locks/dev.txt
+$(MATRIX)/%/.ready: pyproject.toml locks/cli.txt locks/dev.txt
 	@python$* -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/dev.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/cli.txt -r locks/dev.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -160,25 +181,29 @@ $(LOCKER)/.ready: locks/lock.txt
 # One resolution of everything (all.txt, seeded with today's pins) decides the versions; each lock is its share of it.
 # docs also holds what dev needs on some systems only (colorama): the site needs it on all.
 lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgrade for newer versions)
-	@cat locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt locks/fuzz.txt > $(LOCKER)/all.txt
+	@cat locks/cli.txt locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt locks/fuzz.txt > $(LOCKER)/all.txt
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  > $(LOCKER)/build.in
+	@echo editables >> $(LOCKER)/build.in
 	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser --extra docs --extra fuzz \
 	  -o $(LOCKER)/all.txt
-	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt > $(LOCKER)/dev.txt
+	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra cli -c $(LOCKER)/all.txt > $(LOCKER)/cli.txt
+	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt \
+	  $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/cli.txt) > $(LOCKER)/dev.txt
+	@cat $(LOCKER)/cli.txt $(LOCKER)/dev.txt > $(LOCKER)/both.txt
 	@for need in spark browser fuzz; do \
 	  $(COMPILE) pyproject.toml --extra dev --extra $$need -c $(LOCKER)/all.txt \
-	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/$$need.txt || exit 1; \
+	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/both.txt) > $(LOCKER)/$$need.txt || exit 1; \
 	done
 	@$(COMPILE) pyproject.toml --extra docs -c $(LOCKER)/all.txt \
-	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/dev.txt) > $(LOCKER)/docs.txt
+	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/both.txt) > $(LOCKER)/docs.txt
 	@$(PYTHON) -c 'import re, tomllib; told = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  named = told["dependencies"] + told["optional-dependencies"]["tables"]; \
 	  print(*(line.split(",")[0].replace(">=", "==") for line in named if re.match("numpy|scipy|duckdb", line)), sep="\n")' > $(LOCKER)/lowest.in
-	@cp $(LOCKER)/dev.txt $(LOCKER)/lowest.txt
+	@cp $(LOCKER)/both.txt $(LOCKER)/lowest.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in $(LOCKER)/lowest.in --extra dev -o $(LOCKER)/lowest.txt >/dev/null
 	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
-	@for need in dev spark browser docs fuzz lowest; do \
+	@for need in cli dev spark browser docs fuzz lowest; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
 	done
 

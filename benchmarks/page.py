@@ -1,16 +1,10 @@
-"""The explorer's page in a browser: from a key on the slider of ε to the last change of what is in view."""
+"""The explorer's page in a browser: seconds until the recommendation is there, and seconds of a step of ε."""
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,34 +12,48 @@ from typing import Any
 
 import numpy as np
 
+import sottovoce as sv
+from sottovoce.explore import Source
+from sottovoce.explore import page as page_of
+from sottovoce.groups import Groups
+
 from .measure import Line
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SIZES = ((18, 0.3), (100, 0.3), (3000, 0.6))
-"""Categories, and the seconds that a move of the slider may take."""
-PEOPLE, RECORDS, MOVES = 300, 30, 9
-QUIET = 700
-"""Milliseconds without a change after which the page is taken to be done."""
-WATCH = """() => {
-  window.changed = 0;
+SIZES = ((18, 0.5, 0.1), (3000, 1.5, 0.3))
+"""Categories, and the seconds that opening and a step may take."""
+TIMES = 9
+QUIET = 600
+"""Milliseconds without a change after which the page is done."""
+OPENED = """() => new Promise((done) => {
+  const look = () => document.querySelector('.answer') ? done(performance.now()) : setTimeout(look, 2);
+  look();
+})"""
+STEP = """([key, quiet]) => new Promise((done) => {
+  const slider = document.querySelector('nav input');
   const inView = (node) => {
     const one = node.nodeType === 1 ? node : node.parentElement;
-    if (!one || one.closest('nav')) return false;
-    const box = one.getBoundingClientRect();
-    return box.bottom > 0 && box.top < innerHeight && box.width > 0;
+    const box = one && one.getBoundingClientRect();
+    return box && !one.closest('nav') && box.bottom > 0 && box.top < innerHeight && box.width > 0;
   };
-  new MutationObserver((all) => {
-    if (all.some((one) => inView(one.target))) window.changed = performance.now();
-  }).observe(document.body, {subtree: true, childList: true, characterData: true});
-  document.addEventListener('keydown', () => { window.pressed = performance.now(); }, true);
-}"""
-
-DONE = """([before, quiet]) => document.querySelector('.sv-take').innerText !== before
-  && performance.now() > window.changed + quiet"""
+  let changed = 0;
+  const watch = new MutationObserver((all) => {
+    if (all.some((one) => inView(one.target))) changed = performance.now();
+  });
+  watch.observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
+  const begin = performance.now();
+  slider.value = Number(slider.value) + key;
+  slider.dispatchEvent(new Event('input', {bubbles: true}));
+  const wait = () => {
+    if (changed && performance.now() > changed + quiet) { watch.disconnect(); done(changed - begin); }
+    else setTimeout(wait, 20);
+  };
+  wait();
+})"""
 
 
 def page() -> list[Line]:
-    """Seconds from the key to the page, the median of several moves, for small and large public data."""
+    """Medians of nine, for Zipf priors; half of the steps lead where nobody has been."""
     if find_spec("playwright") is None or CHROMIUM is None:
         return [Line("the page: chromium or playwright is not here", "–", "–", "–", "", True)]
     lines = []
@@ -53,51 +61,37 @@ def page() -> list[Line]:
         import_module("playwright.sync_api").sync_playwright() as playwright,
         tempfile.TemporaryDirectory() as folder,
     ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for n, most in SIZES:
-            with _explorer(Path(folder), n) as address:
-                took = statistics.median(_moves(browser, address))
-            what = f"a move of the slider of ε, {n:,} categories"
-            ratio, shown = f"{took / most:.2f}×", f"{took:.2f} s"
-            lines.append(Line(what, shown, f"{most:g} s", ratio, "≤ 1×", took <= most))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        for n, opening, step in SIZES:
+            path = Path(folder, f"{n}.html")
+            prior = sv.Prior.from_counts(dict(enumerate((1 / np.arange(1, n + 1)).tolist())))
+            path.write_text(page_of(Groups({"all": prior}), Source("prior.csv")), "utf-8")
+            opened = statistics.median(_opened(browser, path) for _ in range(TIMES))
+            stepped = statistics.median(_steps(browser, path))
+            for what, took, most in (("opening", opened, opening), ("a step of ε", stepped, step)):
+                ratio = f"{took / most:.2f}×"
+                shown = f"{what}, {n:,} categories"
+                lines.append(Line(shown, f"{took:.3f} s", f"{most:g} s", ratio, "≤ 1×", took <= most))
         browser.close()
     return lines
 
 
-def _moves(browser: Any, address: str) -> Iterator[float]:
-    """Seconds of each move: half of them to where nobody has been."""
+def _opened(browser: Any, path: Path) -> float:
     visit = browser.new_page(viewport={"width": 1280, "height": 900})
-    visit.goto(address)
-    visit.get_by_role("heading", name="Take it with you").wait_for(timeout=90_000)
-    visit.wait_for_timeout(5000)
-    visit.evaluate(WATCH)
-    visit.get_by_role("slider").first.focus()
-    for move in range(MOVES):
-        before = visit.locator(".sv-take").inner_text()
-        visit.keyboard.press("ArrowRight" if move < (MOVES + 1) // 2 else "ArrowLeft")
-        visit.wait_for_function(DONE, arg=[before, QUIET], timeout=30_000)
-        yield visit.evaluate("(window.changed - window.pressed) / 1000")
+    visit.goto(path.as_uri(), wait_until="commit")
+    took: float = visit.evaluate(OPENED) / 1000
     visit.close()
+    return took
 
 
-@contextmanager
-def _explorer(folder: Path, n: int) -> Iterator[str]:
-    """The address of a running `sottovoce explore` on invented data."""
-    random = np.random.default_rng(n)
-    q = random.dirichlet(np.full(n, 0.5 + 5 / n)) + 1e-6
-    prior, users = folder / f"prior-{n}.csv", folder / f"users-{n}.csv"
-    prior.write_text("item,count\n" + "".join(f"item {i},{x:.9f}\n" for i, x in enumerate(q)), "utf-8")
-    drawn = random.choice(n, (PEOPLE, RECORDS), p=q / q.sum())
-    rows = (f"{user},item {item}\n" for user, items in enumerate(drawn) for item in items)
-    users.write_text("user,item\n" + "".join(rows), "utf-8")
-    command = [sys.executable, "-m", "sottovoce", "explore", "--no-browser", str(prior), str(users)]
-    environment = {**os.environ, "NO_COLOR": "1"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as running:
-        try:
-            told = (re.search(r"http://\S+", line) for line in running.stderr or ())
-            yield next(found.group() for found in told if found)
-        finally:
-            running.terminate()
+def _steps(browser: Any, path: Path) -> list[float]:
+    visit = browser.new_page(viewport={"width": 1280, "height": 900})
+    visit.goto(path.as_uri())
+    visit.evaluate(OPENED)
+    keys = [1] * ((TIMES + 1) // 2) + [-1] * (TIMES // 2)
+    took = [visit.evaluate(STEP, [key, QUIET]) / 1000 for key in keys]
+    visit.close()
+    return took
 
 
 SECTIONS = {"The explorer's page": page}

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from sottovoce.demo import demo_comparison, demo_data
-from sottovoce.pictures.plots import demo_picture, frontier_picture
+from sottovoce.pictures.plots import demo_picture
 
 from . import avazu, avazu_like, choosing, films, movielens, recursion, several, shuffling_rivals, synthetic
 from .documents import ROOT, update, write_block
@@ -41,7 +41,7 @@ def main() -> None:
     data = demo_data()
     written = [demo_picture(data, demo_comparison(data), images / "demo.png"), *recursion.run(results)]
     written += [*synthetic.run(results), several.picture(images)]
-    written += [frontier_picture(choosing.frontiers(), images / "frontier.png")]
+    written += [choosing.frontier_picture(images)]
     write_block("docs/choosing.md", "samples", several.table())
     write_block("docs/guarantees.md", "rivals", shuffling_rivals.table())
     place = os.environ.get("SOTTOVOCE_DATA")

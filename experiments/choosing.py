@@ -6,11 +6,13 @@ generated with fixed seeds, so the table of docs/choosing.md can be printed agai
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.planning.choose import Frontier
+from sottovoce.pictures.plots import new_figure, plot_frontier, save_figure
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -74,9 +76,12 @@ def table() -> str:
     return f"{notes}\n\n" + "\n".join(lines)
 
 
-def frontiers() -> dict[str, Frontier]:
+def frontier_picture(folder: Path) -> Path:
     """The frontier of every group of the invented club."""
-    return {group: sv.frontier(prior, FRONTIER_EPSILON) for group, prior in demo_data().priors.items()}
+    figure = new_figure(6, 4.4)
+    priors = demo_data().priors.items()
+    plot_frontier({group: sv.frontier(prior, FRONTIER_EPSILON) for group, prior in priors}, figure.subplots())
+    return save_figure(figure, folder / "frontier.png")
 
 
 def frontier_table() -> str:

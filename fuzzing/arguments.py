@@ -19,7 +19,6 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.cli import app as command_line
 from sottovoce.cli import collect, explore
-from sottovoce.explore import server as explorer
 from sottovoce.release.file import save_mechanisms
 from sottovoce.serving import server as collector
 
@@ -88,8 +87,7 @@ def _apart() -> Iterator[None]:
         (here / name).write_bytes(data)
     stubs: list[tuple[ModuleType, str, Any]] = [
         (collect, "listening", lambda *_: _Listener()),
-        (explore, "listening", lambda *_: _Listener()),
-        (explorer, "serve", lambda *_, **__: None),
+        (explore, "_opened", lambda *_: True),
         (collector, "serve", lambda *_, **__: 0),
     ]
     kept = [getattr(room, name) for room, name, _ in stubs]
@@ -191,7 +189,7 @@ def seeds() -> Sequence[bytes]:
             "audit m.json --draws 2000",
             "amplify m.json --reports 1000 --delta 1e-6",
             "collect m.json --store out.json --port 0",
-            "explore prior.csv users.csv --no-browser",
+            "explore prior.csv users.csv --include-users -o page.html",
             "--version",
         )
     ]

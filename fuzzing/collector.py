@@ -14,8 +14,8 @@ from typing import Any
 import sottovoce as sv
 from sottovoce.collecting.store import create_store
 from sottovoce.release.file import save_mechanisms
-from sottovoce.serving.app import make_app
-from sottovoce.serving.settings import Served, Settings, read_served
+from sottovoce.serving.app import Settings, make_app
+from sottovoce.serving.batches import Served, read_served
 
 from .mutate import bytes_mutated, json_mutated
 from .target import Target, folder, holds

@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-SKIPPED = ("sottovoce.spark", "sottovoce.__main__", "sottovoce.explore.app", "sottovoce.tables.spark")
+SKIPPED = ("sottovoce.spark", "sottovoce.__main__", "sottovoce.tables.spark")
 SEED = 17
 
 

@@ -1,6 +1,6 @@
 (** What each theorem rests on: `make proofs` prints it, and a test compares it with the list that is allowed. *)
 
-From Sottovoce Require Import Draw Privacy Exp Box Clip BoxRelease Kernel Response Survey Compose Stream Checker.
+From Sottovoce Require Import Draw Privacy Exp Box Clip BoxRelease Kernel Response Survey Compose Stream Checker StreamCheck Together Lives.
 
 Print Assumptions draw_law.
 Print Assumptions draw_count.
@@ -35,3 +35,18 @@ Print Assumptions tapes_into_counts.
 Print Assumptions check_sound.
 Print Assumptions check_releases.
 Print Assumptions check_ratio_exact.
+Print Assumptions check_stream_start.
+Print Assumptions moved_as_coded.
+Print Assumptions moved_inside.
+Print Assumptions check_stream_inside.
+Print Assumptions check_stream_sound.
+Print Assumptions transcripts_add_up.
+Print Assumptions public_law_right.
+Print Assumptions law_adds_up.
+Print Assumptions checked_release.
+Print Assumptions answered_within_budget.
+Print Assumptions everything_together.
+Print Assumptions together_as_said.
+Print Assumptions public_rule_in_box.
+Print Assumptions lives_add_up.
+Print Assumptions lives_together.

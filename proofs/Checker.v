@@ -93,12 +93,15 @@ Definition check_kind (N n up down : Z) (keeps : bool) (b : kind) : bool :=
       wholes N [own; other] && check_survey up down N base n own other && negb keeps
   end.
 
-(** Fractions in lowest terms, 0 < ε ≤ 100, A = ⌊2^64·e^ε⌋/2^64, and the certificate of the kind. *)
+(** What every file has: fractions in lowest terms, and 0 < ε ≤ 100. *)
+Definition check_heading (bits size a b up down : Z) : bool :=
+  (1 <=? bits) && (bits <=? 62) && (1 <=? size)
+  && (0 <? a) && (0 <? b) && (a <=? 100 * b) && (0 <? up) && (0 <? down)
+  && (Z.gcd a b =? 1) && (Z.gcd up down =? 1).
+
+(** The heading, the certificate of the kind, and A = ⌊2^64·e^ε⌋/2^64. *)
 Definition check (m : mechanism) : bool :=
-  (1 <=? bits m) && (bits m <=? 62) && (1 <=? size m)
-  && (0 <? epsilon_up m) && (0 <? epsilon_down m) && (epsilon_up m <=? 100 * epsilon_down m)
-  && (0 <? ratio_up m) && (0 <? ratio_down m)
-  && (Z.gcd (epsilon_up m) (epsilon_down m) =? 1) && (Z.gcd (ratio_up m) (ratio_down m) =? 1)
+  check_heading (bits m) (size m) (epsilon_up m) (epsilon_down m) (ratio_up m) (ratio_down m)
   && check_kind (units m) (size m) (ratio_up m) (ratio_down m) (keeps_prior m) (body m)
   && check_ratio (epsilon_up m) (epsilon_down m) (ratio_up m) (ratio_down m).
 
@@ -250,7 +253,7 @@ Theorem check_sound (m : mechanism) : check m = true ->
   (probability (tapes_into m weights S) (all_tapes m)
    <= exp (epsilon m) * probability (tapes_into m weights' S) (all_tapes m))%R.
 Proof.
-  unfold check. rewrite !andb_true_iff, !Z.ltb_lt, !Z.leb_le.
+  unfold check, check_heading. rewrite !andb_true_iff, !Z.ltb_lt, !Z.leb_le.
   intros [[[[[[[[[[[Hb1 Hb2] Hn] _] _] _] _] _] _] _] Hkind] Hratio] weights weights' [Hu Hne] [Hu' Hne'] S.
   apply check_ratio_sound in Hratio. destruct Hratio as [HA _]. fold (epsilon m) in HA.
   assert (0 < units m) as HN by (apply Z.pow_pos_nonneg; lia).
@@ -282,7 +285,7 @@ Qed.
 Theorem check_releases (m : mechanism) : check m = true -> forall weights, has_records m weights ->
   tapes_into m weights (fun place => (place <? Z.to_nat (answers m))%nat) = all_tapes m.
 Proof.
-  unfold check. rewrite !andb_true_iff, !Z.leb_le.
+  unfold check, check_heading. rewrite !andb_true_iff, !Z.leb_le.
   intros [[[[[[[[[[[Hb1 Hb2] Hn] _] _] _] _] _] _] _] Hkind] _] weights [Hu Hne].
   assert (0 < units m) as HN by (apply Z.pow_pos_nonneg; lia).
   unfold tapes_into, all_tapes, answers. unfold check_kind in Hkind.

@@ -9,6 +9,10 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 from sitebuild.links import ELSEWHERE, PAGES, ROOT, place_of, rewritten, targets_of
+from sottovoce.cli.explore import DEMO
+from sottovoce.demo import demo_data
+from sottovoce.explore import page as explorer
+from sottovoce.groups import Groups
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -29,6 +33,8 @@ def on_files(files: Files, config: Any) -> Files:
                 files.append(page)
         elif not source.startswith("docs/"):
             files.append(File.generated(config, place_of(source), abs_src_path=str(ROOT / source)))
+    demo = explorer(Groups(demo_data().priors, "group"), DEMO)
+    files.append(File.generated(config, "try.html", content=demo))
     return files
 
 

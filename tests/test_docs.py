@@ -138,7 +138,7 @@ def test_every_option_in_the_pages_of_commands_exists() -> None:
     from sottovoce.cli.app import COMMANDS, app
 
     context = click.Context(app)
-    known = {"--help", "--version"}
+    known = {"--help", *(text for option in app.params for text in option.opts)}
     for name in COMMANDS:
         command: Any = app.get_command(context, name)
         for one in (command, *getattr(command, "commands", {}).values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
@@ -16,7 +17,14 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
-NEEDS = ("dev", "spark", "browser", "docs", "fuzz")  # they share one environment; each of APART has its own
+NEEDS = (
+    "cli",
+    "dev",
+    "spark",
+    "browser",
+    "docs",
+    "fuzz",
+)  # they share one environment; each of APART has its own
 APART = ("lock", "lowest")
 LOWEST = ("numpy", "scipy", "duckdb")  # what locks/lowest.txt holds at the lowest version that is supported
 FILES = {
@@ -141,7 +149,7 @@ def installed_faults(locks: Mapping[str, Mapping[str, Requirement]], installed: 
             found = installed(name)
             if pin.marker is not None and not pin.marker.evaluate():
                 continue
-            if found is None and need == "dev":
+            if found is None and need in ("cli", "dev"):
                 yield f"{name} is not installed"
             if found is not None and found != version(pin):
                 yield f"{name} {found} is installed, the lock says {version(pin)}"
@@ -174,6 +182,7 @@ def test_every_lock_is_looked_at() -> None:
 
 def test_make_installs_again_when_a_lock_changes() -> None:
     stamps = {
+        "$(SMALL)": "cli",
         "$(READY)": "dev",
         "$(SPARK)": "spark",
         "$(BROWSER)": "browser",
@@ -188,14 +197,14 @@ def test_make_installs_again_when_a_lock_changes() -> None:
 
 
 PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
-    ("locks/dev.txt", r"numpy==.*\n(?:    --hash.*\n)+", "", "numpy>=2.0 is not in the locks"),
+    ("locks/cli.txt", r"numpy==.*\n(?:    --hash.*\n)+", "", "numpy>=2.0 is not in the locks"),
     ("locks/spark.txt", r"pyspark==.*\n(?:    --hash.*\n?)+", "", "pyspark>=4.0 is not in the locks"),
-    ("locks/dev.txt", r"(scipy==\S+) \\\n(?:    --hash.*\n)+", r"\1\n", "scipy==.* is not an exact version"),
-    ("locks/dev.txt", r"numpy==", "numpy>=", "numpy>=.* is not an exact version"),
-    ("locks/dev.txt", r"numpy==2\.4\.6", "numpy==2.*", r"numpy==2\.\* is not an exact version"),
-    ("locks/dev.txt", r"sha256:", "md5:", "annotated-doc==.* is not an exact version"),
+    ("locks/cli.txt", r"(scipy==\S+) \\\n(?:    --hash.*\n)+", r"\1\n", "scipy==.* is not an exact version"),
+    ("locks/cli.txt", r"numpy==", "numpy>=", "numpy>=.* is not an exact version"),
+    ("locks/cli.txt", r"numpy==2\.4\.6", "numpy==2.*", r"numpy==2\.\* is not an exact version"),
+    ("locks/cli.txt", r"sha256:", "md5:", "click==.* is not an exact version"),
     ("locks/lock.txt", r"sha256:[0-9a-f]{4}", "sha256:", "uv==.* is not an exact version"),
-    ("locks/dev.txt", r"numpy==\S+", "numpy==1.26.0", "numpy>=2.0 does not allow the locked numpy==1.26.0"),
+    ("locks/cli.txt", r"numpy==\S+", "numpy==1.26.0", "numpy>=2.0 does not allow the locked numpy==1.26.0"),
     ("locks/dev.txt", r"\A", "-e .\n", r"-e \. is not an exact version"),
     ("locks/dev.txt", r"\A", "--index simple\n", "holds an index option"),
     ("locks/dev.txt", r"\A", "# made in /home/me/project\n", "holds a path of one machine"),
@@ -260,9 +269,19 @@ def test_another_version_than_the_lock_is_reported(name: str, found: str | None,
     assert not fault or faults[0].startswith(fault)
 
 
+@pytest.mark.parametrize("folder", ["page", "tests/browser"])
+def test_what_npm_installs_is_pinned_with_hashes_and_names_no_registry(folder: str) -> None:
+    text = (ROOT / folder / "package-lock.json").read_text(encoding="utf-8")
+    own, *packages = json.loads(text)["packages"].values()
+    assert packages
+    assert all(package["integrity"].startswith("sha512-") for package in packages)
+    assert "resolved" not in text
+    assert all(version[0].isdigit() for version in own["devDependencies"].values())
+
+
 def strangers(files: Mapping[str, int]) -> list[str]:
     """Files that do not belong here: data of another kind than text and pictures, or above 400,000 bytes."""
-    texts = "py pyi md txt json toml yml yaml css js mjs cjs ts cff csv html typed v ml sh"
+    texts = "py pyi md txt json toml yml yaml css js jsx mjs cjs ts cff csv html typed v ml sh"
     kinds = {"", ".png", ".svg", *(f".{kind}" for kind in texts.split())}
     return [name for name, size in files.items() if Path(name).suffix not in kinds or size > 400_000]
 

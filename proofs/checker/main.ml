@@ -9,6 +9,7 @@
      step one most unit low high q w        V, U and the bounds of R that follow
    MECHANISM is: bits size a b up down keeps kind, and by kind, each list with its length before it
      box prior low | kernel order prior low own | response kept own other prior | survey base own other
+     stream prior start pace samples persistence (only to be checked)
    A line that is none of these is answered by "unreadable"; the next line is read all the same. *)
 
 open Core
@@ -76,7 +77,9 @@ let times words read =
 
 let numbers words = times words number
 
-let mechanism words =
+type asked = Release of mechanism | Steps of stream
+
+let file words =
   let bits = number words in
   let size = number words in
   let epsilon_up = number words in
@@ -84,30 +87,41 @@ let mechanism words =
   let ratio_up = number words in
   let ratio_down = number words in
   let keeps_prior = (match next words with "1" -> true | "0" -> false | _ -> raise Unreadable) in
-  let body = (match next words with
+  let release body =
+    Release { bits; size; epsilon_up; epsilon_down; ratio_up; ratio_down; keeps_prior; body } in
+  match next words with
     | "box" ->
         let prior = numbers words in
         let low = numbers words in
-        BoxKind (prior, low)
+        release (BoxKind (prior, low))
     | "kernel" ->
         let order = numbers words in
         let prior = numbers words in
         let low = numbers words in
         let own = numbers words in
-        KernelKind (order, prior, low, own)
+        release (KernelKind (order, prior, low, own))
     | "response" ->
         let kept = numbers words in
         let own = number words in
         let other = number words in
         let prior = numbers words in
-        ResponseKind (kept, own, other, prior)
+        release (ResponseKind (kept, own, other, prior))
     | "survey" ->
         let base = number words in
         let own = number words in
         let other = number words in
-        SurveyKind (base, own, other)
-    | _ -> raise Unreadable) in
-  { bits; size; epsilon_up; epsilon_down; ratio_up; ratio_down; keeps_prior; body }
+        release (SurveyKind (base, own, other))
+    | "stream" ->
+        let prior = numbers words in
+        let start = number words in
+        let pace = numbers words in
+        let samples = number words in
+        let persistence = number words in
+        Steps { stream_bits = bits; stream_size = size; stream_epsilon_up = epsilon_up;
+                stream_epsilon_down = epsilon_down; stream_ratio_up = ratio_up; stream_ratio_down = ratio_down;
+                stream_keeps_prior = keeps_prior; stream_prior = prior; stream_start = start;
+                stream_pace = pace; stream_samples = samples; stream_persistence = persistence }
+    | _ -> raise Unreadable
 
 let ended words = if !words <> [] then raise Unreadable
 let or_none text found = match found with None -> "none" | Some value -> text value
@@ -116,11 +130,11 @@ let answered line =
   let words = ref (List.filter (fun word -> word <> "") (String.split_on_char ' ' line)) in
   match next words with
   | "check" ->
-      let m = mechanism words in
+      let asked = file words in
       ended words;
-      if check m then "yes" else "no"
+      if (match asked with Release m -> check m | Steps s -> check_stream s) then "yes" else "no"
   | "draw" ->
-      let m = mechanism words in
+      let m = (match file words with Release m -> m | Steps _ -> raise Unreadable) in
       let weights = times words (fun words -> let place = nat_of (small (next words)) in (place, number words)) in
       let word = number words in
       let u = number words in

@@ -31,7 +31,6 @@ from .planning.limit import limit as limit
 from .planning.plan import plan as plan
 from .planning.shuffling import amplified as amplified
 from .planning.shuffling import amplified_delta as amplified_delta
-from .planning.shuffling import reports_for as reports_for
 from .prior import Prior as Prior
 from .release.audit import audit as audit
 from .release.certify import certify as certify
@@ -44,6 +43,7 @@ from .releasing import release_table as release_table
 from .samplers.base import ClipSampler as ClipSampler
 from .samplers.base import KernelSampler as KernelSampler
 from .samplers.base import Sampler as Sampler
+from .samplers.base import check_sampler as check_sampler
 from .samplers.catalogue import SAMPLERS as SAMPLERS
 from .samplers.catalogue import blend as blend
 from .samplers.catalogue import global_minimax as global_minimax

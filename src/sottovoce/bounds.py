@@ -34,8 +34,10 @@ def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
     >>> round(optimal_utility(Prior(["A", "B"], [0.5, 0.5]), 2.0, TV), 3)
     0.119
     """
-    smallest, others = checked_prior(prior).smallest_and_rest
-    boosted = math.exp(_validate.privacy(epsilon)) * smallest
+    q = checked_prior(prior).probabilities
+    rarest = int(q.argmin())
+    others = float(q[:rarest].sum() + q[rarest + 1 :].sum())  # 1 − q_min would lose it near one
+    boosted = math.exp(_validate.privacy(epsilon)) * float(q[rarest])
     return checked_f(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
 
 

@@ -25,14 +25,10 @@ from . import _validate
 from ._validate import FloatArray, IntArray
 from .errors import ParameterError
 
-LENGTH_BITS = 30
-"""From a category to the root there are at most 2^30 units."""
-EARTH = 6371.0088
-"""The mean radius of the earth in kilometres."""
-DEEPEST = 24
-"""A map is halved in both directions at most so often."""
-SOURCES = 64
-"""Places whose distances to all others calibrate a map."""
+LENGTH_BITS = 30  # from a category to the root there are at most 2^30 units
+EARTH = 6371.0088  # the mean radius of the earth in kilometres
+DEEPEST = 24  # a map is halved in both directions at most so often
+SOURCES = 64  # places whose distances to all others calibrate a map
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +44,7 @@ class Geometry:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        check_tree(self.parents, self.lengths)
+        _check_tree(self.parents, self.lengths)
 
     def __len__(self) -> int:
         """How many categories there are: the nodes that are nobody's parent."""
@@ -171,9 +167,7 @@ class Tree(Geometry):
         roots = [v for v, parent in enumerate(above) if parent is None]
         known = all(parent is None or (type(parent) is int and 0 <= parent < nodes) for parent in above)
         if len(roots) != 1 or not known:
-            raise ParameterError(
-                "parents must hold the index of a node for every node, and None for one root"
-            )
+            raise ParameterError("parents must hold an index for every node, and None for one root")
         inner = {parent for parent in above if parent is not None}
         leaves = nodes - len(inner)
         if not leaves or inner != set(range(leaves, nodes)):
@@ -200,7 +194,7 @@ class Tree(Geometry):
         n, edges = sizes.pop(), [0.5] * (len(levels) + 1) if lengths is None else _numbers("lengths", lengths)
         if len(edges) != len(levels) + 1:
             raise ParameterError(
-                f"lengths must be {len(levels) + 1} numbers: above a category, then above a level"
+                f"lengths must be {len(levels) + 1} numbers: above a category, then each level"
             )
         parents: list[int | None] = []
         long: list[float] = []
@@ -269,23 +263,19 @@ def wasserstein(geometry: Geometry) -> Wasserstein:
 def checked_geometry(geometry: Geometry, categories: int | None = None) -> Geometry:
     """Refuse what is no geometry, or one of another number of categories."""
     if not isinstance(geometry, Geometry):
-        raise ParameterError(
-            f"geometry must be a Line or a Tree, got {type(geometry).__name__}; use sottovoce.Line(positions)"
-        )
+        kind = type(geometry).__name__
+        raise ParameterError(f"geometry must be a Line or a Tree, such as Line(positions), got {kind}")
     if categories is not None and len(geometry) != categories:
-        raise ParameterError(
-            f"geometry must have a place for every category: it has {len(geometry)}, the prior {categories}"
-        )
+        sizes = f"it has {len(geometry)}, the prior {categories}"
+        raise ParameterError(f"geometry must have a place for every category: {sizes}")
     return geometry
 
 
-def check_tree(parents: Sequence[int], lengths: Sequence[int]) -> None:
+def _check_tree(parents: Sequence[int], lengths: Sequence[int]) -> None:
     """Refuse integers that are no tree with its leaves first, its root last and parents behind children."""
     nodes = len(parents) + 1
     if len(lengths) != nodes - 1 or not {type(one) for one in (*parents, *lengths)} <= {int}:
-        raise ParameterError(
-            "a geometry needs a parent and a length for every node but the root, all integers"
-        )
+        raise ParameterError("a geometry needs an integer parent and length for every node but the root")
     leaves = min(parents, default=0)
     if any(not v < parent < nodes for v, parent in enumerate(parents)) or set(parents) != set(
         range(leaves, nodes if nodes > 1 else 1)

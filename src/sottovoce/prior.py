@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from . import _html, _naming, _validate
 from ._exact_sum import exact_sum
-from ._validate import FloatArray, IntArray
+from ._validate import FloatArray
 from .errors import PriorError
 
 Category: TypeAlias = str | int
@@ -42,9 +42,6 @@ FROM_USERS = (
 """What every card, comparison and mechanism made from such a prior says."""
 
 
-_KEPT = ("categories", "probabilities", "provenance", "learned")
-
-
 @dataclass(frozen=True)
 class Learned:
     """What a prior was learned from: so many ε-private reports of the mechanism with this digest."""
@@ -57,9 +54,7 @@ class Learned:
         counted = isinstance(self.reports, int) and 0 < self.reports < LARGEST_INTEGER
         named = re.fullmatch("[0-9a-f]{64}", self.mechanism, re.ASCII)
         if not counted or not 0 < self.epsilon <= 100 or not named:
-            raise PriorError(
-                "a prior is learned from a number of reports, at an epsilon, of a mechanism's digest"
-            )
+            raise PriorError("a prior is learned from reports, at an epsilon, of a mechanism's digest")
 
     def __str__(self) -> str:
         return learned_from(self.reports, f"{self.epsilon:g}", self.mechanism)
@@ -70,6 +65,7 @@ def learned_from(reports: int, epsilon: str, mechanism: str) -> str:
     return f"learned from {reports:,} private reports at ε = {epsilon} (mechanism {mechanism[:16]}…)"
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Prior:
     """A public distribution q over n named categories, q_i > 0 and Σq = 1.
 
@@ -132,7 +128,7 @@ class Prior:
             if chosen == "users":
                 raise PriorError("a prior made from the users it serves is not learned from private reports")
             chosen = "learned"
-        self.__setstate__(dict(zip(_KEPT, (names, q, chosen, learned), strict=True)))
+        self.__setstate__({"categories": names, "probabilities": q, "provenance": chosen, "learned": learned})
 
     @classmethod
     def from_counts(
@@ -191,13 +187,6 @@ class Prior:
         return float(self.probabilities.min())
 
     @cached_property
-    def smallest_and_rest(self) -> tuple[float, float]:
-        """q_min and the sum of all the others, added up apart: 1 − q_min would lose it near one."""
-        i = int(self.probabilities.argmin())
-        rest = self.probabilities[:i].sum() + self.probabilities[i + 1 :].sum()
-        return float(self.probabilities[i]), float(rest)
-
-    @cached_property
     def digest(self) -> str:
         """SHA-256 of the categories with their probabilities, whatever their order.
 
@@ -220,22 +209,17 @@ class Prior:
         """Where each category stands: its position in every vector of the library."""
         return MappingProxyType({name: i for i, name in enumerate(self.categories)})
 
-    def positions(self, records: Iterable[Category]) -> IntArray:
-        """Where each of a user's records stands among the categories.
+    def frequencies(self, records: Iterable[Category]) -> FloatArray:
+        """One user's p: the share of their records in each category.
 
         Raises
             UserDataError: a record is in no category (how many, never which), or there is none.
-        """
-        advice = "drop them, or add the category to the prior"
-        return np.asarray(_naming.places(records, self.index, "prior", advice), dtype=np.intp)
-
-    def frequencies(self, records: Iterable[Category]) -> FloatArray:
-        """One user's p: the share of their records in each category.
 
         >>> Prior.uniform(["Drama", "War"]).frequencies(["War", "Drama", "War", "War"]).tolist()
         [0.25, 0.75]
         """
-        where = self.positions(records)
+        advice = "drop them, or add the category to the prior"
+        where = _naming.places(records, self.index, "prior", advice)
         return np.bincount(where, minlength=len(self)) / len(where)
 
     def __len__(self) -> int:
@@ -254,13 +238,8 @@ class Prior:
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def __setattr__(self, name: str, value: object = None) -> None:
-        raise AttributeError(f"a Prior is frozen, {name} cannot be set")
-
-    __delattr__ = __setattr__
-
     def __getstate__(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in _KEPT}
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # not what is cached
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -337,9 +316,8 @@ def _check_against(
 ) -> None:
     """Refuse lengths that differ and weights that are not strictly positive, naming the category."""
     if len(names) != len(weights):
-        raise PriorError(
-            f"{what} must have one value per category: {len(names)} categories, {len(weights)} {what}"
-        )
+        sizes = f"{len(names)} categories, {len(weights)} {what}"
+        raise PriorError(f"{what} must have one value per category: {sizes}")
     bad = ~(np.isfinite(weights) & (weights > 0))
     if bad.any():
         i = int(np.argmax(bad))

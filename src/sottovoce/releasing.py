@@ -16,21 +16,14 @@ from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
 from .tables.query import Writer, count_table
-from .tables.users import (
-    CheckedUsers,
-    FileColumns,
-    ReadingKeywords,
-    ReadingOptions,
-    checked_users,
-    maker_like,
-    users_of_tally,
-)
+from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users, users_of_tally
 from .users import Users
 
 BATCH = 100_000
 """Users that are drawn and remembered as one step."""
 SAMPLE = "sample"
 """The column that numbers the samples of one user, where there are several."""
+FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
 Drawn = tuple[str, Sequence[Any], Sequence[Any]]
 """A group, some of its users, and what they release."""
 
@@ -46,10 +39,8 @@ class ReportForm:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
-            taken = "epsilon or mechanism" + f", nor {SAMPLE} with several samples" * self.several
-            raise ParameterError(
-                f"user, item and by (--user, --item, --by) must differ, and not be named {taken}"
-            )
+            taken = "named epsilon or mechanism" + f", nor {SAMPLE} with several samples" * self.several
+            raise ParameterError(f"user, item and by (--user, --item, --by) must differ, and not be {taken}")
 
     @property
     def several(self) -> bool:
@@ -99,6 +90,7 @@ def release_table(
     epoch: str | None = None,
     exhausted: str = "error",
     provenance: str = "public",
+    exact: bool = False,
     **options: Unpack[ReadingKeywords],
 ) -> Any:
     """Release one private category per user of a table, as `sottovoce release` does.
@@ -119,6 +111,7 @@ def release_table(
         user, item, weight, by: the columns; the group of every user is published in clear.
         ledger, epoch, exhausted: as for `Ledger.charge`.
         provenance: "users" releases with a mechanism whose prior was made from its users, for an experiment.
+        exact: draw every user alone, as `Mechanism.release_many` does; what a ledger remembers stays.
         options: `unknown` ("prior" by default), `other`, `empty`, `unknown_groups`, `several_groups` of
             `read_users`. With another `unknown` a refusal, or the absence of a row, tells what a user has.
 
@@ -136,14 +129,19 @@ def release_table(
     known = checked_mechanisms(mechanism, by, provenance)
     check_terms(known, ledger, epoch, exhausted)
     form = ReportForm(known, user, item, by)
-    make = maker_like(frame)
+    kind = type(frame)
+    if (kind.__module__.split(".")[0], kind.__name__) not in FRAMES:
+        raise ParameterError(
+            f"frame must be a pandas, polars or pyarrow table, got {kind.__name__}; for files there is "
+            f"`sottovoce release`, for Spark sottovoce.spark.release"
+        )
     options.setdefault("unknown", "prior")
     reading = ReadingOptions(**options)
     cells = count_table(frame, user=user, item=item, weight=weight, by=by, lenient=reading.lenient)
     groups = users_of_tally(cells, known, reading)
-    drawn = draw_batches(known, [groups])
+    drawn = draw_batches(known, [groups], exact=exact)
     if ledger is not None:
-        requests = requests_of(form, groups)
+        requests = requests_of(form, groups, exact=exact)
         receipt = ledger.charge(list(requests.values()), epoch=epoch, exhausted=exhausted)
         drawn = answers_of(ledger, requests, receipt, groups)
     columns: dict[str, list[Any]] = {name: [] for name in form.names}
@@ -151,7 +149,7 @@ def release_table(
         rows = len(answers) * known[name].samples
         for column, values in form.part(name, who, answers).items():
             columns[column] += [values] * rows if isinstance(values, str) else list(values)
-    return make(columns)
+    return getattr(kind, "from_pydict", kind)(columns)
 
 
 def checked_mechanisms(
@@ -176,18 +174,21 @@ def check_terms(
         no_stream(known.values(), "a release without a ledger (--ledger)")
 
 
-def draw_batches(known: Mapping[str, Mechanism], batches: Iterable[Mapping[str, Users]]) -> Iterator[Drawn]:
+def draw_batches(
+    known: Mapping[str, Mechanism], batches: Iterable[Mapping[str, Users]], *, exact: bool = False
+) -> Iterator[Drawn]:
     """Draw for the users of every group, batch by batch, without a ledger."""
     for groups in batches:
         for name, users in groups.items():
             if len(users):
-                yield name, users.ids, known[name].release_many(users)
+                yield name, users.ids, known[name].release_many(users, exact=exact)
 
 
-def requests_of(form: ReportForm, groups: Mapping[str, Users]) -> dict[str, Request]:
+def requests_of(form: ReportForm, groups: Mapping[str, Users], *, exact: bool = False) -> dict[str, Request]:
     """What the users of every group ask of a ledger, which charges all of them in one commit."""
+    by = form.by is not None
     return {
-        name: request(form.mechanisms[name], users.ids, users.p, group="" if form.by is None else name)
+        name: request(form.mechanisms[name], users.ids, users.p, group=name if by else "", exact=exact)
         for name, users in groups.items()
         if len(users)
     }
@@ -215,7 +216,7 @@ def spent(receipt: Receipt | None) -> str:
 
 
 Around = Callable[..., AbstractContextManager[Any]]
-"""Shows a step while it runs (`cli.terminal.step`), or keeps signals back (`cli.interruption`)."""
+"""Shows a step while it runs (`cli.terminal.step`), or keeps signals back (`cli.app`)."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -246,11 +247,12 @@ def release_file(
     ledger: Ledger | None = None,
     epoch: str | None = None,
     exhausted: str = "error",
+    exact: bool = False,
     force: bool = False,
     progress: Around = SILENT,
     note: Callable[[str], object] = lambda text: None,
     signals: Around = SILENT,
-    **columns: Unpack[FileColumns],
+    **columns: Any,
 ) -> int:
     """Release one private category per user of a file into a new file, and return how many.
 
@@ -258,6 +260,8 @@ def release_file(
     at all. Without a ledger users are drawn in batches, and memory does not grow with the table. With one all
     users are in memory and charged in one commit; running again costs nothing more. `Interrupted` and every
     error tell what was charged. The order of the rows depends on the names of groups and users only.
+    With `exact` every user is drawn alone, as `Mechanism.release_many` does.
+    `columns` are those of `tables.users.private_columns`.
     """
     table, output = Path(table), Path(output)
     by = columns.get("by")
@@ -283,11 +287,11 @@ def release_file(
             note(FROM_USERS)
         if by is not None:
             note(f"The group of every user, column {by!r}, is published in clear.")
-        work = _FileRelease(form, users, output, progress, note, stack.enter_context(signals()))
+        work = _FileRelease(form, users, output, progress, note, stack.enter_context(signals()), exact)
         with work.costs_told():
             if ledger is None:
                 note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
-                drawn = draw_batches(mechanisms, users)
+                drawn = draw_batches(mechanisms, users, exact=exact)
             else:
                 drawn = work.charge(ledger, epoch, exhausted)
             work.write(drawn, force)
@@ -305,6 +309,7 @@ class _FileRelease:
     progress: Around
     note: Callable[[str], object]
     signals: Any
+    exact: bool = False
     receipt: Receipt | None = None
     count: int = 0
     written: bool = False
@@ -344,7 +349,7 @@ class _FileRelease:
     def charge(self, ledger: Ledger, epoch: str | None, exhausted: str) -> Iterator[Drawn]:
         """Charge the users of all groups in one commit; what they release is drawn as it is taken."""
         groups = next(iter(self.users))
-        requests = requests_of(self.form, groups)
+        requests = requests_of(self.form, groups, exact=self.exact)
         if epoch is not None and not ledger.knows(epoch):
             shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if ledger.lifetime is None else ", as far as the lifetime allows"

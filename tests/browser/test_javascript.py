@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explorer import chromium, need_browser
+from chromium import chromium, need_browser
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.browser

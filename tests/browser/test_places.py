@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from explorer import chromium, need_browser
+from chromium import chromium, need_browser
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"

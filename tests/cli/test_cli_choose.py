@@ -76,8 +76,8 @@ def test_what_design_takes_unless_told_otherwise(tmp_path: Path) -> None:
             ["-e", "1", "--nobody-above", "0.1"],
             "the best is 0.8641 with fitted(scale=1.042, exponent=0.625, promise=0.1359)",
         ),
-        ([], "give --epsilon, or a target"),
-        (["--share-within", "0.1"], "--share-within and --reports belong together"),
+        ([], "give epsilon, or a target"),
+        (["--share-within", "0.1"], "share_within and reports belong together"),
         (["-e", "2", "panel.csv"], "public users need --source"),
         (["-e", "2", "--source", "a panel"], "which is missing"),
         (["-e", "2", "panel.csv", "--source", " "], "source must say in words"),
@@ -106,14 +106,15 @@ def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
     assert all(row["above_limit"] >= -1e-12 for row in rows if row["keeps_prior"])
     printed = run("compare", survey, panel, "-e", "2", "--limit").stdout
     assert "best possible" in printed
-    assert printed.splitlines()[0].split()[-1] == "best"
+    assert printed.startswith("ε = 2: lowest mean ")
+    assert printed.splitlines()[1].split()[-1] == "mark"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--unknown", "users"], "--unknown must be"),
-        (["--limit", "--spark", "x"], "--limit and --samples"),
+        (["--limit", "--samples", "2"], "print a table each: name one of them"),
     ],
 )
 def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:

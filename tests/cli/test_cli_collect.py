@@ -17,8 +17,8 @@ from sottovoce.cli.collect import listening
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--port", "70000"], "port must be between"),
-        (["--workers", "0"], "workers must be between 1 and 64"),
+        (["--port", "70000"], "not in the range 0<=x<=65535"),
+        (["--workers", "0"], "not in the range 1<=x<=64"),
         (["--rate", "nan"], "rate must be at least 1"),
         (["--rate", "0"], "rate must be at least 1"),
         (["--origin", "*"], "origin must look like"),

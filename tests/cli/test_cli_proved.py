@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from command import run
 
 import sottovoce as sv
-from sottovoce.release.file import save_mechanisms
+from sottovoce.cli.audit import command
+from sottovoce.release.file import Policy, read_text, save_mechanisms
 from sottovoce.release.proved import PROGRAM, VARIABLE, question
 
 PRIOR = sv.Prior(["a", "b"], [0.4, 0.6])
@@ -47,7 +49,7 @@ def test_without_a_checker_it_says_what_to_do(
     monkeypatch.setenv("PATH", str(tmp_path))
     done = run("audit", tmp_path / "mechanism.json", "--proved", *DRAWS)
     assert done.returncode == 2
-    assert "make proofs" in done.stderr
+    assert "make checker" in done.stderr
     assert VARIABLE in done.stderr
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
     done = run("audit", tmp_path / "mechanism.json", "--proved", *DRAWS)
@@ -68,6 +70,25 @@ def test_the_variable_and_the_path_find_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     done = run("audit", tmp_path / "mechanism.json", "--proved", *DRAWS, "--json")
     assert [row["proved"] for row in json.loads(done.stdout)] == [True]
+
+
+def test_the_checker_gets_what_was_checked_and_the_file_is_read_once(
+    mechanism: sv.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(stub(tmp_path, "yes")))
+    path, read = tmp_path / "mechanism.json", []
+
+    def once(file: Path, rules: Policy) -> str:
+        read.append(file)
+        text = read_text(file, rules)
+        path.write_text("{}")  # whoever reads it again finds something else
+        return text
+
+    monkeypatch.setattr("sottovoce.cli.audit.read_text", once)
+    done = CliRunner().invoke(command, [str(path), "--proved", "--draws", "2000"])
+    assert done.exit_code == 0, done.output
+    assert read == [path]
+    assert (tmp_path / "asked.txt").read_text() == question(mechanism.document()) + "\n"
 
 
 def test_a_no_fails_the_audit(
@@ -113,3 +134,7 @@ def test_the_line_says_what_the_file_says() -> None:
     assert question(kernel) == "check 2 2 1 2 3 2 0 kernel 2 1 0 2 1 3 2 2 a 2 b 4"
     response = {**box, "kind": "response", "kept": [1], "own": "12", "other": "0"}
     assert question(response) == "check 2 2 1 2 3 2 1 response 1 1 c 0 2 1 3"
+    settings = {"start": "17", "pace": [3, 256], "samples": 1, "persistence": 12}
+    stream = {**common, "kind": "stream", "prior": ["1", "3"], **settings}
+    assert question(stream) == "check 2 2 1 2 3 2 1 stream 2 1 3 11 2 3 100 1 c"
+    assert question({**stream, "kind": "nearest-stream"}) == question(stream)

@@ -96,10 +96,6 @@ def test_choose_says_the_design_that_reads_the_same_table(book: Path) -> None:
         (["--read", "separators=tab"], "got 'separators=tab'"),
         (["--read", "wide=yes"], "got 'wide=yes'"),
         (["--read", "decimal=dot"], "decimal must be one of point, comma"),
-        (
-            ["--spark", "local[1]", "--read", "sheet=Members"],
-            "leave out --limit, --samples, --over-time and --read",
-        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(book: Path, options: list[str], message: str) -> None:

@@ -186,6 +186,6 @@ def test_compare_over_time_tells_a_stream_from_epsilon_split(folder: Path) -> No
     (folder / "visits.csv").write_text(weeks)
     told = run(*asked, "--json", cwd=folder)
     assert [row["name"] for row in json.loads(told.stdout)["rows"][::2]] == ["W1", "W2", "W10"]
-    for wrong in (["--samples", "2"], ["--by", "week"], ["-e", "8"], ["--spark", "x"], ["-o", "weeks.png"]):
+    for wrong in (["--samples", "2"], ["--by", "week"], ["-e", "8"], ["-o", "weeks.png"]):
         told = run(*asked, *wrong, cwd=folder)
         assert (told.returncode, told.stderr.count("\n")) == (2, 1), told.stderr

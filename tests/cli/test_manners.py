@@ -105,6 +105,7 @@ def test_help_names_every_sampler_and_divergence() -> None:
 def test_quiet_leaves_results_and_errors(tmp_path: Path) -> None:
     prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
     loud, silent = run("prior", prior), run("prior", prior, "--quiet")
+    assert run("--quiet", "prior", prior).stderr == silent.stderr
     assert loud.stderr != ""
     assert silent.stderr == ""
     assert silent.stdout == loud.stdout

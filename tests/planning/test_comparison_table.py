@@ -94,8 +94,8 @@ def test_the_best_keeps_the_prior_unless_asked_otherwise() -> None:
     order = [BEST_POSSIBLE, "steady", "careless", "typical", "alone"]
     assert [one.sampler for one in table.sorted("maximum")] == order
     assert {one.sampler: mark for one, mark in table.marks().items()} == {
-        "typical": "best",
-        "careless": "best without q",
+        "typical": "lowest mean",
+        "careless": "lowest mean, without q",
     }
     assert {one.sampler for one in table.marks("maximum")} == {"steady"}
     with pytest.raises(sv.errors.ParameterError, match="statistic"):
@@ -106,7 +106,7 @@ def test_the_printed_table_is_sorted_and_marked() -> None:
     table = sv.Comparison((row("far", 0.3, 0.4), row("near", 0.1, 0.2)))
     lines = [line.split() for line in str(table).splitlines()]
     assert [line[2] for line in lines[1:]] == ["near", "far"]
-    assert [line[-1] for line in lines[1:]] == ["best", "yes"]
+    assert [line[-1] for line in lines[1:]] == ["mean", "yes"]
 
 
 def test_a_notebook_shows_names_as_text_and_bars_as_wide_as_the_numbers() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -209,17 +208,6 @@ def test_the_frontier_runs_from_fitted_to_the_best_promise_above_the_limit() -> 
     assert all(row.lowest_mean is not None and row.lowest_mean <= row.mean + 1e-9 for row in made.rows)
     assert "nobody above" in str(made)
     assert len(made.plot().lines) == 2
-
-
-def test_the_frontier_on_the_command_line(tmp_path: Path) -> None:
-    prior = write(tmp_path, "p.csv", "item,count\na,60\nb,30\nc,10\n")
-    picture = tmp_path / "f.png"
-    done = run("choose", prior, "-e", 2, "--frontier", picture)
-    assert "nobody above" in done.stdout
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    check_refused(run("choose", prior, "-e", 2, "--frontier", picture), "is there already")
-    again = json.loads(run("choose", prior, "-e", 2, "--frontier", picture, "--force", "--json").stdout)
-    assert len(again["choices"][0]["frontier"]) == 6
 
 
 def test_same_for_everybody_takes_the_best_promise_with_the_lower_mean() -> None:

@@ -33,7 +33,7 @@ def test_python_and_the_checker_agree_on_ten_thousand_mechanisms(answered: list[
 
 def test_the_mechanisms_are_of_every_kind_and_of_both_answers(answered: list[tuple[Plain, bool]]) -> None:
     seen = Counter((plain["kind"], plain["bits"] == 62, yes) for plain, yes in answered)
-    assert len(seen) == 16
+    assert len(seen) == 28
     assert min(seen.values()) > 100, seen
 
 
@@ -58,9 +58,11 @@ def certified() -> Iterator[tuple[str, dict[str, Any]]]:
         "draws_response",
         "draws_survey",
         "draws_groups",
+        "stream_draws",
     ):
         for row in vectors(name)["files"]:
-            yield row["name"], row
+            if "reason" not in row:
+                yield row["name"], row
 
 
 def test_every_accepted_file_of_the_vectors_is_accepted(checker: Path) -> None:
@@ -80,6 +82,12 @@ def test_every_file_refused_for_its_integers_is_refused(checker: Path) -> None:
     assert {reason: found["yes"] for reason, found in answers.items() if found["yes"]} == BLIND
 
 
+def test_a_stream_refused_for_its_integers_is_refused(checker: Path) -> None:
+    refused = [row for row in vectors("stream_draws")["files"] if row.get("reason") == "certificate"]
+    assert refused
+    assert {asked(checker, row) for row in refused} == {"no"}
+
+
 def test_the_table_of_exponentials(checker: Path) -> None:
     table = vectors("exponentials")["table"]
     lines, expected = [], []
@@ -94,7 +102,18 @@ def test_the_table_of_exponentials(checker: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "check", "check 3e 1", "hello", "ratio 1", "ratio 1 1 1", "ratio x 1", "ratio - 1", "ratio 1 1_0"],
+    [
+        "",
+        "check",
+        "check 3e 1",
+        "draw 3 1 1 1 1 1 1 stream 1 4 1 1 100 1 0 1 0 1 0 0 0",
+        "hello",
+        "ratio 1",
+        "ratio 1 1 1",
+        "ratio x 1",
+        "ratio - 1",
+        "ratio 1 1_0",
+    ],
 )
 def test_a_line_that_is_no_question_is_not_answered_by_yes_or_no(checker: Path, line: str) -> None:
     assert ask(checker, [line, "ratio 1 1"]) == ["unreadable", "2b7e151628aed2a6a"]

@@ -33,6 +33,16 @@ def test_nothing_is_assumed_but_the_real_numbers(built: Path) -> None:
     assert assumed(text) == ALLOWED
 
 
+def test_the_independent_checker_finds_the_same_and_nothing_unsafe(built: Path) -> None:
+    text = (built / "checked.txt").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^\* ([^:]+):((?: .*)?(?:\n    .*)*)", text, re.MULTILINE))
+    axioms = {name.split(".", 2)[2] for name in parts.pop("Axioms").split()}
+    assert axioms == ALLOWED
+    assert parts.pop("Theory").strip() == "Set is predicative"
+    assert len(parts) == 3
+    assert {found.strip() for found in parts.values()} == {"<none>"}
+
+
 def test_what_is_about_whole_numbers_alone_assumes_nothing(built: Path) -> None:
     asked = re.findall(r"^Print Assumptions (\w+)\.", (SOURCES / "Assumptions.v").read_text(), re.MULTILINE)
     blocks = re.findall(
@@ -41,7 +51,15 @@ def test_what_is_about_whole_numbers_alone_assumes_nothing(built: Path) -> None:
     closed = {name for name, block in zip(asked, blocks, strict=True) if block.startswith("Closed")}
     wanted = {"draw_law", "draw_count", "exact_clip_right", "box_release_law", "box_private_units", "row_law"}
     assert (
-        wanted | {"column_bounds", "kernel_private_tapes", "response_law", "walk_is_pick", "stream_private"}
+        wanted
+        | {
+            "column_bounds",
+            "kernel_private_tapes",
+            "response_law",
+            "walk_is_pick",
+            "stream_private",
+            "moved_inside",
+        }
         <= closed
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -84,7 +85,7 @@ def draws() -> list[tuple[Any, Plain, Weights, list[int]]]:
     made: list[tuple[Any, Plain, Weights, list[int]]] = []
     while len(made) < 4000:
         plain = some_document(rng)
-        if not accepts(plain):
+        if plain["kind"] not in WORDS or not accepts(plain):
             continue
         n, total = len(plain["categories"]), 1 << plain["bits"]
         engine = _ENGINES[plain["kind"]].read(
@@ -200,6 +201,18 @@ def same_steps(checker: Path) -> bool:
 
 def test_the_steps_of_a_stream_are_the_model_s(checker: Path) -> None:
     assert same_steps(checker)
+
+
+def test_a_pace_only_makes_the_box_of_a_step_smaller() -> None:
+    rng, prior = random.Random("pace"), sv.Prior.from_counts([1, 2, 3])
+    for _ in range(300):
+        made = sv.certify(sv.stream(prior, rng.choice([0.01, 0.7, 3.0, 9.0, 26.0]))).engine
+        assert isinstance(made, StreamEngine)
+        engine = replace(made, pace=(rng.randint(0, 256),))
+        low, high = sorted(rng.randint(engine.one, engine.most) for _ in range(2))
+        least, most = engine.ratios(low, high, 0)
+        assert least == engine.box(low, high)[0]
+        assert most <= engine.box(low, high)[1] <= (engine.most << engine.ratio_bits) // high
 
 
 @pytest.mark.parametrize("fault", ["box", "moved"])

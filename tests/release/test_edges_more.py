@@ -96,6 +96,7 @@ def test_nothing_is_released_when_the_witness_cannot_be_written(
 def test_a_law_is_asked_for_by_shares_or_by_records() -> None:
     mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
     assert mechanism.law(np.array([1, 0])) == mechanism.law(records=["a"])
+    assert mechanism.law(records=np.array(["a", "a"])) == mechanism.law(records=["a"])
     with pytest.raises(sv.errors.ParameterError, match="one of them"):
         mechanism.law()
     with pytest.raises(sv.errors.ParameterError, match="one of them"):

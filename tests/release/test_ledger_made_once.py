@@ -430,7 +430,7 @@ def test_the_command_shows_what_the_ledger_knows(tmp_path: Path) -> None:
     assert json.loads(spent.stdout) == {"epoch": "may", "left": "0.083333", "total": "0.5"}
     check_refused(run("ledger", "show", path, "--epoch", "may"), "--epoch needs a USER")
     assert run("ledger", "show", path, "bob", "--epoch", "may").stdout == "0.333333\n"
-    check_refused(run("ledger", "show", path, "bob"), "epoch must be said")
+    check_refused(run("ledger", "show", path, "bob"), "name an epoch")
     check_refused(run("ledger", "show", path, "bob", "--epoch", ""), "--epoch is empty")
     assert run("ledger", "grant", path, "bob", 1, "--epoch", "june").returncode == 0
     assert json.loads(run("ledger", "show", path, "bob", "--epoch", "june", "--json").stdout) == {

@@ -212,7 +212,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.seen - {""})
     @rule(user=users)
     def without_an_epoch(self, user: str) -> None:
-        with self.unchanged(), pytest.raises(sv.errors.ParameterError, match="epoch must be said"):
+        with self.unchanged(), pytest.raises(sv.errors.ParameterError, match="name an epoch"):
             self.book.release(MECHANISMS[0], user, ["a"])
 
     @rule(budget=amounts)

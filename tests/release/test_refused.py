@@ -17,7 +17,7 @@ import pytest
 from command import check_refused, check_refused_last, run, write
 
 import sottovoce as sv
-from sottovoce.cli import interruption as _interruption
+from sottovoce.cli.app import Interruptions
 from sottovoce.release import ledger
 from sottovoce.release.ledger import Ledger
 
@@ -135,7 +135,7 @@ def test_promise_17_every_refusal_of_the_command(three: Path) -> None:
     before = state(three)
     base = ["release", "--max-epsilon", "100", three / "m.json"]
     for table, arguments, message in (
-        ("users.csv", ["-o", three / "r.csv"], "epoch must be said (epoch=, --epoch): the ledger knows 1"),
+        ("users.csv", ["-o", three / "r.csv"], "name an epoch (epoch=, --epoch): the ledger knows 1"),
         ("users.csv", ["-o", three / "r.csv", "--epoch", " may"], "epoch must be printable text"),
         ("users.csv", ["-o", three / "there.csv", "--epoch", "may"], "is there already"),
         (
@@ -308,7 +308,7 @@ def test_an_interruption_waits_while_it_is_held_back() -> None:
     steps: list[str] = []
 
     def interrupted() -> None:
-        with _interruption.Interruptions() as interruptions:
+        with Interruptions() as interruptions:
             with interruptions.held_back():
                 signal.raise_signal(signal.SIGINT)  # heard by this thread, and now
                 steps.append("the step has ended")
@@ -318,7 +318,7 @@ def test_an_interruption_waits_while_it_is_held_back() -> None:
         interrupted()
     assert steps == ["the step has ended"]
     before = signal.getsignal(signal.SIGINT)
-    with _interruption.Interruptions():
+    with Interruptions():
         assert signal.getsignal(signal.SIGINT) != before
     assert signal.getsignal(signal.SIGINT) == before
 
@@ -362,7 +362,7 @@ def test_promise_17_an_interruption_after_the_writing_does_not_deny_it(three: Pa
 def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with _interruption.Interruptions():
+        with Interruptions():
             signal.raise_signal(signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from explorer import chromium, need_browser
+from chromium import chromium, need_browser
 
 import sottovoce as sv
 from sottovoce.demo import demo_data

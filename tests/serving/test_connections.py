@@ -20,7 +20,8 @@ from collector import Running, report, rows_of, write_mechanism
 
 from sottovoce.collecting.store import create_store
 from sottovoce.serving import app, server
-from sottovoce.serving.settings import Settings, read_served
+from sottovoce.serving.app import Settings
+from sottovoce.serving.batches import read_served
 
 MOST = 4
 LIMIT = 1.0

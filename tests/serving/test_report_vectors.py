@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from vector_checks import vectors
 
-from sottovoce.serving.batches import Refusal, read_batch
-from sottovoce.serving.settings import parse_served
+from sottovoce.serving.batches import Refusal, parse_served, read_batch
 
 SERVED = [parse_served(text, "a vector") for text in vectors("reports")["mechanisms"]]
 

@@ -15,6 +15,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import spark
+from sottovoce.groups import Groups
 from sottovoce.spark.session import write_for_owner
 
 releasing: Any = import_module("sottovoce.spark.release")
@@ -220,7 +221,5 @@ def test_who_was_not_charged_is_not_drawn(
     names = releasing._names_of
     monkeypatch.setattr(releasing, "_names_of", lambda table, group: names(table, group)[:1])
     with pytest.raises(sv.errors.LedgerError, match=r"an answer vanished.*1 releases were charged"):
-        releasing.charge_and_draw(
-            people, mechanisms, ledger, "11", exhausted="error", grouped=True, batch=100
-        )
+        releasing.charge_and_draw(people, Groups(mechanisms, "tier"), ledger, "11", "error")
     assert ledger.users() == 1

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,14 +15,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from command import run
 from kinds import of_kind
 from rows import columns, table
 
 import sottovoce as sv
 from experiments import avazu_like
 from sottovoce import spark
-from sottovoce.planning.compare import ComparisonRow
 from sottovoce.spark import cells as spark_cells
 from sottovoce.tables.query import Columns
 
@@ -251,49 +247,3 @@ def test_options_that_do_not_fit(session: Any) -> None:
     ):
         with pytest.raises(sv.errors.SottovoceError, match=message):
             call()
-
-
-def test_the_command_line_gives_the_same_table(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "sottovoce", "demo", "-o", str(tmp_path)], check=True, capture_output=True
-    )
-    inputs = [
-        tmp_path / "survey.csv",
-        tmp_path / "members.csv",
-        "--by",
-        "group",
-        "-e",
-        2,
-        "-d",
-        "tv",
-        "-d",
-        "kl",
-    ]
-    tables = []
-    for engine in ([], ["--spark", "local[2]"]):
-        out = tmp_path / f"{len(engine)}.json"
-        done = run("compare", *inputs, *engine, "-o", out)
-        assert done.returncode == 0, done.stderr
-        rows = pl.read_json(out).to_dicts()
-        tables.append(sv.Comparison(tuple(ComparisonRow(**row) for row in rows)))
-    close(*tables)
-    (tmp_path / "bad.csv").write_text("user,item,group\nu,SECRET,under 25\n")
-    bad = ["compare", tmp_path / "survey.csv", tmp_path / "bad.csv", "--by", "group", "-e", 2]
-    done = run(*bad, "--spark", "local[1]", "-o", tmp_path / "x.csv")
-    assert done.returncode == 2
-    assert "1 of 1 rows do not name one" in done.stderr.strip().splitlines()[-1]
-    assert "SECRET" not in done.stderr
-    assert not (tmp_path / "x.csv").exists()
-    (tmp_path / "text.csv").write_text(
-        "user,item,group,weight\nu,Drama,under 25,SECRET\nv,Drama,under 25,1\n"
-    )
-    text = ["compare", tmp_path / "survey.csv", tmp_path / "text.csv", "--by", "group", "-e", 2]
-    done = run(*text, "--spark", "local[1]")
-    assert done.returncode == 2
-    assert "at least 0: 1 of 2 rows do not" in done.stderr.strip().splitlines()[-1]
-    assert "SECRET" not in done.stderr
-    (tmp_path / "long.csv").write_text("user,item,group\nu,Drama,under 25\nSmith,John,Drama,under 25\n")
-    ragged = ["compare", tmp_path / "survey.csv", tmp_path / "long.csv", "--by", "group", "-e", 2]
-    done = run(*ragged, "--spark", "local[1]")
-    assert done.returncode == 2
-    assert "Smith" not in done.stderr

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
+import select
 import signal
 import sqlite3
 import subprocess
@@ -18,17 +20,44 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from explorer import Answer, read_address
+import psutil
 
 import sottovoce as sv
 from sottovoce.collecting.store import create_store
 from sottovoce.release.file import save_mechanisms
-from sottovoce.serving.app import make_app
-from sottovoce.serving.settings import Served, Settings, read_served
+from sottovoce.serving.app import Settings, make_app
+from sottovoce.serving.batches import Served, read_served
 
 PRIOR = sv.Prior(["Drama", "Comedy", "War", "Nô 能", "🎬"], [0.5, 0.25, 0.15, 0.07, 0.03])
 YOUNG = sv.Prior(["Drama", "Comedy", "War", "Nô 能", "🎬"], [0.2, 0.2, 0.2, 0.2, 0.2])
 JSON = (("content-type", "application/json"),)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def read_address(descriptor: int, seconds: float = 300) -> tuple[int, str]:
+    """Port and path of the address that the command prints."""
+    text, end = b"", time.monotonic() + seconds
+    while time.monotonic() < end:
+        if select.select([descriptor], [], [], 0.5)[0]:
+            text += os.read(descriptor, 1)  # not a byte beyond the line: what follows is read by others
+        match = re.search(rb"http://127\.0\.0\.1:(\d+)(/\S*)? .*\n", text)
+        if match:
+            return int(match[1]), (match[2] or b"/").decode()
+    raise AssertionError(f"no address in {text!r}")
+
+
+def listening(port: int) -> list[int | None]:
+    """The processes that listen on a port."""
+    found = psutil.net_connections("tcp")
+    return [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr.port == port]
 
 
 def write_mechanism(folder: Path, name: str = "m.json") -> Path:

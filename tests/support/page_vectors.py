@@ -23,7 +23,7 @@ from sottovoce.samplers import floors
 
 FILE = Path(__file__).parent.parent / "vectors" / "page_samplers.json"
 OTHERS = (sv.hockey_stick(2), sv.alpha(0.5), sv.alpha(3), sv.alpha(-1))
-EXACT = ("q", "geometry", "fitted", "crowds")
+EXACT = ("q", "geometry", "fitted", "crowds", "stream")
 """What has to agree in every bit."""
 MOST_NEAR = 20.0
 """Beyond it floors of `nearest` may be below 2^-62 with a cap of 1: a room of 2^62 units, which is one too many."""
@@ -123,12 +123,26 @@ def digest_of(crowd: int, ranked: Any) -> str:
     return hashlib.sha256(b"".join(part.astype("<i8").tobytes() for part in parts)).hexdigest()
 
 
+def stream_of(prior: sv.Prior, epsilon: float, horizon: int) -> dict[str, Any] | None:
+    """The integers of a stream; None where it cannot be certified."""
+    try:
+        engine: Any = sv.certify(sv.stream(prior, epsilon, horizon=horizon)).engine
+    except (sv.errors.CertificateError, sv.errors.ParameterError):
+        return None
+    return {
+        "prior": list(map(str, engine.prior)),
+        "pace": list(engine.pace),
+        "bounds": [str(engine.one), str(engine.start), str(engine.most)],
+    }
+
+
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """What the library answers."""
     prior, epsilon = sv.Prior.from_counts(question["weights"]), question["epsilon"]
     near = geometry_of(question)
     ranked = -np.sort(-prior.probabilities, kind="stable")
     choice = question["chosen"]
+    reports = sv.survey(range(question["survey"]), max(epsilon, 1e-3))
     return {
         "q": plain(prior.probabilities),
         "geometry": {**near.plain(), "unit": near.unit},
@@ -137,6 +151,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         "fitted": [dict(sv.fitted(prior, epsilon, **options).options) for options in question["fit"]],
         "crowds": [digest_of(crowd, ranked) for crowd in question["crowds"]],
         "chosen": None if choice is None else chosen(prior, epsilon, near, choice),
+        "stream": stream_of(prior, epsilon, question["horizon"]),
+        "survey": {"base": reports.base, "variance": told(reports.variance)},
     }
 
 
@@ -199,6 +215,8 @@ def some_question(
         "chosen": {"near": n < 30 and epsilon <= MOST_NEAR and rng.random() < 0.3, "options": options}
         if parts & 2
         else None,
+        "horizon": rng.choice([1, 2, 12, 52]),
+        "survey": rng.choice([n, 100, 1000, 100_000]),
     }
 
 

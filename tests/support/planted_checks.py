@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from sottovoce.release import box, exact, ledger, linear, mechanism, survey
+from sottovoce.release import box, exact, ledger, linear, mechanism, stream, survey
 
-MODULES = (exact, box, linear, survey, mechanism, ledger)
+MODULES = (exact, box, linear, survey, mechanism, ledger, stream)
 KERNEL, BOX, RESPONSE, PRIOR = (
     exact.check_kernel,
     exact.certified_box,
     exact.check_response,
     exact.check_prior_weights,
 )
+STREAM = stream.StreamEngine.check
 
 FAULTS: dict[str, tuple[Any, str, str]] = {
     "kernel: < for <= in the ratio": (
@@ -141,6 +142,37 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
         "self.other, self.base + 1, ratio",
     ),
 }
+
+FAULTS |= {
+    f"stream: {name}": (STREAM, old, new)
+    for name, old, new in (
+        ("any start", "if not self.one <= self.start <= self.most:", "if False:"),
+        ("a start below 1", "self.one <= self.start", "self.one - 1 <= self.start"),
+        ("< for <= at the least start", "self.one <= self.start", "self.one < self.start"),
+        ("a start above A", "self.start <= self.most", "self.start <= self.most + 1"),
+        ("< for <= at the largest start", "self.start <= self.most", "self.start < self.most"),
+        ("any prior", "check_prior_weights(self.prior, size, self.prior_total)", "pass"),
+        ("a prior of N units", "self.prior_total", "self.total"),
+        ("any epsilon", "int(ratio).bit_length() > MOST_DIGITS", "False"),
+        ("A one digit shorter", "bit_length() > MOST_DIGITS", "bit_length() >= MOST_DIGITS"),
+        ("A one digit longer", "bit_length() > MOST_DIGITS", "bit_length() > MOST_DIGITS + 1"),
+        ("no pace", "1 <= len(self.pace)", "0 <= len(self.pace)"),
+        ("a pace that is too long", "len(self.pace) <= MOST_STEPS", "len(self.pace) <= MOST_STEPS + 1"),
+        ("a pace below 0", "0 <= one <= PACE", "-1 <= one <= PACE"),
+        ("a pace above 256", "0 <= one <= PACE", "0 <= one <= PACE + 1"),
+        ("a pace below 256 only", "0 <= one <= PACE", "0 <= one < PACE"),
+        ("no samples", "1 <= self.samples", "0 <= self.samples"),
+        ("too many samples", "self.samples <= MOST_STEPS", "self.samples <= MOST_STEPS + 1"),
+        ("persistence below 0", "0 <= self.persistence", "-1 <= self.persistence"),
+        ("persistence of everything", "self.persistence < PERSISTENCE", "self.persistence <= PERSISTENCE"),
+        ("several samples persist", "self.samples > 1 and self.persistence", "False"),
+    )
+}
+FAULTS["stream: keeps the prior with persistence"] = (
+    stream.StreamEngine.keeps_prior,
+    "self.persistence == 0",
+    "True",
+)
 
 
 KERNEL_DRAW, RESPONSE_DRAW = linear.KernelEngine.position, linear.ResponseEngine.position

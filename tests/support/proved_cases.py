@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -20,13 +20,23 @@ from sottovoce.release.mechanism import ENGINES, Mechanism, fraction_text, joine
 
 Plain = dict[str, Any]
 Step = Callable[[int], Plain]
-UP = Context(prec=22, rounding=ROUND_CEILING)
+UP, DOWN = Context(prec=22, rounding=ROUND_CEILING), Context(prec=22, rounding=ROUND_FLOOR)
 ROUND_RATIOS = [Fraction(UP.next_plus(UP.ln(Decimal(text)))) for text in ("1.25", "1.5", "2", "3", "4")]
 """ε a hair above the logarithm of a small fraction, which is then A: largest = A·smallest can happen."""
 EPSILONS = [
     Fraction(1, 1000), Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(0.3),
     Fraction(7, 2), Fraction(8), Fraction(30), Fraction(100), *ROUND_RATIOS,
 ]  # fmt: skip
+STREAMS = ("stream", "nearest-stream")
+LISTS = {
+    "box": ("prior", "low"), "nearest": ("prior", "low"), "kernel": ("prior", "low", "own"),
+    "response": ("prior",), "stream": ("prior",), "nearest-stream": ("prior",), "survey": (),
+}  # fmt: skip
+"""The lists of weights of each kind."""
+AROUND_THE_LARGEST = [
+    Fraction(UP.next_plus(UP.ln(Decimal(1 << 40)))), Fraction(DOWN.next_minus(DOWN.ln(Decimal(1 << 40))))
+]  # fmt: skip
+"""ε a hair above and below that of A = 2^40, which a stream does not take."""
 _ENGINES = {engine.kind: engine for engine in ENGINES}
 
 
@@ -73,7 +83,8 @@ def cases(count: int, seed: int) -> list[Plain]:
 def some_document(rng: random.Random) -> Plain:
     """A document of any kind, near its certificate."""
     bits, epsilon = rng.choice([3, 5, 8, 12, 30, 62, 62]), rng.choice(EPSILONS)
-    make = rng.choice([some_box, some_kernel, some_kernel, some_response, some_survey])
+    makers = [some_box, some_kernel, some_kernel, some_response, some_survey]
+    make = rng.choice([*makers, some_stream, some_stream, some_nearest])
     return honest(make(rng, bits, rng.randint(1, 6), epsilon))
 
 
@@ -125,6 +136,35 @@ def some_survey(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Pla
     return heading("survey", bits, n, epsilon) | names | units
 
 
+def some_stream(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Plain:
+    """A start at an end or between, settings at the ends of their ranges, and A below 2^40 or not."""
+    if rng.random() < 0.4:
+        epsilon = rng.choice(AROUND_THE_LARGEST)
+    ratio, unit = exp_below(epsilon), 22 * bits // 62
+    one = 1 << max(62 - int(ratio).bit_length(), 0)
+    most = int(ratio * one)
+    several = rng.random() < 0.4
+    units = {
+        "prior": list(map(str, parts(rng, 1 << (bits - unit), n))),
+        "start": str(rng.choice([one, most, rng.randint(one, most)])),
+        "pace": [rng.choice([0, 256, rng.randint(0, 256)]) for _ in range(rng.choice([1, 1, 2, 5]))],
+        "samples": rng.choice([2, 4096, rng.randint(2, 4096)]) if several else 1,
+        "persistence": rng.choice([0, 0, 1, 512, 1023]) if not several else 0,
+    }
+    made = heading("stream", bits, n, epsilon) | units
+    return made if rng.random() < 0.6 else {**made, "kind": "nearest-stream", **flat(n)}
+
+
+def some_nearest(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Plain:
+    """A box, and a geometry."""
+    return {**some_box(rng, bits, n, epsilon), "kind": "nearest", **flat(n)}
+
+
+def flat(n: int) -> Plain:
+    """The geometry in which all categories are as far from each other."""
+    return {"parents": [n] * n, "lengths": [1] * n}
+
+
 def heading(kind: str, bits: int, n: int, epsilon: Fraction) -> Plain:
     """What every document has."""
     return {
@@ -156,7 +196,7 @@ def is_complete(plain: Plain) -> bool:
     """Whether no list lost an entry."""
     n = len(plain["categories"])
     lists = [plain[name] for name in ("prior", "low", "own", "order") if isinstance(plain.get(name), list)]
-    return all(len(values) == n for values in lists) and plain.get("kept") != []
+    return all(len(values) == n for values in lists) and [] not in (plain.get("kept"), plain.get("pace"))
 
 
 def moved(plain: Plain, *changes: tuple[str, int, int]) -> Plain:
@@ -173,12 +213,19 @@ def steps(plain: Plain, rng: random.Random) -> Iterator[Step]:
     i, j = rng.randrange(n), rng.randrange(n)
     if i != j and "prior" in plain:
         yield lambda units: honest(moved(plain, ("prior", i, units), ("prior", j, -units)))
-    if plain["kind"] == "box":
+    if plain["kind"] in ("box", "nearest"):
         yield lambda units: honest(moved(plain, ("low", i, sign * units)))
     if plain["kind"] == "kernel" and n > 1:
         rank = rng.randrange(n - 1)
         yield lambda units: moved(plain, ("own", rank, sign * units))
         yield lambda units: moved(plain, ("low", rank, sign * units), ("own", n - 1, -sign * units))
+    if plain["kind"] in STREAMS:
+        start, samples, persistence = int(plain["start"]), plain["samples"], plain["persistence"]
+        yield lambda units: {**plain, "start": str(max(start + sign * units, 0))}
+        yield lambda units: {**plain, "samples": samples + sign * units}
+        yield lambda units: honest({**plain, "persistence": persistence + sign * units})
+        pace, last = plain["pace"][:-1], plain["pace"][-1]
+        yield lambda units: {**plain, "pace": [*pace, last + sign * units]}
     if plain["kind"] in ("response", "survey"):
         k = plain["base"] if plain["kind"] == "survey" else len(plain["kept"])
         own, other = int(plain["own"]), int(plain["other"])
@@ -199,8 +246,16 @@ def changes(plain: Plain, rng: random.Random) -> Iterator[Plain]:
     yield {**plain, "keeps_prior": not plain["keeps_prior"]}
     if plain["kind"] == "survey":
         yield {**plain, "base": max(plain["base"] + rng.choice([1, -1, 2]), 0)}
-    lists = {"box": ("prior", "low"), "kernel": ("prior", "low", "own"), "response": ("prior",), "survey": ()}
-    for name in lists[plain["kind"]]:
+    if plain["kind"] in STREAMS:
+        start = int(plain["start"]) << 1 if rng.random() < 0.5 else int(plain["start"]) >> 1
+        yield {**plain, "start": str(start)}
+        yield {**plain, "pace": []}
+        yield {**plain, "pace": plain["pace"][:1] * rng.choice([4096, 4097])}
+        yield {**plain, "pace": [*plain["pace"], rng.choice([-1, 0, 256, 257])]}
+        yield {**plain, "samples": rng.choice([0, 1, 2, 4096, 4097, -1])}
+        yield honest({**plain, "persistence": rng.choice([-1, 0, 1, 1023, 1024])})
+        yield honest({**plain, "samples": 2, "persistence": 1})
+    for name in LISTS[plain["kind"]]:
         yield honest(moved(plain, (name, rng.randrange(n), units)))
         yield honest(moved(plain, (name, n - 1, units)))
         yield honest({**plain, name: [*plain[name][:-1], "0"]})
@@ -213,6 +268,8 @@ def changes(plain: Plain, rng: random.Random) -> Iterator[Plain]:
             another = rng.choice([rng.randrange(n), n, -1])
             yield {**plain, name: [*plain[name][:place], another, *plain[name][place + 1 :]]}
             yield {**plain, name: plain[name][:-1]}
+    if "order" in plain and n > 2:
+        yield {**plain, "order": [0 if rank == 1 else rank for rank in plain["order"]]}
     for name in ("own", "other"):
         if plain["kind"] in ("response", "survey"):
             yield honest({**plain, name: str(max(int(plain[name]) + units, 0))})

@@ -18,7 +18,7 @@ from sottovoce.tables import files
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables import users as users_table
 from sottovoce.tables.files import DETECTED, Dialect, encoding_of, header_of
-from sottovoce.tables.query import no_column
+from sottovoce.tables.query import require
 
 WAR = sv.Prior(["Drama", "War"], [0.75, 0.25])
 
@@ -175,12 +175,16 @@ def test_the_nearest_column_is_proposed() -> None:
     def head() -> list[tuple[str, ...]]:
         return [("x", "War", "3")]
 
-    problem = no_column("user", ["user", "genre"], names, head)
-    assert str(problem) == (
+    def refusal(needed: list[str], present: list[str]) -> str:
+        with pytest.raises(sv.errors.TableError) as refused:
+            require(needed, present, head)
+        return str(refused.value)
+
+    assert refusal(["user", "genre"], names) == (
         "there is no column 'user'; the table has user_id, genre, weight; did you mean 'user_id'?"
     )
-    assert "did you mean" not in str(no_column("zzz", ["zzz", "genre"], names, head))
-    assert "user_id" not in str(no_column("user", ["user", "12"], ["user_id", "12"], head))
+    assert "did you mean" not in refusal(["zzz", "genre"], names)
+    assert "user_id" not in refusal(["user", "12"], ["user_id", "12"])
 
 
 def test_missing_names_are_dropped_when_that_is_said(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import { keepsPrior, samplerOf } from "../../src/floors.js";
 import { invented } from "../../src/invented.js";
 import { lawOf, userOf } from "../../src/laws.js";
 import { descending, pick, priorOf } from "../../src/numbers.js";
+import { streamOf } from "../../src/stream.js";
+import { surveyOf } from "../../src/survey.js";
 
 /** The distances that are asked for. */
 const distancesOf = (geometry) => [
@@ -46,8 +48,18 @@ function measured(q, epsilon, geometry, { name, options, user }) {
   };
 }
 
+/** The integers of a stream; null where there is none. */
+function stream(q, epsilon, horizon) {
+  try {
+    const { prior, pace, one, start, most } = streamOf(q, epsilon, horizon);
+    return { prior: prior.map(String), pace, bounds: [one, start, most].map(String) };
+  } catch {
+    return null;
+  }
+}
+
 /** The answer to a question. */
-export function answer({ weights, epsilon, positions, geometry, samplers, fit, crowds, chosen }) {
+export function answer({ weights, epsilon, positions, geometry, samplers, fit, crowds, chosen, horizon, survey }) {
   const q = priorOf(weights);
   const places = positions ? line(positions) : geometry;
   const ranked = pick(q, descending(q));
@@ -59,6 +71,8 @@ export function answer({ weights, epsilon, positions, geometry, samplers, fit, c
     samplers: samplers.map((one) => measured(q, epsilon, places, one)),
     fitted: fit.map((options) => fitted(q, epsilon, options).options),
     crowds: crowds.map((crowd) => digestOf(invented(ranked, crowd))),
+    stream: stream(q, epsilon, horizon),
+    survey: surveyOf(survey, Math.max(epsilon, 1e-3)),
     chosen: choice && { best: rowOf(choice.best), second: rowOf(choice.runnerUp), all: choice.rows.map(rowOf) },
   };
 }

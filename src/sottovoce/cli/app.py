@@ -1,4 +1,4 @@
-"""The command line as a whole: the commands by name, panels of options, and how a failure is reported."""
+"""The command line as a whole: commands by name, panels of options, failures in one line, signals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import platform
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module, metadata
 from types import FrameType
@@ -37,6 +38,8 @@ COMMANDS = {
     "help": "Read about a command or a topic in the terminal.",
 }
 """Every command in the order in which a user needs it, with the first line of its help."""
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What ends a command from outside."""
 MATTERS = ("numpy", "scipy", "duckdb")
 """Libraries on which a result may depend."""
 PANELS = ("Options", "Columns", "Samplers", "Targets", "Users", "Budget", "Prior", "Output")
@@ -51,17 +54,8 @@ class Option(click.Option):
         self.panel = panel
 
 
-def _set_quiet(_context: click.Context, _option: click.Parameter, value: bool) -> None:
-    errors.quiet = value
-
-
 class Command(click.Command):
-    """A command with --quiet, whose help lists the arguments and then the options panel by panel."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        quiet = {"is_flag": True, "expose_value": False, "help": "No notes and bars; errors stay."}
-        self.params.append(Option(["--quiet"], panel="Output", callback=_set_quiet, **quiet))
+    """A command whose help lists the arguments and then the options panel by panel."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section per panel."""
@@ -77,6 +71,13 @@ class Command(click.Command):
 
 class Commands(click.Group):
     """The commands of `COMMANDS`, each imported when it is needed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Bring --quiet to the front: it is one option of all commands, and may stand behind any of them."""
+        end = args.index("--") if "--" in args else len(args)
+        if "--quiet" in args[:end]:
+            args = ["--quiet", *(word for word in args[:end] if word != "--quiet"), *args[end:]]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in their order."""
@@ -127,6 +128,7 @@ def _version(name: str) -> str:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--quiet", is_flag=True, help="No notes and bars, errors stay; before or behind a command.")
 @click.option(
     "--version",
     is_flag=True,
@@ -135,11 +137,12 @@ def _version(name: str) -> str:
     callback=_print_version,
     help="Print the version, and those of the libraries on which results depend.",
 )
-def app() -> None:
+def app(quiet: bool) -> None:
     """Locally private sampling with public data.
 
     Each user releases one category that looks like a draw from their own data and is private.
     """
+    errors.quiet = quiet
 
 
 def run() -> None:
@@ -177,6 +180,52 @@ def _misused(problem: click.ClickException) -> None:
     _stop(f"{plain(' '.join(problem.format_message().split()))}{where}")
 
 
+class Interruptions:
+    """Inside, Ctrl-C, a request to end and a closed terminal raise KeyboardInterrupt, or wait their turn."""
+
+    def __init__(self) -> None:
+        self._before: dict[signal.Signals, Any] = {}
+        self._held = False
+        self._pending = False
+        self.number = int(signal.SIGINT)
+
+    def __enter__(self) -> Interruptions:
+        if threading.current_thread() is threading.main_thread():  # no other thread may set a handler
+            for number in SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+                    self._before[number] = signal.signal(number, self._arrived)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+        if self._held:
+            self._pending = True
+        else:
+            raise KeyboardInterrupt
+
+    def ignore(self) -> None:
+        """From here on nothing interrupts: the end has begun."""
+        for number in self._before:
+            signal.signal(number, signal.SIG_IGN)
+        self._before = {}
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Let a step end before an interruption counts; what it has done can then be told truly."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._pending:
+            self._pending = False
+            raise KeyboardInterrupt
+
+
 def _interrupted() -> None:
     _ignore_signals()  # a second one must not cut the line in two
     errors.show_cursor(True)
@@ -191,9 +240,8 @@ def _terminated(number: int, _frame: FrameType | None) -> None:
 
 
 def _ignore_signals() -> None:
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _raise_again(lost: Any) -> None:

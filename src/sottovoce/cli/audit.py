@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..release.audit import AuditReport, Finding, audit, usual_draws
-from ..release.file import Policy, load_mechanisms
+from ..release.file import Policy, parse_mechanisms, read_text
 from ..release.proved import agrees
 from .app import Command
 from .options import json_option, mechanism_argument, option, policy_options
@@ -26,7 +26,7 @@ SHOWN = 5
     "--draws", type=int, help="Most releases per mechanism; default a million, 100,000 for several samples."
 )
 @option("--confidence", default=0.999, help="Probability that a sound mechanism passes.")
-@option("--proved", is_flag=True, help="Ask the checker that `make proofs` builds, too.")
+@option("--proved", is_flag=True, help="Ask the checker that `make checker` builds, too.")
 @policy_options
 @json_option
 def command(
@@ -43,9 +43,9 @@ def command(
       sottovoce audit mechanism.json --draws 10000000 --json
       sottovoce audit mechanism.json --proved
     """
-    mechanisms = load_mechanisms(mechanism_file, policy=policy).mechanisms
-    digests = {group: mechanism.digest for group, mechanism in mechanisms.items()}
-    confirmed = agrees(mechanism_file, digests) if proved else {}
+    text = read_text(mechanism_file, policy)
+    mechanisms = parse_mechanisms(text, str(mechanism_file), policy).mechanisms
+    confirmed = agrees(text) if proved else {}  # the text that was checked, not the file again
     reports: dict[str, AuditReport] = {}
     for group, mechanism in mechanisms.items():
         most = draws or usual_draws(mechanism)
@@ -70,18 +70,12 @@ def _facts(group: str, report: AuditReport, confirmed: dict[str, bool]) -> dict[
 def _print_reports(reports: dict[str, AuditReport]) -> None:
     ways = ("by release_many", "by release")
     columns = ("group", "sampler", "ε", "certificate", *ways, "ε at least", "verdict")
-    rows = [
-        [
-            shown_text(group),
-            shown_text(report.sampler),
-            f"{report.epsilon:g}",
-            report.certificate,
-            *(f"{finding.draws:,} draws" for finding in report.findings),
-            number(report.lower_bound),
-            "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]",
-        ]
-        for group, report in reports.items()
-    ]
+    rows = []
+    for group, report in reports.items():
+        names = [shown_text(group), shown_text(report.sampler), f"{report.epsilon:g}", report.certificate]
+        draws = [f"{finding.draws:,} draws" for finding in report.findings]
+        verdict = "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]"
+        rows.append([*names, *draws, number(report.lower_bound), verdict])
     print_table(columns, rows, left=("group", "sampler", "certificate", "verdict"))
     for group, report in reports.items():
         print_note(f"{shown_text(group)}: {_sentence(report.worst, report.epsilon)}")

@@ -11,14 +11,14 @@ from typing import Any
 import click
 
 from ..errors import ParameterError, TargetError
-from ..planning.choose import Choice, Frontier, choose, frontier
+from ..planning.choose import Choice, choose
 from ..planning.fitted import PublicUsers
 from ..tables.priors import PublicData
 from ..tables.users import ReadingOptions
 from . import options
 from .app import Command
-from .options import PATH, Columns, Output, option
-from .terminal import console, plain, print_json, print_note, print_table, print_text, shown_text, step
+from .options import Columns, option
+from .terminal import console, plain, print_json, print_note, print_text, shown_text, step
 
 
 @click.command("choose", cls=Command)
@@ -41,22 +41,15 @@ from .terminal import console, plain, print_json, print_note, print_table, print
 @options.packed(partial(options.reading_options, unknown_groups="drop"), "misfits")
 @options.unknown_option
 @options.all_columns
-@options.packed(
-    Output, "output",
-    option(
-        "--frontier", "picture", type=PATH, metavar="PICTURE", panel="Output",
-        help="Measure and draw what a promise about any possible user costs (.png, .pdf, .svg).",
-    ),
-    options.force_option, options.json_option,
-)  # fmt: skip
+@options.json_option
 def command(
     prior_file: Path,
     public_users: Path | None,
     source: str | None,
     misfits: ReadingOptions,
     columns: Columns,
-    output: Output,
     epsilon: float | None,
+    as_json: bool,
     **wishes: Any,
 ) -> None:
     """Recommend one sampler and, for a target, the smallest epsilon that meets it.
@@ -71,11 +64,15 @@ def command(
       sottovoce choose survey.csv --nobody-above 0.3
       sottovoce choose survey.csv --share-within 0.01 --reports 50000
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
-      sottovoce choose survey.csv --epsilon 2 --frontier frontier.png
       sottovoce choose years.csv --item year --near position=year --mean-at-most 2
     """
-    _check(public_users, source, epsilon, wishes)
-    output.check(prior_file)
+    if public_users is not None and source is None:
+        raise ParameterError(
+            "public users need --source, which says where they come from and that they are public; "
+            "private users must not be used for choosing"
+        )
+    if source is not None and public_users is None:
+        raise ParameterError("--source describes the file of public users, which is missing")
     tables = [prior_file] if public_users is None else [prior_file, public_users]
     written = options.readings(columns.read, *tables)
     public = columns.public(prior_file, written[0])
@@ -86,7 +83,6 @@ def command(
         declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}
         note += f" {public_users.name}: {how}."
     choices = _choices(public, prior_file.name, declared, epsilon, wishes)
-    promises = {} if output.picture is None else _frontiers(choices, declared, output.picture)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
     auto = epsilon is not None and not declared and free and wishes["keep_prior"] and columns.near is None
@@ -94,18 +90,14 @@ def command(
     if design is not None:  # --near is for the sampler that takes it
         near = columns.near if " -s nearest" in design else None
         design += replace(columns, near=near).as_typed(written[0])
-    if output.as_json:
-        facts = [_as_dict(group, choice, promises.get(group)) for group, choice in choices.items()]
-        print_json({"choices": facts, "design": design})
+    if as_json:
+        print_json({"choices": list(map(_as_dict, choices, choices.values())), "design": design})
         return
     for group, choice in choices.items():
         if public.by is not None:
             console.print(f"[bold]{shown_text(group)}[/bold]")
         for line in choice.words().splitlines():
             print_text(plain(line))
-        if group in promises:
-            costs = promises[group].listing()
-            print_table(costs.head, costs.rows, title="What a promise costs: fitted, and the limit")
         console.print()
     if design is None:
         print_note(
@@ -116,27 +108,6 @@ def command(
     print_text(f"  {design}")
     if len({choice.epsilon for choice in choices.values()}) > 1:
         print_note("A file of groups has one epsilon: the largest is taken.")
-
-
-def _check(
-    public_users: Path | None, source: str | None, epsilon: float | None, wishes: dict[str, Any]
-) -> None:
-    """Refuse options that do not fit together."""
-    if public_users is not None and source is None:
-        raise ParameterError(
-            "public users need --source, which says where they come from and that they are public; "
-            "private users must not be used for choosing"
-        )
-    if source is not None and public_users is None:
-        raise ParameterError("--source describes the file of public users, which is missing")
-    if (wishes["share_within"] is None) != (wishes["reports"] is None):
-        raise ParameterError("--share-within and --reports belong together: give both, or none")
-    targets = (epsilon, wishes["mean_at_most"], wishes["nobody_above"], wishes["reports"])
-    if all(target is None for target in targets):
-        raise ParameterError(
-            "give --epsilon, or a target to find it by: --mean-at-most, --nobody-above, or --share-within "
-            "with --reports"
-        )
 
 
 def _choices(
@@ -151,34 +122,13 @@ def _choices(
     with step("choosing", name, total=len(public.priors), unit="groups") as going:
         for before, (group, prior) in enumerate(public.priors.items()):
             try:
-                choices[group] = choose(
-                    prior,
-                    epsilon,
-                    declared.get(group),
-                    **wishes,
-                    geometry=public.geometry,
-                    progress=going.from_part(before),
-                )
+                more = {**wishes, "geometry": public.geometry, "progress": going.from_part(before)}
+                choices[group] = choose(prior, epsilon, declared.get(group), **more)
             except TargetError as problem:
                 if public.by is None:
                     raise
                 raise TargetError(f"group {plain(group)!r}: {problem}") from problem
     return choices
-
-
-def _frontiers(
-    choices: dict[str, Choice], declared: dict[str, PublicUsers], picture: Path
-) -> dict[str, Frontier]:
-    """Measure the frontier of every group at its epsilon, and draw them."""
-    from ..pictures import plots
-
-    made: dict[str, Frontier] = {}
-    with step("measuring promises", "", total=len(choices), unit="groups") as going:
-        for before, (group, choice) in enumerate(choices.items()):
-            prior, users = choice.sampler.prior, declared.get(group)
-            made[group] = frontier(prior, choice.epsilon, users, progress=going.from_part(before))
-    plots.frontier_picture({group if len(made) > 1 else "": each for group, each in made.items()}, picture)
-    return made
 
 
 def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, auto: bool) -> str | None:
@@ -194,7 +144,7 @@ def _design(choices: dict[str, Choice], prior_file: Path, by: str | None, *, aut
     return f"{design} --by {quote(by)}"
 
 
-def _as_dict(group: str, choice: Choice, promises: Frontier | None) -> dict[str, Any]:
+def _as_dict(group: str, choice: Choice) -> dict[str, Any]:
     return {
         "group": group,
         "sampler": choice.as_typed,
@@ -208,5 +158,4 @@ def _as_dict(group: str, choice: Choice, promises: Frontier | None) -> dict[str,
         "above_limit": choice.above_limit,
         "measured_on": choice.measured_on,
         "considered": choice.table.sorted().to_dicts(),
-        **({} if promises is None else {"frontier": promises.to_dicts()}),
     }

@@ -18,8 +18,6 @@ from .app import Command
 from .options import PATH, mechanism_argument, option
 from .terminal import plain, print_note
 
-MOST_WORKERS = 64
-
 
 @click.command("collect", cls=Command)
 @mechanism_argument
@@ -27,8 +25,8 @@ MOST_WORKERS = 64
     "--store", type=PATH, required=True, help="File of the reports (SQLite); created if it does not exist."
 )
 @option("--host", default="127.0.0.1", help="Address to listen on; others reach any but this machine's.")
-@option("--port", default=8000, help="Port to listen on; 0 takes a free one.")
-@option("--workers", default=1, help="Processes that share the port and the store.")
+@option("--port", default=8000, type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
+@option("--workers", default=1, type=click.IntRange(1, 64), help="Processes that share port and store.")
 @option(
     "--name", "names", multiple=True,
     help="Host name to answer to; repeat for several. Default this machine's names, or with --host all.",
@@ -66,25 +64,21 @@ def command(
     """
     if any(find_spec(needed) is None for needed in ("starlette", "uvicorn")):
         raise ParameterError("the collector needs starlette and uvicorn: pip install 'sottovoce[collect]'")
-    if not 0 <= port < 65536:
-        raise ParameterError(f"port must be between 0 and 65535, got {port}")
-    if not 1 <= workers <= MOST_WORKERS:
-        raise ParameterError(f"workers must be between 1 and {MOST_WORKERS}, got {workers}")
     if not 1 <= rate < math.inf:
         raise ParameterError(f"rate must be at least 1 report per second, got {rate:g}")
     from ..collecting.store import create_store, open_store, stored_total
-    from ..serving import server, settings
+    from ..serving import app, batches, server
 
-    ours = settings.is_this_machine(host)
-    chosen = settings.Settings(
+    ours = app.is_this_machine(host)
+    chosen = app.Settings(
         store=Path(os.path.realpath(store)),
-        names=settings.checked_names(host, names),
-        origins=settings.checked_origins(origins),
-        client=settings.find_client(),
+        names=app.checked_names(host, names),
+        origins=app.checked_origins(origins),
+        client=app.find_client(),
         rate=rate,
         page=ours and not names if page is None else page,
     )
-    served = settings.read_served(mechanism_file)
+    served = batches.read_served(mechanism_file)
     listener = listening(host, port)
     if not os.path.lexists(chosen.store):
         with suppress(FileExistsError):  # another collector was quicker: both share its store

@@ -1,27 +1,50 @@
-"""The command compare: how far each sampler is from each user."""
+"""The command compare: how far each sampler is from each user; several samples; a stream beside split ε."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from scipy import sparse
 
-from ..divergences import TV, Distance, FDivergence
+from ..divergences import TV, FDivergence
 from ..errors import ParameterError
-from ..groups import EVERYBODY, Groups
-from ..planning.compare import STATISTICS, Comparison, compare
+from ..groups import EVERYBODY
+from ..planning.compare import STATISTICS, Comparison, compare, compare_over_time, compare_samples
+from ..planning.fitted import fitted
 from ..planning.limit import TAIL
-from ..prior import FROM_USERS
+from ..prior import FROM_USERS, Prior
 from ..samplers.base import Sampler
+from ..samplers.stream import MOST_STEPS, stream
 from ..tables import files
-from ..tables.users import ReadingOptions, private_columns
+from ..tables.priors import PublicData
+from ..tables.query import opened, tally_of
+from ..tables.users import ReadingOptions, private_columns, users_of_tally
+from ..users import Users
 from . import options, terminal
 from .app import Command
-from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, option
-from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_table, shown_text, step
+from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, Reading, option
+from .terminal import (
+    NOT_PRIVATE,
+    number,
+    plain,
+    print_json,
+    print_note,
+    print_table,
+    print_text,
+    shown_text,
+    step,
+)
+
+MOST_ROWS = 40
+"""With more rows only those of all groups together are printed."""
 
 
 @click.command("compare", cls=Command)
@@ -37,18 +60,13 @@ from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_
     shell_complete=options.complete_divergence, help=f"{DIVERGENCE_NAMES}. Default tv; repeat for several.",
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
+@option("--samples", metavar="NUMBERS", panel="Samplers", help="Several samples per user, such as 1,2,4.")
 @option(
-    "--samples", metavar="NUMBERS", panel="Samplers",
-    help="Several samples per user, such as 1,2,4.",
-)  # fmt: skip
-@option(
-    "--over-time", metavar="COLUMN", panel="Samplers",
-    help="A stream beside split epsilon, by this column.",
-)  # fmt: skip
+    "--over-time", metavar="COLUMN", panel="Samplers", help="A stream beside split epsilon, by this column."
+)
 @options.all_columns
 @options.packed(options.left_out, "misfits")
 @options.unknown_option
-@option("--spark", metavar="MASTER", help="Compare on Spark, such as local[4] or spark://host:7077.")
 @options.output_options()
 def command(
     prior_file: Path,
@@ -61,7 +79,6 @@ def command(
     over_time: str | None,
     columns: Columns,
     misfits: ReadingOptions,
-    spark: str | None,
     output: Output,
 ) -> None:
     """Measure how far each sampler's release is from each user's own data.
@@ -79,52 +96,41 @@ def command(
       sottovoce compare years.csv members.csv -e 2 --near position=item
     """
     every = [*options.SAMPLERS, *(["nearest"] if columns.near else [])]
-    makers = [options.parse_sampler(text) for text in samplers or every]
+    parsed = [options.parse_sampler(text) for text in samplers or every]
     named = [options.parse_divergence(text) for text in divergences]
     measures = _plain_measures(named, columns, alone=samples is None and over_time is None)
-    numbers = None if samples is None else parse_samples(samples, samplers, measures)
+    numbers = None if samples is None else _parse_samples(samples, samplers, measures)
     several = max(len(epsilons), len(measures), len(samplers)) > 1
     if over_time is not None and (several or columns.by is not None):
         raise ParameterError("--over-time takes one epsilon, divergence and sampler, and no --by")
-    _check(limit, numbers, over_time, spark, columns)
-    if (
-        over_time is not None
-        and output.output is not None
-        and output.output.suffix.lower() in terminal.PICTURES
-    ):
+    if limit + (numbers is not None) + (over_time is not None) > 1:
+        raise ParameterError("--limit, --samples and --over-time print a table each: name one of them")
+    if over_time is not None and output.output and output.output.suffix.lower() in terminal.PICTURES:
         output = replace(output, output=None, picture=output.output)
     output.check(prior_file, users_file)
     written = options.readings(columns.read, prior_file, users_file)
     public = columns.public(prior_file, written[0])
-    makers = [(options.placed(make, public.geometry), given) for make, given in makers]
+    makers = [partial(options.placed(make, public.geometry), **given) for make, given in parsed]
     distances = options.in_place(named, public.geometry)
-    make, parameters = makers[0] if samplers else options.parse_sampler("fitted")
-    alone = partial(make, **parameters)
+    alone = makers[0] if samplers else fitted
     if over_time is not None:
-        from .over_time import compare_weeks
-
-        asked = (public.priors[EVERYBODY], epsilons[0], alone, measures[0])
-        compare_weeks(users_file, replace(columns, by=over_time), written[1], misfits, asked, output)
+        prior, columns = public.priors[EVERYBODY], replace(columns, by=over_time)
+        steps, how = _steps(users_file, columns, prior, written[1], misfits)
+        print_note(f"{users_file.name}: {how}.")
+        _over_time(steps, prior, epsilons[0], alone, measures[0], output)
         return
-    if spark is None:
-        groups, how = columns.histories(users_file, public, written[1], misfits)
+    groups, how = columns.histories(users_file, public, written[1], misfits)
     if numbers is not None:
-        from .over_time import compare_numbers
-
         print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
-        compare_numbers(groups, public, epsilons, numbers, alone, measures[0], output)
+        _several_samples(groups, public, epsilons, numbers, alone, measures[0], output)
         return
-    made = {
-        group: [make(prior, epsilon, **parameters) for epsilon in epsilons for make, parameters in makers]
+    chosen = {
+        group: [make(prior, epsilon) for epsilon in epsilons for make in makers]
         for group, prior in public.priors.items()
     }
-    if spark is not None:
-        with step("comparing", "on Spark"):
-            table, how = _compare_on_spark(users_file, spark, made, distances, public.by, misfits, columns)
-    else:
-        parts = sum(len(made[group]) for group in groups) + limit * len(epsilons) * len(groups)
-        with step("comparing", users_file.name, total=parts, unit="samplers") as going:
-            table = compare(groups, made, distances, limit=limit, progress=going.advance)
+    parts = sum(len(chosen[group]) for group in groups) + limit * len(epsilons) * len(groups)
+    with step("comparing", users_file.name, total=parts, unit="samplers") as going:
+        table = compare(groups, chosen, distances, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     if output.write_rows(table.to_dicts()):
         return
@@ -147,53 +153,36 @@ def _plain_measures(named: list[FDivergence | None], columns: Columns, *, alone:
     return [measure for measure in named if measure is not None] or [TV]
 
 
-def _check(
-    limit: bool, numbers: list[int] | None, over_time: str | None, spark: str | None, columns: Columns
-) -> None:
-    """Refuse options that do not fit together."""
-    if limit + (numbers is not None) + (over_time is not None) > 1:
-        raise ParameterError("--limit, --samples and --over-time print a table each: name one of them")
-    if spark is not None and (limit or numbers or over_time or columns.read):
-        raise ParameterError(
-            "--limit and --samples need the users in one process, and Spark reads Parquet and plain CSV by "
-            "itself: leave out --limit, --samples, --over-time and --read, or --spark"
+def _print_answers(table: Comparison) -> None:
+    """Print which sampler has the lowest mean and which the lowest maximum, of all users together."""
+    whole = replace(table, rows=table.all_groups or table.rows)
+    if len({row.sampler for row in whole}) < 2 or len({row.group for row in whole}) > 1:
+        return
+    means, maxima = (
+        {(row.epsilon, row.divergence): row for row in reversed(whole.best(statistic).rows)}
+        for statistic in ("mean", "maximum")
+    )
+    for (epsilon, divergence), lowest in reversed(means.items()):
+        smallest = maxima[epsilon, divergence]
+        print_text(
+            f"ε = {epsilon:g}{'' if divergence == TV.name else f', {divergence}'}: lowest mean "
+            f"{lowest.sampler} ({number(lowest.mean)}), lowest maximum {smallest.sampler} "
+            f"({number(smallest.maximum)})"
         )
-
-
-def _compare_on_spark(
-    path: Path,
-    master: str,
-    samplers: dict[str, list[Sampler]],
-    measures: list[Distance],
-    by: str | None,
-    misfits: ReadingOptions,
-    columns: Columns,
-) -> tuple[Comparison, str]:
-    """Return the comparison on Spark, and how the file was counted."""
-    from .. import spark
-    from ..spark.session import read_file, session
-
-    started = session(master)
-    try:
-        with files.prefix_errors(path):
-            frame = read_file(started, str(path))
-            read, how = private_columns(frame.columns, by=by, **columns.private)
-            names: Any = {"user": columns.user, "item": read.item, "weight": read.weight, "by": by}
-            made = Groups(samplers, by).returned
-            table = spark.compare(frame, made, measures, **names, as_text=True, **asdict(misfits))
-    finally:
-        started.stop()
-    return table, f"{how}, on Spark"
 
 
 def _print_comparison(table: Comparison, *, grouped: bool) -> None:
     """Print a line per row, the best ones bold; on a narrow terminal fewer statistics."""
     wide = terminal.console.width >= 110
     statistics = STATISTICS if wide else ("mean", "maximum")
+    _print_answers(table)
     rows, marks = table.rows + table.all_groups, table.marks()
+    if len(rows) > MOST_ROWS and table.all_groups:
+        print_note(f"{len(table.rows)} rows of single groups are left out here: -o rows.csv has them.")
+        rows = table.all_groups
     limited = any(row.above_limit is not None for row in rows)
     head = ["group", "ε", "sampler", "f", "users", *(name.replace("_", " ") for name in statistics)]
-    head += [*(["above limit"] if limited else []), "keeps q", *(["best"] if marks else [])]
+    head += [*(["above limit"] if limited else []), "keeps q", *(["mark"] if marks else [])]
     cells: list[list[str]] = []
     bold = []
     block: tuple[object, ...] = ()
@@ -201,7 +190,7 @@ def _print_comparison(table: Comparison, *, grouped: bool) -> None:
         if marks and block not in ((), (row.group, row.epsilon, row.divergence)):
             cells.append([])
         block = row.group, row.epsilon, row.divergence
-        if marks.get(row) == "best":
+        if marks.get(row) == "lowest mean":
             bold.append(len(cells))
         cells.append(
             [
@@ -218,7 +207,7 @@ def _print_comparison(table: Comparison, *, grouped: bool) -> None:
         )
     if not grouped:
         head, cells = head[1:], [row[1:] for row in cells]
-    left = ("group", "sampler", "f", "best")
+    left = ("group", "sampler", "f", "mark")
     print_table(head, cells, left=left, bold=bold, padding=(0, 1, 0, 0))
     if table.provenance == "users":
         print_note(FROM_USERS)
@@ -231,7 +220,7 @@ def _print_comparison(table: Comparison, *, grouped: bool) -> None:
         print_note("More columns in a wider window, or with --json.")
 
 
-def parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDivergence]) -> list[int]:
+def _parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDivergence]) -> list[int]:
     """1,2,4 → the numbers of samples."""
     if len(samplers) > 1 or len(measures) > 1:
         raise ParameterError("--samples compares numbers of samples, of one sampler and by one divergence")
@@ -239,3 +228,109 @@ def parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDivergen
     if not all(part.isdecimal() and len(part) <= 3 for part in parts):
         raise ParameterError(f"--samples must be numbers such as 1,2,4, got {text!r}")
     return list(dict.fromkeys(map(int, parts)))
+
+
+def _over_time(
+    steps: dict[str, Any],
+    prior: Prior,
+    epsilon: float,
+    split: Callable[..., Sampler],
+    measure: FDivergence,
+    output: Output,
+) -> None:
+    """Compare a stream with epsilon split over the releases."""
+    names, count = list(steps), len(steps)
+    made = stream(prior, epsilon, horizon=count if count <= MOST_STEPS else None)
+    with step("simulating", f"{count} releases"):
+        rows = compare_over_time(list(steps.values()), prior, made, split=split, divergence=measure)
+    if output.picture is not None:
+        from ..pictures import plots
+
+        plots.over_time_picture(rows, epsilon, output.picture)
+        print_note(f"drawn into {output.picture}")
+    if _wrote([{"name": names[row.step - 1], **asdict(row)} for row in rows], output):
+        return
+    cells = [
+        [shown_text(names[ours.step - 1]), f"{ours.users:,}", number(ours.mean), number(ours.p99),
+         f"{ours.left:.0%}", number(apart.mean), number(apart.p99)]
+        for ours, apart in zip(rows[::2], rows[1::2], strict=True)
+    ]  # fmt: skip
+    head = ["release", "users", "stream: mean", "p99", "left", "split: mean", "p99"]
+    print_table(head, cells, left=("release",))
+    stream_mean, split_mean = (float(np.mean([row.mean for row in rows[k::2]])) for k in (0, 1))
+    print_note(
+        f"One epsilon of {epsilon:g} for all {count} releases: mean distance {stream_mean:.3f} as a stream, "
+        f"{split_mean:.3f} at {epsilon / count:.3g} each. Left: at 0 only the public law can be released."
+    )
+    print_note(NOT_PRIVATE)
+
+
+def _steps(
+    path: Path, columns: Columns, prior: Prior, reading: Reading, misfits: ReadingOptions
+) -> tuple[dict[str, Any], str]:
+    """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
+    wide, lenient = reading.wide, replace(misfits, empty="skip", several_groups="allow")
+    with terminal.reading_of(path), files.at_hand(path) as table, files.prefix_errors(table):
+        with opened(table, reading.dialect) as source:
+            read, how = private_columns(list(source.types), **columns.private, by=columns.by, wide=wide)
+            counted = tally_of(source, read)
+        names = sorted(counted.filled, key=_naturally)
+        groups = users_of_tally(counted, dict.fromkeys(names, prior), lenient)
+    people = {user: i for i, user in enumerate(dict.fromkeys(u for name in names for u in groups[name].ids))}
+    steps = {}
+    for name in names:
+        present = groups[name].p.tocoo()
+        who = np.array([people[user] for user in groups[name].ids], dtype=np.intp)
+        cells = (present.data, (who[present.row], present.col))
+        steps[name] = sparse.csr_array(cells, shape=(len(people), len(prior)))
+    return steps, how
+
+
+def _naturally(name: str) -> list[tuple[int, int, str]]:
+    """W2 before W10: runs of digits are compared as numbers."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _several_samples(
+    groups: Mapping[str, Users],
+    public: PublicData,
+    epsilons: list[float],
+    numbers: list[int],
+    make: Callable[..., Sampler],
+    measure: FDivergence,
+    output: Output,
+) -> None:
+    """Compare numbers of samples, together and separately, in every group and at every epsilon."""
+    rows = []
+    parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
+    shared: Any = {"samples": numbers, "sampler": make, "divergence": measure}
+    with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
+        for group, epsilon in product(groups, epsilons):
+            people, prior = groups[group].p, public.priors[group]
+            compared = compare_samples(people, prior, epsilon, **shared, progress=going.advance)
+            rows += [(group, row) for row in compared]
+    if _wrote([{"group": group, **asdict(row)} for group, row in rows], output):
+        return
+    head = ["group", "ε", "samples", "released", "users", "mean", "p99", "maximum"]
+    cells = [
+        [shown_text(group), f"{row.epsilon:g}", str(row.samples), row.way if row.samples > 1 else "one alone",
+         f"{row.users:,}", *map(number, (row.mean, row.p99, row.maximum))]
+        for group, row in rows
+    ]  # fmt: skip
+    first = 0 if public.by is not None else 1
+    print_table(head[first:], [row[first:] for row in cells], left=("group", "released"))
+    print_note(
+        "The distance of one sample, averaged over a user's samples. Together: one release of all samples, "
+        "simulated. Separately: every sample at epsilon/samples."
+    )
+    print_note(NOT_PRIVATE)
+
+
+def _wrote(rows: list[dict[str, Any]], output: Output) -> bool:
+    """Write the rows, and return whether they were the result: on standard output, or as JSON."""
+    if output.write_rows(rows):
+        return True
+    if output.as_json:
+        print_json({"rows": rows, "note": NOT_PRIVATE})
+    return output.as_json

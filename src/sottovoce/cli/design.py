@@ -22,6 +22,8 @@ from .app import Command
 from .options import SAMPLER_NAMES, Columns, Output, option
 from .terminal import number, plain, print_facts, print_json, print_note, print_table, shown_text, step
 
+UNDISTORTED = "yes: data equal to the public data are released undistorted"
+
 
 @click.command("design", cls=Command)
 @options.prior_argument
@@ -58,16 +60,13 @@ def command(
       sottovoce design cells.csv -e 16 -s stream:persistence=0.99 \\
           --near latitude=lat,longitude=lon -o places.json
     """
-    make, parameters = options.parse_sampler(
-        sampler or ("nearest" if columns.near else "fitted"), streams=True
-    )
+    wanted = sampler or ("nearest" if columns.near else "fitted")
+    make, parameters = options.parse_sampler(wanted, streams=True)
     if output.output is not None and len(epsilons) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     output.check(prior_file, kind="mechanism")
     public = columns.public(prior_file, *options.readings(columns.read, prior_file))
-    if columns.near and (
-        samples > 1 or (sampler or "nearest").partition(":")[0] not in ("nearest", "stream")
-    ):
+    if columns.near and (samples > 1 or wanted.partition(":")[0] not in ("nearest", "stream")):
         raise ParameterError(
             "--near is for the samplers nearest and stream: leave it out, or name one of them"
         )
@@ -158,7 +157,6 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
     needed = "never: its reports only tell what was released"
     if facts.reports_needed is not None:
         needed = f"{facts.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
-    own = "yes: data equal to the public data are released undistorted" if facts.keeps_prior else "no"
     enough = "yes: the sampler is linear" if facts.linear else "no: the clip needs the user's whole p"
     another = f"at most {number(facts.released_as_another)}: Pr(X ≠ Z), X a draw of any user's own"
     return [
@@ -166,7 +164,7 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
         ("epsilon", f"{facts.epsilon:g}"),
         ("categories", f"{facts.categories:,}"),
         ("smallest probability", f"{facts.smallest_probability:.4g} ({shown_text(facts.rarest_category)})"),
-        ("keeps the prior", own),
+        ("keeps the prior", UNDISTORTED if facts.keeps_prior else "no"),
         ("one record is enough", enough),
         ("released as another", another),
         *zip(("released as itself", *[""] * len(kept)), kept, strict=False),
@@ -175,13 +173,12 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
 
 
 def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
-    own = "yes: data equal to the public data are released undistorted" if facts.keeps_prior else "no"
     worst = facts.worst_w1
     return [
         ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
         ("epsilon", f"{facts.epsilon:g}, between any two users, however far apart"),
         ("categories", f"{facts.categories:,}"),
-        ("keeps the prior", own),
+        ("keeps the prior", UNDISTORTED if facts.keeps_prior else "no"),
         ("one category only", "of a user who has one category, drawn from the prior:"),
         ("", f"half of the releases are within {number(facts.half_within)} of it"),
         ("", f"nine in ten are within {number(facts.nine_tenths_within)}"),
@@ -195,15 +192,15 @@ def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
     if facts.samples == 1:
         planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
         releases = f"any number, {planned}; each device keeps a state"
-    kept = "yes: data equal to the public data are released undistorted, for ever"
     persistent = "no: with persistence the public law follows the last release"
-    far = facts.released_as_another
-    another = [("released as another", f"at most {number(far)} at the first step: Pr(X ≠ Z)")]
-    return [
+    rows: list[tuple[str, object]] = [
         ("sampler", f"[bold]stream[/bold] for {shown_text(facts.group)}"),
         ("releases", releases),
         ("epsilon", f"{facts.epsilon:g} for all of them together"),
         ("categories", f"{facts.categories:,}"),
-        ("keeps the prior", kept if facts.keeps_prior else persistent),
-        *(another if far is not None else []),
+        ("keeps the prior", f"{UNDISTORTED}, for ever" if facts.keeps_prior else persistent),
     ]
+    if facts.released_as_another is not None:
+        far = number(facts.released_as_another)
+        rows.append(("released as another", f"at most {far} at the first step: Pr(X ≠ Z)"))
+    return rows

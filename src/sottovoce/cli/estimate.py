@@ -102,9 +102,8 @@ def command(
             group: going.after(estimate(mechanisms[group], counted, level=level))
             for group, counted in counts.items()
         }
-    shown = dict(estimates)
-    if len(estimates) > 1:
-        shown = {TOGETHER: whole_population(estimates), **estimates}
+    together = {TOGETHER: whole_population(estimates)} if len(estimates) > 1 else {}
+    shown = together | estimates
     verdicts = {group: shares.verdict(error=error) for group, shares in shown.items()}
     rows = {group: shares.to_dicts(simultaneous=simultaneous) for group, shares in shown.items()}
     learned = None if as_prior is None else _learn(estimates, by, older, few)
@@ -124,12 +123,8 @@ def command(
     if any(mechanisms[group].provenance == "users" for group in estimates):
         print_note(FROM_USERS)
     if output.as_json:
-        print_json(
-            [
-                _facts(group, shares, verdicts[group]) | {"rows": rows[group]}
-                for group, shares in shown.items()
-            ]
-        )
+        facts = [_facts(group, shares, verdicts[group]) for group, shares in shown.items()]
+        print_json([each | {"rows": rows[each["group"]]} for each in facts])
     elif not wrote:
         for group, shares in shown.items():
             title = f"{plain(group)}: " if by else ""

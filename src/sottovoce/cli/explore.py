@@ -1,52 +1,135 @@
-"""The command explore: open the explorer in the browser."""
+"""The command explore: write the page with data inside, and open it."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import os
+import tempfile
+import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from .. import demo
+from .._atomic import write_whole
 from ..errors import ParameterError
+from ..explore import Source, page
+from ..groups import Groups
+from ..prior import Prior
+from ..tables.users import ReadingOptions
+from . import options
 from .app import Command
-from .collect import listening
-from .options import option, path_argument, read_option, readings
-from .terminal import print_note
+from .options import PATH, Columns, Reading, option
+from .terminal import plain, print_note, print_text, step
+
+USERS = {"path": "sottovoce-demo/members.csv", "user": "user", "item": "item"}
+DEMO = Source(
+    "sottovoce-demo/survey.csv",
+    by="group",
+    users=USERS,
+    note="The data are those of the invented film club: `sottovoce demo` writes these files.",
+)
+LOOKED_AT = ReadingOptions(unknown="drop", empty="skip", unknown_groups="drop", several_groups="allow")
+"""Users are looked at here, not released: what the prior lacks is left out."""
 
 
 @click.command("explore", cls=Command)
-@path_argument("prior_file", metavar="[PRIOR]", required=False)
-@path_argument("users_file", metavar="[USERS]", required=False)
-@option("--port", type=int, help="Port on this machine; default a free one.")
-@option("--no-browser", is_flag=True, help="Print the address, open nothing.")
-@read_option
+@options.path_argument("prior_file", metavar="[PRIOR]", required=False)
+@options.path_argument("users_file", metavar="[USERS]", required=False)
+@option("--epsilon", "-e", type=float, default=2.0, help="Where the page begins; its mechanism has this ε.")
+@option("--include-users", is_flag=True, help="Put the private users of USERS inside the page.")
+@options.all_columns
+@option("--output", "-o", type=PATH, panel="Output", help="Write the page to this .html file; open nothing.")
+@options.force_option
 def command(
     prior_file: Path | None,
     users_file: Path | None,
-    port: int | None,
-    no_browser: bool,
-    read: tuple[str, ...],
+    epsilon: float,
+    include_users: bool,
+    columns: Columns,
+    output: Path | None,
+    force: bool,
 ) -> None:
-    """Open a page in the browser: move ε, pick samplers, shape a user, and see what is released.
+    """Write a page and open it in the browser: move ε, pick a sampler, shape a person, see what is released.
 
-    PRIOR is public data to start with, by default the demo's; USERS are private histories that stay on this
-    machine. The address holds a secret: whoever has it sees what you see, until the command ends.
+    The page is one file that computes everything in the browser and sends nothing; mail it, archive it, or
+    put it on a web server. PRIOR is public data, by default the demo's. USERS are private: they are inside
+    only with --include-users, and the page then says so.
 
     \b
     Examples:
       sottovoce explore
-      sottovoce explore survey.csv members.csv --port 8080 --no-browser
+      sottovoce explore survey.csv --by group -e 4
+      sottovoce explore survey.csv members.csv --include-users -o page.html
     """
-    if any(find_spec(name) is None for name in ("marimo", "uvicorn")):
-        raise ParameterError("the explorer needs marimo: pip install 'sottovoce[explore]'")
-    if port is not None and not 0 < port < 65536:
-        raise ParameterError(f"port must be between 1 and 65535, got {port}")
-    from ..explore import given
+    _check(prior_file, users_file, include_users, output, force)
+    priors, source, geometry, users = Groups(demo.demo_data().priors, "group"), DEMO, None, None
+    if prior_file is not None:
+        tables = [prior_file] if users_file is None else [prior_file, users_file]
+        written = options.readings(columns.read, *tables)
+        public = columns.public(prior_file, written[0])
+        print_note(f"{prior_file.name}: {plain(public.how)}.")
+        priors, geometry = public.priors, public.geometry
+        source = _source(prior_file, users_file if include_users else None, columns, written, priors)
+        if include_users and users_file is not None:
+            users, how = columns.histories(users_file, public, written[1], LOOKED_AT)
+            print_note(f"{users_file.name}: {how}.")
+    with step("computing", "the limits", total=len(priors), unit="groups") as going:
+        made = page(
+            priors,
+            source,
+            epsilon=epsilon,
+            geometry=geometry,
+            users=users,
+            progress=lambda part: going.reached(part * len(priors)),
+        )
+    path = output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
+    write_whole(made, path, 0o600 if users else 0o666, replace=force)
+    print_text(str(path))
+    if output is None and not _opened(path):
+        print_note("No browser was found here: open the file yourself.")
 
-    tables = [path for path in (prior_file, users_file) if path is not None]
-    written = [reading.dialect for reading in readings(read, *tables)]
-    given.give(given.read_given(prior_file, users_file, written))
-    listener = listening("127.0.0.1", port or 0)
-    from ..explore import server  # after the port: marimo takes seconds to load
 
-    server.serve(listener, browser=not no_browser, say=print_note)
+def _check(
+    prior_file: Path | None, users_file: Path | None, include_users: bool, output: Path | None, force: bool
+) -> None:
+    """Refuse what does not fit together or cannot be written, before any work."""
+    if include_users and users_file is None:
+        raise ParameterError("--include-users needs USERS, the table whose users are put inside the page")
+    if users_file is not None and not include_users:
+        print_note(f"{users_file.name} is private and was not read: --include-users puts it inside the page.")
+    if output is None:
+        return
+    if output.suffix.lower() not in (".html", ".htm") or not output.parent.is_dir() or output.is_dir():
+        raise ParameterError(f"{output} cannot be written: name an .html file in a folder that exists")
+    if os.path.lexists(output) and not force:
+        raise ParameterError(f"{output} is there already: choose another name, or pass --force to replace it")
+
+
+def _source(
+    prior_file: Path,
+    users_file: Path | None,
+    columns: Columns,
+    written: list[Reading],
+    priors: Groups[Prior],
+) -> Source:
+    """The files and options of the commands that the page prints; of a file elsewhere the name alone."""
+    prior, users = (None if path is None else _shown(path) for path in (prior_file, users_file))
+    made = Source(str(prior), columns.item, columns.count, priors.by, columns.near, written[0].as_typed())
+    if users is None:
+        return made
+    own = {"user": columns.user, "item": columns.item, "weight": columns.weight}
+    return replace(made, users={"path": users, **own, "read": written[1].as_typed()})
+
+
+def _shown(path: Path) -> str:
+    """A path as it was typed, or the name alone: a page that is passed on tells no folder of its owner."""
+    return path.name if path.is_absolute() or ".." in path.parts else str(path)
+
+
+def _opened(path: Path) -> bool:
+    """Whether a browser took the page."""
+    try:
+        return webbrowser.open(path.absolute().as_uri())
+    except webbrowser.Error:
+        return False

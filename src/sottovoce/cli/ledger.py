@@ -98,10 +98,8 @@ def _show_ledger(book: Ledger, as_json: bool) -> None:
             ("users ever charged", f"{facts['users']:,}"),
         ]
     )
-    rows = [
-        [shown_text(row["epoch"] or "(no name)"), f"{row['users']:,}", row["epsilon"]]
-        for row in facts["epochs"]
-    ]
+    epochs = facts["epochs"]
+    rows = [[shown_text(e["epoch"] or "(no name)"), f"{e['users']:,}", e["epsilon"]] for e in epochs]
     print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
 
 

@@ -26,11 +26,10 @@ from ..samplers import catalogue
 from ..samplers.base import ClipSampler, Sampler
 from ..samplers.catalogue import MARK, trimmed
 from ..samplers.nearest import nearest
-from ..samplers.stream import Stream, stream
+from ..samplers.stream import stream
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
-from ..tables.near import KEYS, Near
-from ..tables.priors import PublicData, read_priors
+from ..tables.priors import NEAR_KEYS, Near, PublicData, read_priors
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
@@ -38,7 +37,6 @@ from .app import Option
 from .terminal import PICTURES, print_note, reading_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_DETECTED = asdict(DETECTED)
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
 MOST_EPSILONS = 1000
 """The largest number of epsilons in a range: more are a slip of the finger."""
@@ -75,8 +73,8 @@ def packed(record: Callable[..., Any], name: str, *declared: Decorator) -> Decor
     return decorate
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(name.replace("_", "-") for name in names)
+def _hyphened(names: Iterable[str]) -> list[str]:
+    return [name.replace("_", "-") for name in names]
 
 
 # ---------------------------------------------------------------- samplers, divergences, epsilons
@@ -88,8 +86,8 @@ def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, Any]]
     name = head.strip().lower().replace("-", "_")
     if name not in known:
         near = get_close_matches(name, known, n=1)
-        meant = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
-        raise ParameterError(f"{what} must be one of {_listed(known)}, got {head!r}{meant}")
+        meant = f"; did you mean {_hyphened(near)[0]}?" if near else ""
+        raise ParameterError(f"{what} must be one of {', '.join(_hyphened(known))}, got {head!r}{meant}")
     options: dict[str, Any] = {}
     for pair in filter(None, tail.split(",")):
         key, equals, value = pair.partition("=")
@@ -139,33 +137,18 @@ def auto(prior: Prior, epsilon: float) -> Sampler:
 
 SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **catalogue.SAMPLERS}
 """Every sampler that can be named, apart from auto."""
-_TAKES = {"alpha": "order", "hockey_stick": "gamma"}
-_PARAMETRIC = {"alpha": alpha, "hockey_stick": hockey_stick}
-SAMPLER_NAMES = f"{_listed(SAMPLERS)}, nearest; parameters as in blend:weight=0.3, fitted:promise=best"
-DIVERGENCE_NAMES = f"{_listed(DIVERGENCES)}, alpha:order=2, hockey-stick:gamma=2, w1"
-
-
-def stream_by_numbers(
-    prior: Prior,
-    epsilon: float,
-    *,
-    horizon: float = 12,
-    start: float | None = None,
-    persistence: float = 0.0,
-    geometry: Geometry | None = None,
-) -> Stream:
-    """`stream` with the options that the command line takes."""
-    if not horizon >= 0 or horizon != horizon // 1:
-        raise ParameterError("horizon must be a number of releases such as 12; 0 plans without an end")
-    steps = int(horizon) or None
-    return stream(prior, epsilon, horizon=steps, start=start, persistence=persistence, geometry=geometry)
+_PARAMETRIC = {"alpha": (alpha, "order"), "hockey_stick": (hockey_stick, "gamma")}
+SAMPLER_NAMES = (
+    f"{', '.join(_hyphened(SAMPLERS))}, nearest; parameters as in blend:weight=0.3, fitted:promise=best"
+)
+DIVERGENCE_NAMES = f"{', '.join(_hyphened(DIVERGENCES))}, alpha:order=2, hockey-stick:gamma=2, w1"
 
 
 def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., Any], dict[str, Any]]:
     """kernel-clip, blend:weight=0.3 → its constructor and options; with `streams` stream:horizon=12 too."""
     known: dict[str, Callable[..., Any]] = {**SAMPLERS, "auto": auto, "nearest": nearest}
     if streams:
-        known["stream"] = stream_by_numbers
+        known["stream"] = stream
     elif text.partition(":")[0] == "stream":
         raise ParameterError("a stream is designed by design -s stream, and compared by compare --over-time")
     name, options = _parse(text, "sampler", list(known))
@@ -175,11 +158,16 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
         make = partial(_trimmed, make)
     parameters = signature(known[name]).parameters.values()
     keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-    allowed = [name for name in keywords if name != "geometry"]
+    allowed = [keyword for keyword in keywords if keyword not in ("geometry", "paced")]
     for key in options:
         if key not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
             raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
+    if "horizon" in options:
+        horizon = options["horizon"]
+        if not horizon >= 0 or horizon % 1:
+            raise ParameterError("horizon must be a number of releases such as 12; 0 plans without an end")
+        options["horizon"] = int(horizon) or None
     return make, options
 
 
@@ -187,25 +175,26 @@ def parse_near(text: str | None) -> Near | None:
     """position=year → its columns."""
     if text is None:
         return None
-    given: dict[str, list[str]] = {}
+    parents: list[str] = []
+    given: dict[str, str] = {}
     for pair in text.split(","):
-        key, _, value = pair.partition("=")
-        if key.strip() not in KEYS or not value.strip():
-            raise ParameterError(f"--near takes {'=COLUMN, '.join(KEYS)}=COLUMN, got {pair!r}")
-        given.setdefault(key.strip(), []).append(value.strip())
-    parents = tuple(given.pop("parent", ()))
-    if any(len(names) > 1 for names in given.values()):
-        raise ParameterError(
-            f"--near takes each of its keys once, and only parent several times; got {text!r}"
-        )
-    return Near(parents=parents, **{key: names[0] for key, names in given.items()})
+        key, value = (part.strip() for part in pair.partition("=")[::2])
+        if key not in NEAR_KEYS or not value:
+            raise ParameterError(f"--near takes {'=COLUMN, '.join(NEAR_KEYS)}=COLUMN, got {pair!r}")
+        if key in given:
+            raise ParameterError(f"--near takes each key once, and only parent several times; got {text!r}")
+        if key == "parent":
+            parents.append(value)
+        else:
+            given[key] = value
+    return Near(parents=tuple(parents), **given)
 
 
 def placed(make: Callable[..., Any], geometry: Geometry | None) -> Callable[..., Any]:
     """The constructor with the geometry that it needs or takes."""
     if make is nearest and geometry is None:
         raise ParameterError("sampler nearest needs --near, the columns that say which categories are near")
-    return partial(make, geometry=geometry) if make in (nearest, stream_by_numbers) else make
+    return partial(make, geometry=geometry) if make in (nearest, stream) else make
 
 
 def _trimmed(make: Callable[..., Sampler], *arguments: Any, **options: Any) -> Sampler:
@@ -216,11 +205,12 @@ def parse_divergence(text: str) -> FDivergence | None:
     """tv, alpha:order=2 → the divergence; w1 → None, which stands for the W1 of --near."""
     if text.strip().lower() == "w1":
         return None
-    name, options = _parse(text, "divergence", [*DIVERGENCES, *_TAKES])
-    if list(options) != ([_TAKES[name]] if name in _TAKES else []):
-        form = f"{name}:{_TAKES[name]}=2" if name in _TAKES else name
+    name, options = _parse(text, "divergence", [*DIVERGENCES, *_PARAMETRIC])
+    make, parameter = _PARAMETRIC.get(name, (None, None))
+    if list(options) != ([] if parameter is None else [parameter]):
+        form = name if parameter is None else f"{name}:{parameter}=2"
         raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
-    return DIVERGENCES[name] if name in DIVERGENCES else _PARAMETRIC[name](*options.values())
+    return DIVERGENCES[name] if make is None else make(*options.values())
 
 
 def in_place(measures: Iterable[FDivergence | None], geometry: Geometry | None) -> list[Distance]:
@@ -233,18 +223,17 @@ def in_place(measures: Iterable[FDivergence | None], geometry: Geometry | None) 
     return [wasserstein(geometry) if measure is None else measure for measure in listed]
 
 
-def complete(names: Iterable[str]) -> Callable[..., list[str]]:
+def complete(names: Sequence[str]) -> Callable[..., list[str]]:
     """Complete one of these names in the shell; hyphens and underscores are the same."""
-    shown = [name.replace("_", "-") for name in names]
 
     def completed(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in shown if name.startswith(incomplete.lower().replace("_", "-"))]
+        return [name for name in _hyphened(names) if name.startswith(incomplete.lower().replace("_", "-"))]
 
     return completed
 
 
 complete_sampler = complete([*SAMPLERS, "auto"])
-complete_divergence = complete([*DIVERGENCES, *(f"{name}:{key}=" for name, key in _TAKES.items())])
+complete_divergence = complete([*DIVERGENCES, *(f"{name}:{key}=" for name, (_, key) in _PARAMETRIC.items())])
 epsilons_option = option(
     "--epsilon", "-e", "epsilons", required=True, multiple=True, metavar="NUMBERS", panel="Samplers",
     callback=lambda _context, _option, texts: parse_epsilons(texts),
@@ -260,6 +249,11 @@ class Reading:
 
     dialect: Dialect = DETECTED
     wide: bool = False
+
+    def as_typed(self) -> str:
+        """Return the settings of --read, as a user types them."""
+        dialect = {k: v for k, v in asdict(self.dialect).items() if v != getattr(DETECTED, k)}
+        return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items())
 
 
 def readings(texts: Sequence[str], *tables: Path) -> list[Reading]:
@@ -309,9 +303,7 @@ def reading_options(
     """Return what to do with rows that do not fit, where --unknown may be as=NAME."""
     kind, name = parse_as(unknown, "--unknown", *choices)
     more: Any = {"empty": empty, "unknown_groups": unknown_groups, "several_groups": several_groups}
-    if name is not None:
-        return ReadingOptions(unknown="other", other=name, **more)
-    return ReadingOptions(unknown=kind, **more)
+    return ReadingOptions(kind, **more) if name is None else ReadingOptions("other", name, **more)
 
 
 def left_out(unknown: str) -> ReadingOptions:
@@ -354,12 +346,11 @@ class Columns:
 
     def as_typed(self, reading: Reading) -> str:
         """Return the options that read one public table, as a user types them."""
-        dialect = {key: value for key, value in asdict(reading.dialect).items() if value != _DETECTED[key]}
         options = {
             "item": None if self.item == "item" else self.item,
             "count": self.count,
             "near": self.near,
-            "read": ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items()),
+            "read": reading.as_typed(),
         }
         return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
 
@@ -384,11 +375,13 @@ class Output:
         if (path := self.picture) is None:
             return
         if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
-            form = "name a .png, .pdf or .svg file in a folder that exists"
-            raise ParameterError(f"{path} cannot be drawn: {form}")
+            raise ParameterError(
+                f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
+            )
         if path.exists() and not self.force:
-            advice = "choose another name, or pass --force to replace it"
-            raise ParameterError(f"{path} is there already: {advice}")
+            raise ParameterError(
+                f"{path} is there already: choose another name, or pass --force to replace it"
+            )
 
     def write_rows(self, rows: list[dict[str, Any]]) -> bool:
         """Write the rows where a file is named, and return whether standard output has them now."""
@@ -436,10 +429,6 @@ all_columns = packed(
 unknown_option = option(
     "--unknown", default="error", metavar="WHAT", panel="Users",
     help="Items (and groups) that the prior lacks: error, drop their rows, or as=NAME, a category of it.",
-)  # fmt: skip
-unknown_groups_option = option(
-    "--unknown-groups", default="error", type=click.Choice(("error", "drop")), panel="Users",
-    help="Groups of users that have no prior.",
 )  # fmt: skip
 force_option = option("--force", is_flag=True, panel="Output", help="Replace an output file that exists.")
 json_option = option(

@@ -8,7 +8,7 @@ import click
 
 from ..planning.plan import plan
 from .app import Command
-from .options import PATH, Output, force_option, json_option, option, packed
+from .options import json_option, option
 from .survey import categories_argument, epsilon_option, read_categories
 from .terminal import print_json, print_note, print_table, print_text, step
 
@@ -17,33 +17,21 @@ from .terminal import print_json, print_note, print_table, print_text, step
 @categories_argument
 @option("--users", type=int, required=True, help="How many users there are in all.")
 @epsilon_option
-@packed(
-    Output, "output",
-    option("--picture", type=PATH, panel="Output", help="Draw the means by size (.png, .pdf, .svg)."),
-    force_option, json_option,
-)  # fmt: skip
-def command(categories_file: Path, users: int, epsilon: float, output: Output) -> None:
+@json_option
+def command(categories_file: Path, users: int, epsilon: float, as_json: bool) -> None:
     """Plan a survey: what share of the users should answer it, and how well the others are served then.
 
     CATEGORIES is a text file with one category a line, or a table with them in its column item. The surveys
-    and the users are invented; the population is taken to fall off like rank^-0.9.
+    and the users are invented; the population is taken to fall off like rank^-0.9. In Python,
+    sv.plan(…).plot() draws it.
 
     \b
     Examples:
       sottovoce plan genres.txt --users 100000 --epsilon 2
-      sottovoce plan genres.txt --users 100000 --epsilon 2 --picture plan.png
     """
-    output.check(categories_file)
     with step("simulating", categories_file.name, total=1) as going:
         made = plan(read_categories(categories_file), users, epsilon, progress=going.reached)
-    if output.picture is not None:
-        from ..pictures import plots
-
-        figure = plots.new_figure(6.4, 4.4)
-        made.plot(figure.subplots())
-        plots.save_figure(figure, output.picture)
-        print_note(f"drawn into {output.picture}")
-    if output.as_json:
+    if as_json:
         print_json(made.to_dict())
         return
     print_text(made.summary(), style="bold")

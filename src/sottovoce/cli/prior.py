@@ -75,18 +75,11 @@ def command(
     if not output.as_json:
         _print_priors(data)
         return
-    print_json(
-        [
-            {
-                "group": name,
-                "digest": prior.digest,
-                "provenance": prior.provenance,
-                "categories": list(prior.categories),
-                "probabilities": prior.probabilities.tolist(),
-            }
-            for name, prior in data.priors.items()
-        ]
-    )
+    facts = []
+    for name, prior in data.priors.items():
+        shares = {"categories": list(prior.categories), "probabilities": prior.probabilities.tolist()}
+        facts.append({"group": name, "digest": prior.digest, "provenance": prior.provenance, **shares})
+    print_json(facts)
 
 
 def _rare(rare: str, rare_below: float | None, top: int | None) -> dict[str, Any]:
@@ -95,12 +88,8 @@ def _rare(rare: str, rare_below: float | None, top: int | None) -> dict[str, Any
     if rare_below is not None and name is None:
         raise ParameterError("--rare-below needs a category for what is rare: --rare as=NAME")
     merged = name if top is None or rare_below is not None else None
-    return {
-        "drop_zero": kind == "drop",
-        "merge_rare": merged,
-        "rare_below": rare_below,
-        "other": name if top is not None else None,
-    }
+    other = name if top is not None else None
+    return {"drop_zero": kind == "drop", "merge_rare": merged, "rare_below": rare_below, "other": other}
 
 
 def _print_priors(data: PublicData) -> None:

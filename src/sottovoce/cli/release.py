@@ -15,8 +15,7 @@ from ..releasing import Interrupted, release_file
 from ..tables import files
 from ..tables.users import ReadingOptions
 from . import options
-from .app import Command
-from .interruption import Interruptions
+from .app import Command, Interruptions
 from .ledger import epoch_option, given_epoch
 from .options import PATH, Columns, option
 from .terminal import plain, print_interruption, print_note, step
@@ -25,14 +24,7 @@ from .terminal import plain, print_interruption, print_note, step
 @click.command("release", cls=Command)
 @options.mechanism_argument
 @options.path_argument("table", metavar="USERS")
-@options.packed(
-    Columns,
-    "columns",
-    options.user_option,
-    options.item_option,
-    options.weight_option,
-    options.read_option,
-)
+@options.private_columns
 @options.column("--by", "Group, for a file of groups. Its values are published in clear.")
 @options.packed(partial(options.reading_options, choices=("prior", "error", "drop")), "misfits")
 @option(
@@ -40,17 +32,17 @@ from .terminal import plain, print_interruption, print_note, step
     help="Items that are no category: prior (they count for nothing, and every user gets a row), error, "
     "drop, or as=NAME. All but prior reveal what users have.",
 )  # fmt: skip
-@options.unknown_groups_option
+@option(
+    "--unknown-groups", default="error", type=click.Choice(("error", "drop")), panel="Users",
+    help="Groups of users that have no prior.",
+)  # fmt: skip
 @option(
     "--several-groups", default="error", type=click.Choice(("error", "allow")), panel="Users",
     help="Users with several groups; allow publishes the set of them.",
 )  # fmt: skip
 @options.policy_options
 @option(
-    "--ledger",
-    type=PATH,
-    panel="Budget",
-    help="Charge every user here first; see sottovoce ledger create.",
+    "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."
 )
 @epoch_option
 @option(
@@ -60,6 +52,10 @@ from .terminal import plain, print_interruption, print_note, step
 @option(
     "--output", "-o", type=PATH, required=True, panel="Output",
     help="Where to write (.csv, .parquet or .json), whole or not at all.",
+)  # fmt: skip
+@option(
+    "--exact", is_flag=True, panel="Output",
+    help="Draw every user alone, by the code that the proofs are about: slower, and the same law.",
 )  # fmt: skip
 @options.force_option
 def command(
@@ -72,6 +68,7 @@ def command(
     epoch: str | None,
     exhausted: str,
     output: Path,
+    exact: bool,
     force: bool,
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
@@ -116,6 +113,7 @@ def command(
             ledger=book,
             epoch=None if book is None else given_epoch(book, epoch),
             exhausted=exhausted,
+            exact=exact,
             force=force,
             progress=step,
             note=lambda text: print_note(plain(text)),

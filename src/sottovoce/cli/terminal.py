@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,9 +18,6 @@ from rich.table import Table
 
 from .._atomic import inf_to_null
 from ..errors import ParameterError
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 Made = TypeVar("Made")
 
@@ -127,20 +124,19 @@ def number(value: float | None) -> str:
 
 
 class Step:
-    """A part of a command that may take long; its bar follows `advance` and `reached`."""
+    """A part of a command that may take long; `show` draws how much of it is done."""
 
-    def __init__(self, progress: Progress | None = None, task: Any = None) -> None:
-        self._progress, self._task = progress, task
-
-    def advance(self, more: float = 1) -> None:
-        """Add to what is done."""
-        if self._progress is not None:
-            self._progress.advance(self._task, more)
+    def __init__(self, show: Callable[[float], object] = lambda done: None) -> None:
+        self._show, self._done = show, 0.0
 
     def reached(self, done: float) -> None:
         """Set what is done in all."""
-        if self._progress is not None:
-            self._progress.update(self._task, completed=done)
+        self._done = done
+        self._show(done)
+
+    def advance(self, more: float = 1) -> None:
+        """Add to what is done."""
+        self.reached(self._done + more)
 
     def from_part(self, before: float) -> Callable[[float], None]:
         """Return what sets the progress by how much is done of the part after `before` parts."""
@@ -169,8 +165,8 @@ def step(name: str, of: object = None, *, total: float | None = None, unit: str 
     if total is not None:
         columns = [what, bars.BarColumn(20), bars.TaskProgressColumn(), Rate(), bars.TimeRemainingColumn()]
     with bars.Progress(*columns, console=errors, transient=True) as progress:
-        description = name if of is None else f"{name} {plain(of)}"
-        yield Step(progress, progress.add_task(description, total=total))
+        task = progress.add_task(name if of is None else f"{name} {plain(of)}", total=total)
+        yield Step(lambda done: progress.update(task, completed=done))
 
 
 def reading_of(path: Path) -> AbstractContextManager[Step]:

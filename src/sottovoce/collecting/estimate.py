@@ -76,8 +76,7 @@ class Verdict:
 
     def summary(self) -> str:
         """The verdict in plain words."""
-        what = "" if self.unbiased else " for the released law"
-        need = f"± {self.error:g} in every category{what}"
+        need = f"± {self.error:g} in every category{'' if self.unbiased else ' for the released law'}"
         if self.needed is None:
             number = f"no number of them gives {need}"
         elif self.enough:
@@ -85,22 +84,20 @@ class Verdict:
         else:
             number = f"{need} needs {self.needed:,}"
         chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
+        who = {0: "no category stands out alone", 1: "1 category stands out"}
+        out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
+        lesson = f"The users differ from {self.reference} (by chance: {chance}); {out}"
         if not self.learnt:
             lesson = (
                 f"Users like {self.reference} would report like this (chance {chance}): nothing was learnt "
                 f"beyond the prior"
             )
-        else:
-            who = {0: "no category stands out alone", 1: "1 category stands out"}
-            out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
-            lesson = f"The users differ from {self.reference} (by chance: {chance}); {out}"
         return f"{self.reports:,.0f} reports; {number}. {lesson}."
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return _html.facts(
-            "Verdict", [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
-        )
+        rows = [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
+        return _html.facts("Verdict", rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,8 +205,8 @@ class Estimate:
                 f"larger epsilon or fewer categories; or learn from few all the same (force=True, --few)"
             )
         centre = starting_law(older, model)
-        least = SPREAD if older is None else 0.05
-        kept = least if mixture is None else _validate.fraction(mixture=mixture)
+        usual = SPREAD if older is None else 0.05
+        kept = usual if mixture is None else _validate.fraction(mixture=mixture)
         q = posterior_mean(self.values, self.standard_errors, centre)
         q = (1 - kept) * q / q.sum() + kept * centre
         source = Learned(int(self.reports), model.epsilon, model.digest)
@@ -282,7 +279,7 @@ chance: 1.2e-05); 2 categories stand out.
 
         At a small ε EM is slow, and stops after `LARGEST_STEPS` short of the maximum, nearer the prior.
         """
-        if self.model.linear and self.model.kernel is None:
+        if self.model.linear_groups:
             raise EstimateError("several groups together have no likelihood of their own: ask each of them")
         if self.model.kernel is None:
             raise EstimateError("a clip mechanism has no likelihood of the population: it is not linear")
@@ -296,34 +293,32 @@ chance: 1.2e-05); 2 categories stand out.
         if (reports is None) == (share is None):
             raise ParameterError("moved_by takes either reports= or share=, one of them")
         if share is None:
-            count = _validate.whole_at_least(0, reports=reports)
-            if count > self.reports:
+            share = _validate.whole_at_least(0, reports=reports) / self.reports
+            if share > 1:
                 raise ParameterError(
-                    f"reports must be at most the {self.reports:,.0f} there are, got {count}"
+                    f"reports must be at most the {self.reports:,.0f} there are, got {reports}"
                 )
-            share = count / self.reports
         return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
 
     def to_dicts(self, *, simultaneous: bool = False) -> list[dict[str, Any]]:
         """One plain dict per category, with intervals for each alone or for all at once."""
         low, high = self.interval(simultaneous=simultaneous)
         columns = {
-            "category": list(self.categories),
-            "reports": self.support.tolist(),
-            "prior": self.model.prior.tolist(),
-            "estimate": self.values.tolist(),
-            "share": self.shares.tolist(),
-            "standard_error": self.standard_errors.tolist(),
-            "low": low.tolist(),
-            "high": high.tolist(),
-            "projected": self.projected.tolist(),
-            "shrunk": self.shrunk.tolist(),
-            "mark": self.marks(),
+            "reports": self.support,
+            "prior": self.model.prior,
+            "estimate": self.values,
+            "share": self.shares,
+            "standard_error": self.standard_errors,
+            "low": low,
+            "high": high,
+            "projected": self.projected,
+            "shrunk": self.shrunk,
+            "mark": np.array(self.marks()),
         }
         if self.bounded:
-            least, most = possible_shares(self.model, low, high)
-            columns |= {"possible_low": least.tolist(), "possible_high": most.tolist()}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            columns["possible_low"], columns["possible_high"] = possible_shares(self.model, low, high)
+        rows = zip(self.categories, *(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(("category", *columns), row, strict=True)) for row in rows]
 
     def summary(self) -> str:
         """What the numbers are and how far they can be trusted, in plain words."""
@@ -586,8 +581,7 @@ def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[Fl
         raise EstimateError(
             "a range is for clip mechanisms with one sample; where reports can be undone, take the interval"
         )
-    n = len(floor)
-    if n == 1:
+    if len(floor) == 1:
         return np.ones(1), np.ones(1)
     total = float(floor.sum())
     most = _at_most(high, floor, floor, total, model.epsilon)

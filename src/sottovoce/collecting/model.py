@@ -15,7 +15,6 @@ from ..divergences import TV
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
 from ..release.box import BoxEngine
-from ..release.exact import Box
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..release.nearest import NearestEngine
@@ -253,15 +252,14 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else None
     if isinstance(kernel, ResponseKernel):
         _check_response(label(mechanism), kernel.invertible)
+    near = isinstance(mechanism, NearestSampler)
     return Model(
         label(mechanism),
         mechanism.prior.categories,
         mechanism.prior.probabilities,
         mechanism.epsilon,
-        kernel,  # type: ignore[arg-type]  # the library's kernels can be undone; `Kernel` does not ask for it
-        1 - float(mechanism.floor.min())
-        if isinstance(mechanism, NearestSampler)
-        else mechanism.worst_case(TV),
+        kernel,
+        1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV),
         source=mechanism,
     )
 
@@ -283,8 +281,10 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         kernel = ResponseKernel(np.ones(engine.categories, dtype=bool), epsilon)
     elif isinstance(engine, NearestEngine):
         worst = 1 - min(engine.box.low) / engine.box.total  # of any law in the box
-    elif isinstance(engine, BoxEngine):
-        worst = _worst_distance(engine.box, 1 << mechanism.bits)
+    elif isinstance(engine, BoxEngine):  # 1 − min_i min(high_i, N − Σ_{j≠i} low_j)/N, at a user with only i
+        box, spare = engine.box, engine.box.total - sum(engine.box.low)
+        most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
+        worst = 1 - most / box.total
     elif isinstance(engine, StreamEngine):
         worst = _worst_of_steps(engine)
     elif isinstance(engine, SurveyEngine):
@@ -302,18 +302,8 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
     )
 
 
-def _worst_distance(box: Box, total: int) -> float:
-    """1 − min_i min(high_i, N − Σ_{j≠i} low_j)/N, at a user who holds only category i."""
-    spare = total - sum(box.low)
-    most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
-    return 1 - most / total
-
-
 def _worst_of_steps(engine: StreamEngine) -> float:
-    """The average over the steps: of the first one as of a box; later ones may be as the prior itself.
-
-    Of a stream the step is not known.
-    """
+    """The average over the steps, of which later ones may be as the prior itself; of a stream any step."""
     later = 1 - min(engine.prior) / sum(engine.prior)
     if engine.samples == 1:
         return later

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,6 @@ from ..tables.files import DETECTED, Dialect
 from ..tables.tally import Tally
 from .model import Model, SurveyKernel
 from .store import is_store, stored_counts
-
-if TYPE_CHECKING:
-    from ..tables.query import Source
 
 
 class ReportColumns(TypedDict, total=False):
@@ -168,48 +165,43 @@ def read_reports(
         return {name: Counts.of_one_each(counts) for name, counts in stored.items()}, ""
     if dialect != DETECTED and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
-    from ..tables.query import opened
+    from ..tables.priors import left_unread
+    from ..tables.query import Columns, count_missing, opened, tally_of
 
     with opened(table, dialect) as source:
-        return _of_table(source, known, item, user, by)
-
-
-def _of_table(
-    source: Source, known: Mapping[str, Model], item: str, user: str | None, by: str | None
-) -> tuple[Mapping[str, Counts], str]:
-    """`read_reports` of an open table."""
-    from ..tables.priors import left_unread
-    from ..tables.query import Columns, tally_of
-
-    columns = list(source.types)
-    described = "mechanism" in columns and all(model.digest is not None for model in known.values())
-    user = "user" if user is None and "user" in columns else user
-    read = Columns(item, user, weight_of(columns, item, user), by)
-    items = tally_of(source, read)
-    digests = tally_of(source, Columns("mechanism", by=by)) if described else None
-    if described and source.dialect.missing == "drop":
-        _check_described(source, list(read.names.values()))
-    how = left_unread(source, read).removeprefix("; ")
+        columns, lacking = list(source.types), 0
+        described = "mechanism" in columns and all(model.digest is not None for model in known.values())
+        item, user = _named(columns, item, user)
+        read = Columns(item, user, weight_of(columns, item, user), by)
+        items = tally_of(source, read)
+        digests = tally_of(source, Columns("mechanism", by=by)) if described else None
+        if described and dialect.missing == "drop":  # a row that lacks its mechanism alone would still count
+            lacking = count_missing(source, ["mechanism"], list(read.names.values()))
+        how = left_unread(source, read).removeprefix("; ")
+        as_text = source.path is not None
+    if lacking:
+        raise EstimateError(
+            f"{lacking} reports do not say which mechanism they were released with: remove them, or the "
+            f"column 'mechanism'"
+        )
     by_user = any(model.samples > 1 for model in known.values())
     if by_user and user is None:
         raise EstimateError(
             "several samples are counted by user: name the column of the user (user=, --user) in the reports"
         )
     several = None if user is None or by_user else _several(items)
-    as_text = source.path is not None
     return checked_counts(items, digests, several, known, as_text=as_text, by_user=by_user), how
 
 
-def _check_described(source: Source, names: Sequence[str]) -> None:
-    """Where rows with a missing name are dropped, one that lacks its mechanism alone would still count."""
-    from ..tables.query import count_missing
-
-    lacking = count_missing(source, ["mechanism"], names)
-    if lacking:
-        raise EstimateError(
-            f"{lacking} reports do not say which mechanism they were released with: remove them, or the "
-            f"column 'mechanism'"
-        )
+def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, str | None]:
+    """The columns of item and user; without the usual names those that a release has before its epsilon."""
+    if user is None and "user" in columns:
+        user = "user"
+    released = "epsilon" in columns and columns[columns.index("epsilon") + 1 :][:1] == ["mechanism"]
+    if item == "item" and item not in columns and released and columns.index("epsilon") > 0:
+        item = columns[columns.index("epsilon") - 1]
+        user = columns[0] if user is None and columns[0] != item else user
+    return item, user
 
 
 def weight_of(columns: Sequence[str], item: str, user: str | None) -> str | None:
@@ -247,10 +239,9 @@ def _check_digests(digests: Tally, known: Mapping[str, Model]) -> None:
     """Refuse reports that were released with another mechanism than the one at hand."""
     wrong = 0
     for g, name in enumerate(digests.groups):
-        cells = digests.cells(g)
-        expected = known[name].digest
-        named = np.array([digests.items[i] == expected for i in digests.item[cells]], dtype=bool)
-        wrong += int(digests.rows[cells][~named].sum())
+        cells, expected = digests.cells(g), known[name].digest
+        others = np.array([digests.items[i] != expected for i in digests.item[cells]], dtype=bool)
+        wrong += int(digests.rows[cells][others].sum())
     if wrong:
         raise EstimateError(
             f"{wrong} of {int(digests.rows.sum())} reports were released with another mechanism: their "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,10 @@ END;
 
 def is_store(table: Any) -> bool:
     """Whether something is the path of a store of reports, by the first bytes of the file."""
-    if not isinstance(table, str | Path) or not os.path.isfile(table):
-        return False
-    try:
-        with open(table, "rb") as file:
+    head = b""
+    if isinstance(table, str | Path) and os.path.isfile(table):
+        with suppress(OSError), open(table, "rb") as file:
             head = file.read(100)
-    except OSError:
-        return False
     return head.startswith(_MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 

@@ -7,8 +7,8 @@ font here can draw is said once for a picture, with what to do, instead of once 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
 from .. import _validate
+from .._atomic import written_whole
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
@@ -66,8 +67,7 @@ def style(sampler: str) -> dict[str, Any]:
 
 def _own(axes: Axes | None, width: float = 6, height: float = 4.4) -> Axes:
     """The axes that were given, or those of a new figure."""
-    made: Axes = axes if axes is not None else new_figure(width, height).subplots()
-    return made
+    return new_figure(width, height).subplots() if axes is None else axes
 
 
 def _labelled(axes: Axes, x: str, y: str) -> Axes:
@@ -153,13 +153,6 @@ def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -
     return _labelled(axes, "no possible user is further than this", "mean TV distance to the user's p")
 
 
-def frontier_picture(frontiers: Mapping[str, Frontier], path: str | Path) -> Path:
-    """Draw the frontiers of all groups into a file."""
-    figure = new_figure(6, 4.4)
-    plot_frontier(frontiers, figure.subplots())
-    return save_figure(figure, path)
-
-
 def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:
     """The mean of the users who did not answer a survey, and of all, against the size of the survey."""
     axes = _own(axes)
@@ -228,24 +221,53 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a picture whole or not at all: to a neighbour first, then renamed."""
-    path = Path(path)
-    beside = path.with_name(f".{path.stem}.part{path.suffix}")
-    try:
-        with drawable(figure):
-            figure.savefig(beside, dpi=150, metadata={"Software": None} if path.suffix == ".png" else None)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Write a picture whole or not at all, in fonts that draw its texts; warn of characters without one."""
+    path, lacking = Path(path), set[str]()
+    for text in figure.findobj(Text):
+        if not text.get_text().isascii():
+            families, missing = families_for(text.get_text())
+            lacking |= missing
+            if len(families) > 1:
+                text.set_fontfamily(families)
+    if lacking:
+        warnings.warn(
+            f"no font on this machine draws {len(lacking)} characters of the names in this picture; install "
+            f"fonts for their script, such as the Noto fonts, and draw it again",
+            stacklevel=2,
+        )
+    metadata = {"Software": None} if path.suffix == ".png" else None
+    with warnings.catch_warnings(), written_whole(path) as file:
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(file, format=path.suffix[1:], dpi=150, metadata=metadata)
     return path
 
 
-@lru_cache(maxsize=1)
-def _faces() -> tuple[tuple[str, str], ...]:
-    """Family and file of every font that is upright and of ordinary weight, preferred ones first.
+def families_for(text: str) -> tuple[list[str], set[str]]:
+    """The families that draw a text together, the usual one first, and the characters that none draws."""
+    families, missing = [USUAL_FONT], {c for c in text if not c.isspace()}
+    for refreshed in (False, True):
+        for family, file in _faces(refreshed):
+            covered = {c for c in missing if ord(c) in _characters(file)}
+            if covered and family not in families:
+                families.append(family)
+            missing -= covered
+        if not missing:
+            break
+    return families, missing
 
-    One of them, which comes with matplotlib, draws an empty frame for every character there is.
+
+@lru_cache(maxsize=2)
+def _faces(refreshed: bool) -> tuple[tuple[str, str], ...]:
+    """Family and file of every upright font of ordinary weight: the usual one first, then preferred ones.
+
+    Refreshed: with fonts that were installed after matplotlib made its list of them. One font, which comes
+    with matplotlib, draws an empty frame for every character there is.
     """
+    if refreshed:
+        known = {face.fname for face in font_manager.fontManager.ttflist}
+        for file in set(font_manager.findSystemFonts()) - known:
+            with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
+                font_manager.fontManager.addfont(file)
     files: dict[str, str] = {}
     for face in font_manager.fontManager.ttflist:
         usual = face.style == "normal" and face.weight in (400, "normal", "regular", "book")
@@ -253,8 +275,8 @@ def _faces() -> tuple[tuple[str, str], ...]:
             files.setdefault(face.name, face.fname)
 
     def rank(item: tuple[str, str]) -> tuple[int, str]:
-        begins = [i for i, name in enumerate(PREFERRED_FONTS) if item[0].startswith(name)]
-        return (begins[0] if begins else len(PREFERRED_FONTS), item[0])
+        begins = (i for i, name in enumerate(PREFERRED_FONTS) if item[0].startswith(name))
+        return -1 if item[0] == USUAL_FONT else next(begins, len(PREFERRED_FONTS)), item[0]
 
     return tuple(sorted(files.items(), key=rank))
 
@@ -266,58 +288,6 @@ def _characters(file: str) -> frozenset[int]:
         return frozenset(FT2Font(file).get_charmap())
     except (RuntimeError, OSError):
         return frozenset()
-
-
-@lru_cache(maxsize=1)
-def _look_again() -> bool:
-    """Add fonts that were installed after matplotlib made its list of them; once, if it is needed."""
-    known = {face.fname for face in font_manager.fontManager.ttflist}
-    new = [file for file in font_manager.findSystemFonts() if file not in known]
-    for file in new:
-        with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
-            font_manager.fontManager.addfont(file)
-    _faces.cache_clear()
-    return bool(new)
-
-
-def families_for(text: str) -> tuple[list[str], set[str]]:
-    """The families that draw a text together, the usual one first, and the characters that none draws."""
-    families, missing = _families(text)
-    return _families(text) if missing and _look_again() else (families, missing)
-
-
-def _families(text: str) -> tuple[list[str], set[str]]:
-    files = dict(_faces())
-    missing = {c for c in text if not c.isspace() and ord(c) not in _characters(files.get(USUAL_FONT, ""))}
-    families = [USUAL_FONT]
-    for family, file in _faces():
-        covered = {c for c in missing if ord(c) in _characters(file)}
-        if covered:
-            families.append(family)
-            missing -= covered
-    return families, missing
-
-
-@contextmanager
-def drawable(figure: Figure) -> Iterator[None]:
-    """Give every text of a figure fonts that can draw it, and say once what none can."""
-    lacking: set[str] = set()
-    for text in figure.findobj(Text):
-        content = text.get_text()
-        if not content.isascii():
-            families, missing = families_for(content)
-            lacking |= missing
-            if len(families) > 1:
-                text.set_fontfamily(families)
-    if lacking:
-        warnings.warn(
-            f"no font on this machine draws {len(lacking)} characters of the names in this picture; install "
-            f"fonts for their script, such as the Noto fonts, and draw it again",
-            stacklevel=4,
-        )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
 
 
 def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -96,16 +97,11 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
     response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
     best = prior_minimax(prior, epsilon)
     return Card(
-        group=group,
+        **_of_any(sampler, group),
         sampler=label(sampler),
-        epsilon=epsilon,
-        categories=len(prior),
         smallest_probability=prior.smallest,
         rarest_category=prior.categories[int(prior.probabilities.argmin())],
         linear=sampler.linear,
-        keeps_prior=sampler.keeps_prior,
-        prior_digest=prior.digest,
-        provenance=prior.provenance,
         released_as_another=sampler.worst_case(DIVERGENCES["tv"]),
         released_as_itself=_kept(sampler),
         reports_needed=reports_or_none(sampler, 0.01),
@@ -120,7 +116,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
             )
             for name, f in DIVERGENCES.items()
         ),
-        shuffled=what_shuffling_adds(sampler) if shuffled else (),
+        shuffled=_what_shuffling_adds(sampler) if shuffled else (),
     )
 
 
@@ -142,9 +138,7 @@ class NearCard:
     half_within: float
     nine_tenths_within: float
     mean: float
-    worst_w1: (
-        float | None
-    )  # of the category that is served worst, and of any possible user; for few categories
+    worst_w1: float | None  # of the worst-served category, and of any possible user; for few categories
     as_itself: float  # how often the release is the category itself
     shuffled: tuple[Shuffled, ...] = ()
 
@@ -171,19 +165,14 @@ def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool
         return float(far.ravel()[order[min(int(np.searchsorted(reached, share)), len(order) - 1)]])
 
     return NearCard(
-        group=group,
+        **_of_any(sampler, group),
         sampler=label(sampler),
-        epsilon=sampler.epsilon,
-        categories=n,
-        keeps_prior=sampler.keeps_prior,
-        prior_digest=sampler.prior.digest,
-        provenance=sampler.prior.provenance,
         half_within=within(0.5),
         nine_tenths_within=within(0.9),
         mean=float(weights @ means),
         worst_w1=float(means.max()) if few else None,
         as_itself=float(joint[np.arange(len(chosen)), chosen].sum()),
-        shuffled=what_shuffling_adds(sampler) if shuffled else (),
+        shuffled=_what_shuffling_adds(sampler) if shuffled else (),
     )
 
 
@@ -212,16 +201,11 @@ def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = Fal
     """
     mechanism = certify(sampler, provenance="users")  # nothing is released
     return StreamCard(
-        group=group,
+        **_of_any(sampler, group),
         samples=sampler.samples,
         horizon=len(sampler.pace) if sampler.pace[-1] == PACE and not sampler.persistence else None,
-        epsilon=sampler.epsilon,
-        categories=len(sampler.prior),
-        keeps_prior=sampler.keeps_prior,
-        prior_digest=sampler.prior.digest,
-        provenance=sampler.prior.provenance,
         released_as_another=None if sampler.geometry else furthest_at_first(stream_engine(mechanism)),
-        shuffled=what_shuffling_adds(mechanism) if shuffled and sampler.samples > 1 else (),
+        shuffled=_what_shuffling_adds(mechanism) if shuffled and sampler.samples > 1 else (),
     )
 
 
@@ -232,7 +216,19 @@ def stream_engine(mechanism: Mechanism) -> StreamEngine:
     return mechanism.engine
 
 
-def what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
+def _of_any(sampler: Sampler | Stream, group: str) -> dict[str, Any]:
+    """What every card says."""
+    return {
+        "group": group,
+        "epsilon": sampler.epsilon,
+        "categories": len(sampler.prior),
+        "keeps_prior": sampler.keeps_prior,
+        "prior_digest": sampler.prior.digest,
+        "provenance": sampler.prior.provenance,
+    }
+
+
+def _what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
     """The central guarantee for ten thousand and a hundred thousand reports, on the safe side."""
     return tuple(
         Shuffled(reports, SHUFFLED_DELTA, at_a_glance(mechanism, reports, SHUFFLED_DELTA))
@@ -244,9 +240,9 @@ def _kept(sampler: Sampler) -> tuple[Kept, ...]:
     """The promise for the rarest category, the likeliest, and three between them."""
     prior = sampler.prior
     at_least = released_as_itself(sampler)
-    order = prior.probabilities.argsort(kind="stable")
+    order = prior.probabilities.argsort(kind="stable").tolist()
     ranks = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
     return tuple(
         Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]))
-        for i in (int(order[rank]) for rank in ranks)
+        for i in (order[rank] for rank in ranks)
     )

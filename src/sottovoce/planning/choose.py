@@ -27,7 +27,7 @@ from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS, prior_minimax
 from ..samplers.nearest import nearest
 from ..samplers.survey import survey
-from .compare import Comparison, ComparisonRow, compare, known_worst_case
+from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
 from .limit import MANY, TAIL, Limit, weighed
 from .limit import limit as best_possible
@@ -105,10 +105,8 @@ class Choice:
         lines = [f"Take {label(self.sampler)} at epsilon {self.epsilon:g}.", self.reason]
         lines += [f"It meets: {target}." for target in self.targets]
         lines += [line for line in (self.cheaper, self.survey) if line is not None]
-        row, what = (
-            self.row,
-            "total variation" if self.row.divergence == TV.name else "W1, in the units of the geometry",
-        )
+        row = self.row
+        what = "total variation" if row.divergence == TV.name else "W1, in the units of the geometry"
         worst = "" if row.worst_case is None else f"; for any possible user at most {row.worst_case:.4f}"
         lines.append(
             f"Distance to the user's own data ({what}): mean {row.mean:.4f}, 99th percentile "
@@ -157,6 +155,11 @@ class _Candidate(NamedTuple):
 
     sampler: Sampler
     row: ComparisonRow
+
+    @property
+    def worst(self) -> float:
+        """The worst case over all possible users, infinite where it is not known."""
+        return math.inf if self.row.worst_case is None else self.row.worst_case
 
 
 def choose(
@@ -212,7 +215,7 @@ def choose(
     (True, True)
     """
     measure: Distance = TV if geometry is None else wasserstein(checked_geometry(geometry, len(prior)))
-    targets = _targets(mean_at_most, nobody_above, share_within, reports, measure)
+    targets = _targets(mean_at_most, nobody_above, share_within, reports)
     weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     measured, measured_on = people(prior, users)
@@ -254,7 +257,7 @@ def choose(
         from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
         reason=_reason(len(meeting), len(considered), linear, same_for_everybody, weight),
-        cheaper=_cheaper(targets, before, tried, settled),
+        cheaper=f"Epsilon {tried[k - 1]:g} is too small: {_nearest(targets, before)}." if before else None,
         tail=weight,
         survey=by_survey,
     )
@@ -280,7 +283,6 @@ def _targets(
     nobody_above: float | None,
     share_within: float | None,
     reports: int | None,
-    measure: Distance,
 ) -> list[_Target]:
     targets = []
     if mean_at_most is not None:
@@ -288,8 +290,7 @@ def _targets(
         targets.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
     if nobody_above is not None:
         most = _validate.at_least(0, nobody_above=nobody_above)
-        words = f"no possible user above {most:g}"
-        targets.append(_Target(words, lambda each: _furthest(each.sampler, measure), most))
+        targets.append(_Target(f"no possible user above {most:g}", lambda each: each.worst, most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
@@ -305,7 +306,8 @@ def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -
         return [_validate.privacy(epsilon)]
     if not targets:
         raise ParameterError(
-            "give epsilon, or a target to find it by: mean_at_most, nobody_above, share_within with reports"
+            "give epsilon, or a target to find it by: mean_at_most (--mean-at-most), nobody_above "
+            "(--nobody-above), or share_within with reports (--share-within, --reports)"
         )
     tried = sorted(map(_validate.privacy, epsilons))
     if not tried:
@@ -352,12 +354,6 @@ def _candidates(
     return list(map(_Candidate, made, compare(measured, made, measure)))
 
 
-def _furthest(sampler: Sampler, measure: Distance) -> float:
-    """The worst case, infinite where it is not known."""
-    worst = known_worst_case(sampler, measure)
-    return math.inf if worst is None else worst
-
-
 def promise_for(nobody_above: float, best: float) -> float | str:
     """The promise that has no possible user above this; the best one where that is less than can be had."""
     return max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
@@ -365,29 +361,17 @@ def promise_for(nobody_above: float, best: float) -> float | str:
 
 def _rank(each: _Candidate, same_for_everybody: bool, tail: float) -> tuple[float, ...]:
     """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    worst = each.row.worst_case
-    first = (math.inf if worst is None else round(worst, 9),) if same_for_everybody else ()
+    first = (round(each.worst, 9),) if same_for_everybody else ()
     return *first, round(weighed(each.row.mean, each.row.maximum, tail), 9), not each.sampler.keeps_prior
 
 
 def _reason(meeting: int, considered: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
-    what = f"smallest mean + {tail:g}·maximum"
-    if same_for_everybody:
-        what = "smallest worst case over all possible users"
-    which = "linear samplers, which need one record of the user only" if linear else "samplers"
     if meeting == 1:
         return f"It is the only one of {considered} samplers that will do."
+    average = f"smallest mean + {tail:g}·maximum"
+    what = "smallest worst case over all possible users" if same_for_everybody else average
+    which = "linear samplers, which need one record of the user only" if linear else "samplers"
     return f"It has the {what} of the {meeting} {which} (of {considered}) that will do."
-
-
-def _cheaper(
-    targets: Sequence[_Target], before: Sequence[_Candidate], tried: Sequence[float], epsilon: float
-) -> str | None:
-    """Why the epsilon tried before does not do."""
-    if not before:
-        return None
-    smaller = tried[tried.index(epsilon) - 1]
-    return f"Epsilon {smaller:g} is too small: {_nearest(targets, before)}."
 
 
 def _unmet(targets: Sequence[_Target], last: Sequence[_Candidate], tried: Sequence[float]) -> str:
@@ -467,14 +451,7 @@ class Frontier(Listed):
         return plot_frontier({"": self}, axes)
 
 
-def frontier(
-    prior: Prior,
-    epsilon: float,
-    users: PublicUsers | None = None,
-    *,
-    steps: int = 6,
-    progress: Callable[[float], object] | None = None,
-) -> Frontier:
+def frontier(prior: Prior, epsilon: float, users: PublicUsers | None = None, *, steps: int = 6) -> Frontier:
     """Measure `fitted` with promises from its own worst case down to the best that keeps the prior.
 
     The users are those of `choose`. The limit of the mean is the best that any sampler with the same promise
@@ -497,6 +474,4 @@ def frontier(
         if len(prior) <= MANY:
             bound = best_possible(prior, epsilon, rows, tail=0, promise=promise).lower_bound
         measured.append(FrontierRow(sampler.worst_case(TV), row.mean, row.p99, row.maximum, bound))
-        if progress is not None:
-            progress((k + 1) / count)
     return Frontier(float(epsilon), measured_on, tuple(measured))

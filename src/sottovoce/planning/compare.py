@@ -24,13 +24,13 @@ from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
-from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, label
+from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream, several
 from ..users import Users, UsersLike, rows_for
 from .cards import stream_engine
 from .fitted import fitted
-from .limit import TAIL, summarise, weighed
+from .limit import TAIL, Limit, summarise, weighed
 from .limit import limit as best_possible
 from .prior_check import add_up, made_from, moments
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
 BEST_POSSIBLE = "best possible"
 """The sampler's name in a row of the limit: what no ε-private sampler that keeps the prior can beat."""
-FITTED = "fitted"
-"""The sampler whose options differ with the prior and ε: rows show its name alone."""
 ALL_GROUPS = "all groups"
 """The group's name in a row about the users of all groups together."""
 TOGETHER, SEPARATELY = "together", "separately"
@@ -121,26 +119,23 @@ class Comparison(Listed):
     ) -> Comparison:
         """The rows of each block after a change; blocks stay in the order in which they first appear."""
         _validate.one_of(STATISTICS, statistic=statistic)
-        changed = [[row for block in _blocks(rows) for row in change(block)] for rows in self._parts]
+        parts = (self.rows, self.all_groups)
+        changed = [[row for block in _blocks(rows) for row in change(block)] for rows in parts]
         return Comparison(*map(tuple, changed))
 
-    @property
-    def _parts(self) -> tuple[tuple[ComparisonRow, ...], ...]:
-        return self.rows, self.all_groups
-
     def marks(self, statistic: str = "mean") -> dict[ComparisonRow, str]:
-        """`best` for the best row that keeps the prior, `best without q` where another one is better.
+        """ "lowest mean" for the best row that keeps the prior; another one that is better is marked too.
 
         Where only one sampler was compared, nothing is marked.
         """
         _validate.one_of(STATISTICS, statistic=statistic)
         marks: dict[ComparisonRow, str] = {}
-        for block in [block for rows in self._parts for block in _blocks(rows)]:
-            if len([row for row in block if row.sampler != BEST_POSSIBLE]) > 1:
+        for block in _blocks(self.rows) + _blocks(self.all_groups):
+            if sum(row.sampler != BEST_POSSIBLE for row in block) > 1:
                 first, keeping = (_best(block, statistic, keeps_prior) for keeps_prior in (False, True))
                 if not keeping or _value(first[0], statistic) < _value(keeping[0], statistic):
-                    marks[first[0]] = "best without q"
-                marks |= dict.fromkeys(keeping, "best")
+                    marks[first[0]] = f"lowest {statistic}, without q"
+                marks |= dict.fromkeys(keeping, f"lowest {statistic}")
         return marks
 
     def listing(self) -> Listing:
@@ -151,7 +146,7 @@ class Comparison(Listed):
         names = ["group", "epsilon", "sampler", "divergence", "users", *STATISTICS, "keeps_prior"]
         names += ["above_limit"] * limited
         return Listing(
-            [*names, "best"],
+            [*names, "mark"],
             [[*(_cell(getattr(row, name)) for name in names), marks.get(row, "")] for row in rows],
             {name: [getattr(row, name) for row in rows] for name in ("mean", "maximum")},
             note=FROM_USERS if self.provenance == "users" else "",
@@ -193,7 +188,7 @@ def compare(
     """
     people, chosen = _in_groups(users, samplers, group)
     measures = [divergences] if isinstance(divergences, Distance) else list(map(checked, divergences))
-    _check(chosen, measures, limit)
+    _check(people, chosen, measures, limit)
     weight = _validate.at_least(0, tail=tail)
     from_all = _one_prior_from_all(people, chosen)
     known = {name: _CheckedUsers(given, from_all) for name, given in people.items()}
@@ -214,8 +209,9 @@ def compare(
     if limit:
         for name, listed in chosen.items():
             for epsilon in dict.fromkeys(sampler.epsilon for sampler in listed):
-                for measure in measures:
-                    _add_limit(rows[name], listed[0].prior, epsilon, people[name], measure, weight)
+                for f in measures:
+                    bound = best_possible(listed[0].prior, epsilon, people[name], divergence=f, tail=weight)
+                    _add_limit(rows[name], bound)
                 report()
     return Comparison(tuple(row for block in rows.values() for row in block), tuple(together))
 
@@ -240,9 +236,16 @@ def _listed(samplers: Sampler | Iterable[Sampler]) -> list[Sampler]:
     return [samplers] if isinstance(samplers, Sampler) else list(samplers)
 
 
-def _check(chosen: Mapping[str, Sequence[Sampler]], measures: Sequence[Distance], limit: bool) -> None:
-    if not all(isinstance(sampler, Sampler) for listed in chosen.values() for sampler in listed):
-        raise ParameterError("samplers must be samplers, such as sottovoce.kernel_clip(prior, epsilon)")
+def _check(
+    people: Mapping[str, UsersLike | Users],
+    chosen: Mapping[str, Sequence[Sampler]],
+    measures: Sequence[Distance],
+    limit: bool,
+) -> None:
+    for name, listed in chosen.items():
+        for sampler in listed:
+            if not isinstance(sampler, BoxSampler | KernelSampler):
+                check_sampler(sampler, people[name])
     if not all(chosen.values()) or not measures:
         raise ParameterError("samplers and divergences must not be empty")
     if limit and any(len({sampler.prior.digest for sampler in listed}) > 1 for listed in chosen.values()):
@@ -268,16 +271,12 @@ class _CheckedUsers:
     def divergence(self, sampler: Sampler, measure: Distance) -> FloatArray:
         """One number per user."""
         given = self._users.p if isinstance(self._users, Users) else self._users
-        if type(sampler) not in (
-            ClipSampler,
-            KernelSampler,
-            NearestSampler,
-        ):  # a caller's own sampler checks for itself
+        own: Any = sampler
+        if type(own) not in (ClipSampler, KernelSampler, NearestSampler):  # a caller's own checks for itself
             return np.atleast_1d(sampler.divergence(given, measure))
         n = len(sampler.prior)
         if n not in self._checked:
             self._checked[n] = _validate.users(given, n)
-        own: Any = sampler
         values: FloatArray = own.divergence_of(self._checked[n], measure)
         return values
 
@@ -296,43 +295,26 @@ def _measure(
 def _pooled(same: Sequence[_Measured]) -> ComparisonRow:
     """One row over the users of all groups, from the rows and values of each."""
     rows, values = [row for row, _ in same], np.concatenate([values for _, values in same])
-    summary: dict[str, Any] = dict(summarise(values))
+    changed: dict[str, Any] = {"group": ALL_GROUPS, "users": len(values), **summarise(values)}
     return replace(
         rows[0],
-        **summary,
-        group=ALL_GROUPS,
-        users=len(values),
+        **changed,
         worst_case=max((row.worst_case for row in rows if row.worst_case is not None), default=None),
         keeps_prior=all(row.keeps_prior for row in rows),
         provenance=_least_public(rows),
     )
 
 
-def _add_limit(
-    rows: list[ComparisonRow],
-    prior: Prior,
-    epsilon: float,
-    users: UsersLike | Users,
-    measure: Distance,
-    tail: float,
-) -> None:
+def _add_limit(rows: list[ComparisonRow], bound: Limit) -> None:
     """Set in each row how far above the limit it is, and add the row of the limit itself."""
-    bound = best_possible(prior, epsilon, users, divergence=measure, tail=tail)
-
-    def above(row: ComparisonRow) -> float:
-        return weighed(row.mean, row.maximum, tail) - bound.lower_bound
-
-    mine = [k for k, row in enumerate(rows) if (row.epsilon, row.divergence) == (epsilon, measure.name)]
-    best = replace(
-        rows[mine[0]],
-        **{name: getattr(bound, name) for name in STATISTICS if name != "worst_case"},
-        sampler=BEST_POSSIBLE,
-        worst_case=None,
-        keeps_prior=True,
-    )
-    for k in mine:
-        rows[k] = replace(rows[k], above_limit=above(rows[k]))
-    rows.append(replace(best, above_limit=above(best)))
+    about = (bound.epsilon, bound.divergence)
+    mine = [k for k, row in enumerate(rows) if (row.epsilon, row.divergence) == about]
+    numbers = {name: getattr(bound, name) for name in STATISTICS if name != "worst_case"}
+    first = rows[mine[0]]
+    rows.append(replace(first, **numbers, sampler=BEST_POSSIBLE, worst_case=None, keeps_prior=True))
+    for k in (*mine, -1):
+        above = weighed(rows[k].mean, rows[k].maximum, bound.tail) - bound.lower_bound
+        rows[k] = replace(rows[k], above_limit=above)
 
 
 def _one_prior_from_all(
@@ -363,7 +345,7 @@ def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
 
 def shown(sampler: Sampler) -> str:
     """The sampler as rows name it: with its options, unless they were chosen for this prior and ε."""
-    if sampler.name != FITTED:
+    if sampler.name != "fitted":
         return label(sampler)
     promise = sampler.options.get("promise")
     return sampler.name if promise is None else f"{sampler.name}(promise={promise:.4g})"
@@ -435,12 +417,7 @@ class Walk(NamedTuple):
     ratios: FloatArray
 
 
-def walk(
-    mechanism: Mechanism,
-    steps: Iterable[UsersLike],
-    *,
-    divergence: FDivergence = TV,
-) -> Iterator[Walk]:
+def walk(mechanism: Mechanism, steps: Iterable[UsersLike], *, divergence: FDivergence = TV) -> Iterator[Walk]:
     """Simulate the streams of some users, in the batch path of the mechanism that would be shipped."""
     engine = stream_engine(mechanism)
     if engine.persistence:
@@ -514,9 +491,8 @@ def compare_samples(
         many = _validate.whole_at_least(1, samples=k)
         ways = {}
         if many > 1:
-            mechanism = certify(
-                several(prior, total, samples=many), provenance="users"
-            )  # nothing is released
+            made = several(prior, total, samples=many)
+            mechanism = certify(made, provenance="users")  # nothing is released
             steps = [step.distances for step in walk(mechanism, [laws] * many, divergence=f)]
             ways[TOGETHER] = np.mean(steps, axis=0)
         alone = sampler(prior, total / many).divergence(laws, f)

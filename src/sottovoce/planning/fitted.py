@@ -299,12 +299,10 @@ def blurred(rows: sparse.csr_array[np.float64], q: FloatArray) -> sparse.csr_arr
     last = ends[rows.indptr[1:] - 1]
     before = np.concatenate([[0], last[:-1]])
     size = (last - before)[chosen][:, None]
-    word = _uniform(1101, sticks.size).reshape(sticks.shape)
+    word, another = (_uniform(stream, sticks.size).reshape(sticks.shape) for stream in (1101, 1102))
     own = np.searchsorted(ends, before[chosen][:, None] + ((word * size) >> HALF), side="right")
     every = np.cumsum((q * 2.0**HALF).astype(np.int64) + 1)
-    other = np.searchsorted(every, (_uniform(1102, sticks.size) * int(every[-1])) >> HALF, side="right")
-    from_prior = (random_words(1103, sticks.size) % np.uint64(largest << doublings) == 0).reshape(
-        sticks.shape
-    )
-    categories = np.where(from_prior, other.reshape(sticks.shape), rows.indices[own])
+    other = np.searchsorted(every, (another * int(every[-1])) >> HALF, side="right")
+    from_prior = random_words(1103, sticks.size) % np.uint64(largest << doublings) == 0
+    categories = np.where(from_prior.reshape(sticks.shape), other, rows.indices[own])
     return _rows(sticks, categories, len(q))

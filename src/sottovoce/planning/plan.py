@@ -100,29 +100,23 @@ class Plan(Listed):
                 f"all are {self.uniform:.3f} away from their own data on average (total variation), with the "
                 f"best survey, of {best.reports:,} users, {best.everybody:.3f}."
             )
-        repeat = f"A second survey, of as many other users, brings the rest to {again.others:.3f}" + (
-            ": worth it." if self.second_round else ": not worth their ε."
-        )
+        worth = "worth it" if self.second_round else "not worth their ε"
         return (
             f"Let {best.share:.1%} of the users, {best.reports:,}, answer a survey at epsilon "
             f"{self.epsilon:g}. All users are then {best.everybody:.3f} away from their own data on average "
             f"(total variation), those who did not answer {best.others:.3f}; with a uniform prior all are "
             f"{self.uniform:.3f} away, with the best sampler without a prior {self.without:.3f}, and if the "
-            f"population were public {self.known:.3f}. {repeat}"
+            f"population were public {self.known:.3f}. A second survey, of as many other users, brings the "
+            f"rest to {again.others:.3f}: {worth}."
         )
 
     def listing(self) -> Listing:
         """The table that is printed, below the plan in words."""
-        rows = [
-            (
-                f"{row.share:.1%}",
-                f"{row.reports:,}",
-                f"{row.others:.4f}",
-                f"{row.everybody:.4f}",
-                "too few reports" if not row.enough else "best" if row is self.best else "",
-            )
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            mark = "too few reports" if not row.enough else "best" if row is self.best else ""
+            means = (f"{row.others:.4f}", f"{row.everybody:.4f}")
+            rows.append((f"{row.share:.1%}", f"{row.reports:,}", *means, mark))
         head = ("share", "reports", "mean of the others", "mean of all", "")
         return Listing(head, rows, {"mean of all": [row.everybody for row in self.rows]}, self.summary())
 

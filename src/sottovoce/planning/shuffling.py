@@ -92,34 +92,6 @@ def amplified_delta(mechanism: Mechanism | Sampler, reports: int, epsilon: float
     return _bound(blanket_of(mechanism), _reports(reports), central)
 
 
-def reports_for(mechanism: Mechanism | Sampler, epsilon: float, delta: float) -> int:
-    """How many shuffled reports it takes until ε′ is at most `epsilon` at this δ.
-
-    Raises
-        ParameterError: more than 10⁸ would be needed.
-    """
-    blanket, central, wanted = blanket_of(mechanism), _validate.positive(epsilon=epsilon), _delta(delta)
-    if central >= blanket.epsilon:
-        return 2
-
-    def enough(m: int) -> bool:
-        return _bound(blanket, m, central) <= wanted
-
-    most = 2
-    while not enough(most):
-        if most == MOST_REPORTS:
-            raise ParameterError(
-                f"even {MOST_REPORTS:,} shuffled reports do not give epsilon {central:g} at delta "
-                f"{wanted:g}: take a smaller local epsilon, or a larger delta"
-            )
-        most = min(2 * most, MOST_REPORTS)
-    least = most // 2
-    while most - least > max(1, most // 1000):  # to a thousandth, on the safe side
-        middle = (least + most) // 2
-        least, most = (least, middle) if enough(middle) else (middle, most)
-    return most
-
-
 @dataclass(frozen=True)
 class Blanket:
     """ε, the largest ratio of a law to the floor, and γ = Σc, rounded so that no bound gets too small."""
@@ -132,8 +104,7 @@ class Blanket:
 def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
     """The blanket of a certified mechanism, from its integers, or of a sampler, from its floor."""
     if isinstance(mechanism, Mechanism):
-        floor = certified_floor(mechanism)
-        mass = math.nextafter(float(floor), 0)
+        mass = math.nextafter(float(certified_floor(mechanism)), 0)
         epsilon = float(mechanism.epsilon)
         ratio = math.nextafter(float(mechanism.ratio), math.inf)
     elif isinstance(mechanism, Sampler):
@@ -150,25 +121,18 @@ def certified_floor(mechanism: Mechanism) -> Fraction:
 
     Of several samples it is the floor of the tuples, 1/R₀: a tuple is what is shuffled.
     """
-    if isinstance(mechanism.engine, StreamEngine):
-        return Fraction(mechanism.engine.one, mechanism.engine.start)
-    return Fraction(_floor_units(mechanism), 1 << mechanism.bits)
-
-
-def _floor_units(mechanism: Mechanism) -> int:
-    engine = mechanism.engine
+    engine, total = mechanism.engine, 1 << mechanism.bits
+    if isinstance(engine, StreamEngine):
+        return Fraction(engine.one, engine.start)
     if isinstance(engine, BoxEngine):
-        return sum(engine.box.low)
+        return Fraction(sum(engine.box.low), total)
     if isinstance(engine, KernelEngine):
-        return check_kernel(engine.kernel, mechanism.ratio)
+        return Fraction(check_kernel(engine.kernel, mechanism.ratio), total)
     if isinstance(engine, ResponseEngine):
-        k, total = len(engine.kept), 1 << mechanism.bits
-        if k == 1:
-            return total
-        lowest = min(engine.own, engine.other, total // k)  # a record that is not kept draws one of k alike
-        return k * lowest
+        k = len(engine.kept)  # a record that is not kept draws one of k alike
+        return Fraction(k * min(engine.own, engine.other, total // k) if k > 1 else total, total)
     if isinstance(engine, SurveyEngine):
-        return engine.base * min(engine.own, engine.other)
+        return Fraction(engine.base * min(engine.own, engine.other), total)
     raise ParameterError("this kind of mechanism has no floor")
 
 

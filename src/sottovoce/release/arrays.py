@@ -27,8 +27,8 @@ def running_sums(values: Sequence[int] | IntegerArray) -> IntegerArray:
     return sums
 
 
-def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray:
-    """⌊x·y/2^bits⌋ for 0 ≤ x < 2^bits ≤ 2^62 and 0 ≤ y < 2^62, in 31-bit halves so that nothing overflows."""
+def shifted_product(x: IntegerArray, y: IntegerArray | int, bits: int) -> IntegerArray:
+    """⌊x·y/2^bits⌋ for 0 ≤ x < 2^bits ≤ 2^62 and 0 ≤ y ≤ 2^62, in 31-bit halves so that nothing overflows."""
     x = x << np.int64(62 - bits)  # now ⌊x·y/2^62⌋
     x1, x0, y1, y0 = x >> _HALF, x & _MASK, y >> _HALF, y & _MASK
     middle = x1 * y0 + ((x0 * y0) >> _HALF)
@@ -36,11 +36,12 @@ def shifted_product(x: IntegerArray, y: IntegerArray, bits: int) -> IntegerArray
     return product
 
 
-def scaled_product(x: IntegerArray, y: IntegerArray, z: IntegerArray) -> IntegerArray:
-    """⌊x·y/z⌋ for 0 ≤ x < z < 2^62 and 0 ≤ y < 2^62, by long division (Knuth 1981, algorithm 4.3.1 D).
+def scaled_product(x: IntegerArray, y: IntegerArray | int, z: IntegerArray) -> IntegerArray:
+    """⌊x·y/z⌋ for 0 ≤ x ≤ z, 1 ≤ z < 2^62 and 0 ≤ y ≤ 2^62, by long division (Knuth 1981, 4.3.1 D).
 
     A digit has 31 bits. x and z are shifted until 2^61 ≤ z. A digit is then guessed at most 2 too large, so
-    that what is left, computed modulo 2^64, lies between −2z and z and is exact.
+    that what is left, computed modulo 2^64, lies between −2z and z and is exact. If x = z and y = 2^62, the
+    first digit is 2^31, guessed at most 1 too large, and nothing is left.
     """
     shift = 62 - np.searchsorted(1 << np.arange(62, dtype=np.int64), z, side="right")
     x, z = x << shift, z << shift
@@ -55,6 +56,13 @@ def scaled_product(x: IntegerArray, y: IntegerArray, z: IntegerArray) -> Integer
             guess -= over
         quotient = (quotient << _HALF) + guess
     return quotient
+
+
+def shortened(counts: IntegerArray, bits: int) -> tuple[IntegerArray, IntegerArray]:
+    """Counts, a column for each user, cut to so many binary digits in all, and how many digits were cut."""
+    size = counts.sum(axis=0)
+    cut = np.searchsorted(1 << np.arange(bits, 63), size, side="right")
+    return counts >> cut, cut
 
 
 ENTRIES = 1 << 17

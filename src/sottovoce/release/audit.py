@@ -1,25 +1,21 @@
 """Does it hold? The certificate, checked again in exact arithmetic, and the shipping paths from outside.
 
-The black-box test draws for several users, chooses two of them and a set of categories that the one releases
-more often than the other, and computes from *fresh* draws of these two a Clopper–Pearson
-lower bound on ε. A bound above ε proves a violation; a bound below proves nothing, it fails
-to disprove: it looks at users with one category (all of them up to 64, else a dozen) and two with several.
-The proof is the certificate.
-
-Both ways of releasing are tested: `release_many`, on rows of all users mixed, and `release`, which is slower
-and gets a tenth of the draws.
+The black-box test draws for several users: all with one category (beyond 64 categories a dozen) and two with
+several. It chooses two of them and a set of categories that the one releases more often than the other, and
+computes from *fresh* draws of these two a Clopper–Pearson lower bound on ε. A bound above ε proves a
+violation; a bound below proves nothing. The proof is the certificate. Both ways of releasing are tested:
+`release_many`, on rows of all users mixed, and `release`, which is slower and gets a tenth of the draws.
 
 The event. The set of categories that distinguishes two users best is a likelihood-ratio set {i : P_i >
 t·R_i}. Single categories may each differ by less than their noise; the set adds them up. Of the draws that
 choose, one half orders the categories and the other decides how many of them to take, because an order that
-was chosen to look extreme always looks extreme to the draws that chose it. What is chosen here is bounded by
-other draws still, which are made afterwards.
+was chosen to look extreme always looks extreme to the draws that chose it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -36,30 +32,15 @@ from .stream import StreamEngine
 IntegerArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-ROWS = 1 << 19
-"""Users of one batch."""
-
-ALL_ROWS = 64
-"""Up to this many categories a user of each is looked at."""
-
-STEPS = 3
-"""Releases of a stream that are looked at together."""
-ENUMERATED = 1000
-"""Transcripts up to which their probabilities are compared exactly."""
-SINGLE = 10
-"""One draw in so many goes through `release`."""
-
-LEAST = 300
-"""Draws per user, at least."""
-
-EXPLORED = 3
-"""One draw in so many looks for the event; the others go to the two users that it is about."""
-
-Draw = Callable[[Any], Any]
-"""Takes sparse rows of counts, returns one released category per row."""
-
-DrawFor = Callable[[IntegerArray], Any]
-"""Takes the numbers of users, returns one released category for each."""
+ROWS = 1 << 19  # users of one batch
+ALL_ROWS = 64  # up to this many categories a user of each is looked at
+STEPS = 3  # releases of a stream that are looked at together
+ENUMERATED = 1000  # transcripts up to which their probabilities are compared exactly
+SINGLE = 10  # one draw in so many goes through `release`
+LEAST = 300  # draws per user, at least
+EXPLORED = 3  # one draw in so many looks for the event; the others go to its two users
+Draw = Callable[[Any], Any]  # sparse rows of counts to one released category per row
+DrawFor = Callable[[IntegerArray], Any]  # numbers of users to one released category for each
 
 
 @dataclass(frozen=True)
@@ -159,10 +140,10 @@ def audit(
     many_at_once = _transcripts(mechanism) if mechanism.streaming else mechanism.release_many
     batches = _by_rows(many_at_once, users, len(names))
     several = mechanism.samples > 1 or mechanism.streaming
-    answers = None if several else mechanism.answers
-    many = _search("release_many", batches, users, answers, draws - draws // SINGLE, error, progress)
+    order = None if several else mechanism.answer_index
+    many = _search("release_many", batches, users, order, draws - draws // SINGLE, error, progress)
     later = None if progress is None else lambda done: progress(many.draws + done)
-    single = _search("release", one_by_one, users, answers, draws // SINGLE, error, later)
+    single = _search("release", one_by_one, users, order, draws // SINGLE, error, later)
     return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, single))
 
 
@@ -213,13 +194,12 @@ def black_box(
     epsilon: float,
     draws: int,
     confidence: float = 0.999,
-    progress: Callable[[int], None] | None = None,
 ) -> AuditReport:
     """A lower bound on the ε of any function from counts to categories, from its draws alone."""
     users = _users(indices, categories)
     error = _check(draws, confidence, len(users))
-    by_rows = _by_rows(draw, users, len(categories))
-    finding = _search("function", by_rows, users, categories, draws, error, progress)
+    by_rows, order = _by_rows(draw, users, len(categories)), {name: i for i, name in enumerate(categories)}
+    finding = _search("function", by_rows, users, order, draws, error, None)
     return AuditReport("function", epsilon, "not checked", confidence, (finding,))
 
 
@@ -236,53 +216,40 @@ def _search(
     path: str,
     draw: DrawFor,
     users: dict[str, dict[int, int]],
-    answers: Sequence[Any] | None,
+    order: Mapping[Any, int] | None,
     draws: int,
     error: float,
     progress: Callable[[int], None] | None,
 ) -> Finding:
-    """Choose the event that distinguishes two users best, and bound its ratio by fresh draws."""
+    """Choose the event that distinguishes two users best, and bound its ratio by fresh draws.
+
+    The categories of the event are listed in their `order`; tuples, which have none, as they were seen.
+    """
     names = list(users)
-    positions = _Positions(draw, answers, progress)
+    positions = _Positions(draw, progress)
     explore = draws // EXPLORED // len(names)
     confirm = (draws - explore * len(names)) // 2
     seen = positions.of(range(len(names)), explore)
     event = choose_event([seen[user] for user in range(len(names))])
     fresh = positions.of((event.first, event.second), confirm)
     first, second = (event.count(fresh[user]) for user in (event.first, event.second))
+    answers = list(positions.numbers)
+    members = [answers[i] for i in event.indices.tolist()]
     return Finding(
         path=path,
         draws=positions.done,
         lower_bound=max(log_ratio_limit(first, second, confirm, error), 0.0),
         users=(names[event.first], names[event.second]),
-        event=tuple(positions.names[i] for i in event.indices.tolist()),
+        event=tuple(members if order is None else sorted(members, key=order.__getitem__)),
     )
 
 
 class _Positions:
-    """Draws for some users, as numbers of answers, and counts how many were made.
+    """Draws for some users: what they release as numbers, in the order in which it was seen first."""
 
-    Tuples are numbered as they are seen: there are too many to list.
-    """
-
-    def __init__(
-        self, draw: DrawFor, answers: Sequence[Any] | None, progress: Callable[[int], None] | None
-    ) -> None:
-        self._draw, self._progress, self.done, self._grows = draw, progress, 0, answers is None
-        self._numbered = isinstance(answers, range) and answers.start == 0  # reports are their own numbers
-        self.names: Any = [] if answers is None else answers if self._numbered else list(answers)
-        self._index = {} if self._numbered else {name: index for index, name in enumerate(self.names)}
-
-    def _number(self, answer: Any) -> int:
-        if self._numbered:
-            return int(answer)
-        if not self._grows:
-            return self._index[answer]
-        key = tuple(answer)
-        if key not in self._index:
-            self._index[key] = len(self.names)
-            self.names.append(key)
-        return self._index[key]
+    def __init__(self, draw: DrawFor, progress: Callable[[int], None] | None) -> None:
+        self._draw, self._progress, self.done = draw, progress, 0
+        self.numbers: dict[Any, int] = {}
 
     def of(self, users: Sequence[int], times: int) -> dict[int, IntegerArray]:
         """Each user drawn so many times; the users take turns, as in a batch of many people."""
@@ -291,8 +258,10 @@ class _Positions:
         parts = []
         for begin in range(0, times, step):
             who = np.tile(turns, min(step, times - begin))
-            drawn = np.asarray(self._draw(who)).tolist()
-            parts.append(np.fromiter(map(self._number, drawn), dtype=np.int64, count=len(who)))
+            drawn = np.asarray(self._draw(who))
+            answers = drawn.tolist() if drawn.ndim == 1 else map(tuple, drawn.tolist())
+            numbers = [self.numbers.setdefault(answer, len(self.numbers)) for answer in answers]
+            parts.append(np.array(numbers, dtype=np.int64))
             self.done += len(who)
             if self._progress is not None:
                 self._progress(self.done)

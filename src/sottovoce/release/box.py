@@ -6,12 +6,13 @@ user's data are, and can state its law as exact fractions. There is no float in 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,73 +28,78 @@ if TYPE_CHECKING:
     from .file import Fields
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Something that turns a user's integers and some uniform words into a position."""
 
     kind: ClassVar[str]
     """What a mechanism file calls it."""
-    version: ClassVar[int]
+    version: ClassVar[int] = 1
     """The version of the format that has this kind first."""
     own_fields: ClassVar[frozenset[str]]
     """What its mechanism file has besides the fields of every document."""
-    linear: ClassVar[bool]
+    linear: ClassVar[bool] = False
     """Whether one random record of the user is all that is looked at."""
+    samples: int
+    """How many categories one release gives."""
 
     @property
     def words(self) -> int:
         """How many uniform words one release needs, always."""
+        return self.samples
 
-    @property
-    def samples(self) -> int:
-        """How many categories one release gives."""
+    def __getstate__(self) -> dict[str, Any]:
+        return only_fields(self)
 
+    @abstractmethod
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """Check its whole certificate in exact arithmetic; raise CertificateError if anything is off."""
 
+    @abstractmethod
     def keeps_prior(self) -> bool:
         """Whether a user equal to the prior releases exactly the prior, decided on the integers."""
 
+    @abstractmethod
     def prepare(self) -> None:
         """Build every table now, so that no user has to wait for it."""
 
-    def prepare_many(self) -> None:
+    def prepare_many(self) -> None:  # noqa: B027
         """Build now what only a batch needs; `prepare` leaves it out, because a device never needs it."""
 
+    @abstractmethod
     def position(self, weights: Weights, words: list[int]) -> Any:
         """The released category's position; with several samples, a tuple of them."""
 
+    @abstractmethod
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same for every row, with one array per word; with several samples a row of positions each."""
 
+    @abstractmethod
     def law(self, weights: Weights) -> list[Fraction]:
         """The exact probability of every category; with several samples, of every tuple in order."""
 
+    @abstractmethod
     def prior_weights(self) -> Sequence[int]:
         """The prior in units, in the order of the categories."""
 
+    @abstractmethod
     def fields(self) -> dict[str, Any]:
         """Its integers as plain values for a mechanism file."""
 
     @classmethod
+    @abstractmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
         """What `fields` wrote, read again; the certificate is not checked yet."""
 
 
 @dataclass(frozen=True, eq=False)
-class BoxEngine:
+class BoxEngine(Engine):
     """Clip samplers: the exact clip of the user's integers into the box, drawn with one word."""
 
     kind: ClassVar[str] = "box"
-    version: ClassVar[int] = 1
-    samples: ClassVar[int] = 1
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low"})
-    linear: ClassVar[bool] = False
+    samples = 1
     box: Box
     prior: tuple[int, ...]
-    words: int = 1
-
-    def __getstate__(self) -> dict[str, Any]:
-        return only_fields(self)
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The box above its floor, and weights of the prior."""
@@ -117,14 +123,17 @@ class BoxEngine:
         return tuple(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
     @cached_property
-    def _sums(self) -> Sums:
-        """The running sums; outside the box nothing is released."""
+    def _sums(self) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
+        """Running sums of the floors, of what the public law has above them, and of the public law.
+
+        Each has one more entry than there are categories. Outside the box nothing is released.
+        """
         low, public = self.box.low, self._public
         inside = all(a <= t <= b for a, t, b in zip(low, public, self.box.high, strict=True))
         if not inside or sum(public) != self.box.total:
             raise CertificateError("the public law left its box; nothing is released")
         floors, ends = running_sums(low), running_sums(public)
-        return Sums(floors, ends - floors, ends)
+        return floors, ends - floors, ends
 
     @cached_property
     def _views(self) -> tuple[memoryview, ...]:
@@ -139,7 +148,7 @@ class BoxEngine:
     @cached_property
     def _capped_many(self) -> Capped:
         """The tables for capped users in batches."""
-        return Capped(self.box, self._sums.floors, self._sums.above)
+        return Capped(self.box, *self._sums[:2])
 
     def prepare_many(self) -> None:
         """Build the tables that only a batch needs."""
@@ -150,10 +159,7 @@ class BoxEngine:
         _ = self._views
 
     def clipped(self, weights: Weights) -> Weights:
-        """The units of the user's own categories: the exact clip of the weights.
-
-        All of a capped user's are at their caps, and units of the N are left.
-        """
+        """The exact clip of the weights, in units; a capped user's are all at their caps, with units left."""
         low, high = self.box.low, self.box.high
         own = [i for i, _ in weights]
         own_low, own_high = [low[i] for i in own], [high[i] for i in own]
@@ -195,7 +201,7 @@ class BoxEngine:
         (drawn,) = words
         out, sure = decided(rows, drawn, self._filter, self._capped_many)
         empty = np.diff(rows.indptr) == 0
-        out[empty] = np.searchsorted(self._sums.public, drawn[empty], side="right") - 1
+        out[empty] = np.searchsorted(self._sums[2], drawn[empty], side="right") - 1
         for i in np.flatnonzero(~(sure | empty)).tolist():
             out[i] = self.position(row_weights(rows, i), [int(drawn[i])])
         return out
@@ -225,15 +231,6 @@ class BoxEngine:
         if ratio < 1:
             raise CertificateError("the ratio A must be at least 1")
         return cls(certified_box(low, ratio, 1 << fields.bits), prior)
-
-
-class Sums(NamedTuple):
-    """Running sums over the categories, each with one more entry than there are categories."""
-
-    floors: IntegerArray
-    above: IntegerArray
-    """Of what the public law has above the floors."""
-    public: IntegerArray
 
 
 def walk(before: Sequence[int], units: Weights, number: int) -> int:

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
-from .arrays import IntegerArray, packs, running_sums, scaled_product
+from .arrays import IntegerArray, packs, running_sums, scaled_product, shortened
 from .exact import Box
 
 if TYPE_CHECKING:
@@ -43,14 +43,9 @@ Truths: TypeAlias = npt.NDArray[np.bool_]
 
 # --- users who are not capped ----------------------------------------------------------------------
 
-ROOMY = 60
-"""Sums of caps in coarse units stay below 2^60."""
-
-COUNT_BITS = 30
-"""Binary digits kept of a user's counts in all."""
-
-NEAR = 32
-"""The search for μ ends within N/2^32, or where the next integer μ would not be better."""
+ROOMY = 60  # sums of caps in coarse units stay below 2^60
+COUNT_BITS = 30  # binary digits kept of a user's counts in all
+NEAR = 32  # the search for μ ends within N/2^32, or where the next integer μ would not be better
 
 FILTER_ROUNDS = 80
 """The search halves its bracket of 60 digits if it cannot do better; whoever is not done then is in doubt."""
@@ -107,10 +102,10 @@ class Filter:
         """
         width, users = indices.shape
         floor, ends = self.floor.take(indices), self.ends.take(indices)
-        counts, cut = _shortened(counts)
+        counts, cut = shortened(counts, COUNT_BITS)
         multiplier = self._solve(counts, floor, span)
         added = np.minimum(np.maximum(_above_floor(multiplier, counts, floor), 0), span)
-        deviation = np.where(cut, np.maximum(multiplier, 1), 1)
+        deviation = np.where(cut > 0, np.maximum(multiplier, 1), 1)
         error = self._error(added.sum(axis=0) - self.room, width, deviation)
 
         word = words >> self.shift
@@ -181,15 +176,6 @@ def _above_floor(multiplier: IntegerArray, counts: IntegerArray, floor: IntegerA
     product: IntegerArray = multiplier * counts
     product -= floor
     return product
-
-
-def _shortened(counts: IntegerArray) -> tuple[IntegerArray, Truths]:
-    """The counts without the digits that are not kept, and whose were cut."""
-    size = counts.sum(axis=0)
-    if int(size.max()) < 1 << COUNT_BITS:
-        return counts, np.zeros(counts.shape[1], dtype=np.bool_)
-    drop = np.searchsorted(1 << np.arange(COUNT_BITS, 63), size, side="right")
-    return counts >> drop, drop > 0
 
 
 def _sums_down(values: IntegerArray) -> IntegerArray:

@@ -7,7 +7,7 @@ certificate of the mechanism, which looks at integers alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -65,26 +65,11 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
 
 def certify_with(sampler: Sampler | Stream | Survey, bits: int) -> Mechanism:
     """`certify` with N = 2^bits; fewer bits are for tests that enumerate every draw."""
-    ratio, total = exp_below(Fraction(sampler.epsilon)), 1 << bits
-    if isinstance(sampler, Stream):
-        return _mechanism(sampler, _stream(sampler, ratio, bits), ratio, bits)
-    if isinstance(sampler, Survey):
-        return _mechanism(sampler, _survey(sampler, ratio, bits), ratio, bits)
-    prior = prior_weights(sampler.prior, total)
-    if isinstance(sampler, ClipSampler):
-        return _mechanism(sampler, BoxEngine(_box(sampler, prior, ratio, total), tuple(prior)), ratio, bits)
-    if isinstance(sampler, NearestSampler):
-        box = _box(sampler, prior, ratio, total)
-        return _mechanism(
-            sampler, NearestEngine(box, tuple(prior), geometry=_integers(sampler.geometry)), ratio, bits
-        )
+    ratio = exp_below(Fraction(sampler.epsilon))
     kernel = sampler.kernel if isinstance(sampler, KernelSampler) else None
-    if isinstance(kernel, ResponseKernel):
-        kept = tuple(np.flatnonzero(kernel.kept).tolist())
-        return _mechanism(sampler, _response(kept, prior, ratio, bits), ratio, bits)
     if not isinstance(kernel, MinimaxKernel):
-        raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
-    for engine in _kernels(prior, ratio, bits):
+        return _mechanism(sampler, _engine(sampler, ratio, bits), ratio, bits)
+    for engine in _kernels(prior_weights(sampler.prior, 1 << bits), ratio, bits):
         try:
             return _mechanism(sampler, engine, ratio, bits)
         except CertificateError:
@@ -92,8 +77,30 @@ def certify_with(sampler: Sampler | Stream | Survey, bits: int) -> Mechanism:
     rarest = sampler.prior.categories[int(np.argmin(sampler.prior.probabilities))]
     raise CertificateError(
         f"the kernel cannot be certified in units of 2^-{bits}: epsilon is too small or too large for "
-        f"{len(prior)} categories, or {rarest!r} is too rare; merge rare categories"
+        f"{len(sampler.prior)} categories, or {rarest!r} is too rare; merge rare categories"
     )
+
+
+def _engine(sampler: Sampler | Stream | Survey, ratio: Fraction, bits: int) -> Engine:
+    """What draws for a sampler that is not the paper's; nothing is certified yet."""
+    n, total = len(sampler.prior), 1 << bits
+    if isinstance(sampler, Stream):
+        return _stream(sampler, ratio, bits)
+    if isinstance(sampler, Survey) and sampler.base is not None:
+        return SurveyEngine(sampler.base, *_response_weights(sampler.base, ratio, bits), n, bits)
+    prior = tuple(prior_weights(sampler.prior, total))
+    if isinstance(sampler, ClipSampler):
+        return BoxEngine(_box(sampler, prior, ratio, total), prior)
+    if isinstance(sampler, NearestSampler):
+        box = _box(sampler, prior, ratio, total)
+        return NearestEngine(box, prior, geometry=_integers(sampler.geometry))
+    if isinstance(sampler, Survey):
+        kept = tuple(range(n))
+    elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
+        kept = tuple(np.flatnonzero(sampler.kernel.kept).tolist())
+    else:
+        raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
+    return ResponseEngine(kept, *_response_weights(len(kept), ratio, bits), n, prior, bits)
 
 
 def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
@@ -101,7 +108,7 @@ def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fracti
     return Mechanism(
         sampler=sampler.name,
         options={key: repr(float(value)) for key, value in sampler.options.items()} | _learned(sampler.prior),
-        categories=_categories(sampler.prior),
+        categories=sampler.prior.categories,
         epsilon=Fraction(sampler.epsilon),
         ratio=ratio,
         engine=engine,
@@ -135,9 +142,8 @@ def prior_weights(prior: Prior, total: int) -> list[int]:
     for rank, i in enumerate(order):
         units[i] += each + (rank < some)
     if min(units) < 1:  # the probabilities added up to a little more than one
-        raise CertificateError(
-            f"category {prior.categories[units.index(min(units))]!r} is too rare to certify"
-        )
+        rarest = prior.categories[units.index(min(units))]
+        raise CertificateError(f"category {rarest!r} is too rare to certify")
     return units
 
 
@@ -147,12 +153,7 @@ def _units(values: FloatArray, total: int) -> list[int]:
     return [int(math.ldexp(value, power)) for value in values.tolist()]
 
 
-def _categories(prior: Prior) -> tuple[str | int, ...] | range:
-    names = prior.categories
-    return names if isinstance(names, range) else tuple(names)
-
-
-def _box(sampler: BoxSampler, prior: list[int], ratio: Fraction, total: int) -> Box:
+def _box(sampler: BoxSampler, prior: Sequence[int], ratio: Fraction, total: int) -> Box:
     """The sampler's floor in whole units; where the prior is kept, moved by a unit so that it stays kept."""
     low = _units(sampler.floor, total)
     if sampler.keeps_prior:
@@ -181,20 +182,6 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
 def _integers(geometry: Geometry) -> Geometry:
     """The tree and its integer lengths, without the unit: all that a law depends on."""
     return Geometry(geometry.parents, geometry.lengths)
-
-
-def _response(kept: tuple[int, ...], prior: list[int], ratio: Fraction, bits: int) -> ResponseEngine:
-    """Randomized response on the kept categories."""
-    own, other = _response_weights(len(kept), ratio, bits)
-    return ResponseEngine(kept, own, other, len(prior), tuple(prior), bits)
-
-
-def _survey(sampler: Survey, ratio: Fraction, bits: int) -> ResponseEngine | SurveyEngine:
-    """Randomized response on the categories, or on the answers to questions."""
-    n = len(sampler.prior)
-    if sampler.base is None:
-        return _response(tuple(range(n)), prior_weights(sampler.prior, 1 << bits), ratio, bits)
-    return SurveyEngine(sampler.base, *_response_weights(sampler.base, ratio, bits), n, bits)
 
 
 def _response_weights(values: int, ratio: Fraction, bits: int) -> tuple[int, int]:

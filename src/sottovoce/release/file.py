@@ -80,10 +80,8 @@ class Policy:
         if type(self.max_categories) is not int or self.max_categories < 1:
             raise ParameterError(f"max_categories must be an integer ≥ 1, got {self.max_categories!r}")
         if type(self.max_samples) is not int or not 1 <= self.max_samples <= MOST_STEPS:
-            raise ParameterError(
-                f"max_samples must be an integer from 1 to {MOST_STEPS}, got {self.max_samples!r}"
-            )
-        if self.digest is not None and not (type(self.digest) is str and _HEX.fullmatch(self.digest)):
+            raise ParameterError(f"max_samples must be from 1 to {MOST_STEPS}, got {self.max_samples!r}")
+        if self.digest is not None and not _is_digest(self.digest):
             raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
         _validate.one_of(("public", "users"), provenance=self.provenance)
 
@@ -176,18 +174,23 @@ def save_mechanisms(
     mechanisms: Mapping[str, Mechanism], by: str | None, path: Path, *, replace: bool = True
 ) -> str:
     """Write one mechanism as its own file, or several as a file of groups; return the digest to pin it by."""
-    if by is None:
-        (mechanism,) = mechanisms.values()
-        mechanism.save(path, replace=replace)
-        return mechanism.digest
-    if not all(map(_is_label, mechanisms)):
-        raise ParameterError("names of groups must be printable text of at most 100 characters")
-    groups = {name: {**made.document(), "digest": made.digest} for name, made in mechanisms.items()}
-    plain = {"format": GROUPS, "version": VERSION, "by": _naming.group_column(by), "groups": groups}
-    digest = digest_of(plain)
-    text = json.dumps({**plain, "digest": digest}, ensure_ascii=False, indent=0) + "\n"
+    text, digest = mechanisms_text(mechanisms, by)
     write_whole(text, path, replace=replace)
     return digest
+
+
+def mechanisms_text(mechanisms: Mapping[str, Mechanism], by: str | None) -> tuple[str, str]:
+    """The text of a file of one mechanism or, with a group column, of several; and its digest."""
+    if by is None:
+        (mechanism,) = mechanisms.values()
+        plain = mechanism.document()
+    elif all(map(_is_label, mechanisms)):
+        groups = {name: {**made.document(), "digest": made.digest} for name, made in mechanisms.items()}
+        plain = {"format": GROUPS, "version": VERSION, "by": _naming.group_column(by), "groups": groups}
+    else:
+        raise ParameterError("names of groups must be printable text of at most 100 characters")
+    digest = digest_of(plain)
+    return json.dumps({**plain, "digest": digest}, ensure_ascii=False, indent=0) + "\n", digest
 
 
 def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, Mechanism]:
@@ -211,13 +214,12 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
     if not isinstance(plain, dict) or plain.get("format") != GROUPS:
         mechanism = build(plain, source, rules)
         return MechanismFile(Groups.of(mechanism, None), mechanism.digest)
-    stated, groups, by = plain.pop("digest", None), plain.get("groups"), plain.get("by")
+    stated, by = plain.pop("digest", None), plain.get("by")
+    groups: Any = plain.get("groups")
     fits = set(plain) == {"format", "version", "by", "groups"}
-    if not fits or type(plain["version"]) is not int or plain["version"] != VERSION:
-        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
-    if not isinstance(groups, dict) or not 1 <= len(groups) <= MOST_GROUPS:
-        raise MechanismFileError(f"{source} does not have the fields of a file of groups")
-    if not all(map(_is_label, [by, *groups])):
+    fits = fits and type(plain["version"]) is int and plain["version"] == VERSION
+    names = list(groups) if isinstance(groups, dict) else []
+    if not fits or not 1 <= len(names) <= MOST_GROUPS or not all(map(_is_label, [by, *names])):
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
     digest = _checked_digest(plain, stated, source, rules, "file")
     try:
@@ -235,10 +237,8 @@ def _check_total(groups: Mapping[str, Any], source: str, rules: Policy) -> None:
     lists = [plain.get("categories") for plain in groups.values() if isinstance(plain, dict)]
     total = sum(len(names) for names in lists if isinstance(names, list))
     if total > rules.max_categories:
-        raise MechanismFileError(
-            f"{source} has {total} categories in {len(groups)} groups, the policy allows "
-            f"{rules.max_categories}"
-        )
+        size = f"{total} categories in {len(groups)} groups"
+        raise MechanismFileError(f"{source} has {size}, the policy allows {rules.max_categories}")
 
 
 def parse(text: str, source: str, rules: Policy) -> Mechanism:
@@ -278,6 +278,8 @@ def _parsed(text: str, source: str) -> Any:
     except (ValueError, RecursionError):
         prior = '"sottovoce-prior"' in text[:200]
         what = "it is a prior (make one from it: sottovoce design)" if prior else "it is not valid JSON"
+        if not prior and Path(source).suffix.lower() != ".json":
+            what += "; are the two files the other way round?"
         raise MechanismFileError(f"{source} is not a mechanism file: {what}") from None
 
 
@@ -294,10 +296,8 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     engine = _ENGINES.get(kind) if isinstance(kind, str) else None
     known = {VERSION, NEWEST} if engine is None else {engine.version}  # each kind has one version
     if type(version) is not int or version not in known or plain.get("bits") != BITS:
-        raise MechanismFileError(
-            f"{source} has an unknown version: this library reads versions {VERSION} to {NEWEST}, each with "
-            f"its own kinds"
-        )
+        known_versions = f"this library reads versions {VERSION} to {NEWEST}, each with its own kinds"
+        raise MechanismFileError(f"{source} has an unknown version: {known_versions}")
     provenance = plain.get(PROVENANCE, "public")  # which is never written: one mechanism, one document
     marked = {PROVENANCE} if provenance in PROVENANCES[1:] else set()
     if engine is None or set(plain) != COMMON | engine.own_fields | marked:
@@ -309,9 +309,8 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
         raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {allowed}")
     stated, wholes = plain.pop("digest"), joined_wholes(plain)
     digest = _checked_digest(plain, stated, source, rules, "mechanism", wholes)
-    if not isinstance(plain["keeps_prior"], bool) or not _is_text_map(plain["options"]):
-        raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
-    if not _is_label(plain["sampler"]) or not _matches(_HEX, plain["prior_digest"]):
+    typed = isinstance(plain["keeps_prior"], bool) and _is_text_map(plain["options"])
+    if not typed or not _is_label(plain["sampler"]) or not _is_digest(plain["prior_digest"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     ratio = read_fraction(plain["ratio"], source)
     if provenance == "users" != rules.provenance:
@@ -322,7 +321,7 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
     if drawn.samples > rules.max_samples:
         raise MechanismFileError(
-            f"{source} releases {drawn.samples} samples at once, the policy allows {rules.max_samples}"
+            f"{source} releases {drawn.samples} samples, the policy allows {rules.max_samples}"
         )
     mechanism = Mechanism(
         sampler=plain["sampler"],
@@ -350,9 +349,8 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
     if not isinstance(values, list) or not values:
         raise MechanismFileError(f"{source} has no categories")
     if len(values) > rules.max_categories:
-        raise MechanismFileError(
-            f"{source} has {len(values)} categories, the policy allows {rules.max_categories}"
-        )
+        size = f"{len(values)} categories"
+        raise MechanismFileError(f"{source} has {size}, the policy allows {rules.max_categories}")
     if set(map(type, values)) not in ({str}, {int}):
         raise MechanismFileError(f"{source} must name its categories by strings or by integers")
     if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
@@ -368,8 +366,8 @@ def _is_label(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
 
 
-def _matches(pattern: re.Pattern[str], value: object) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and _HEX.fullmatch(value) is not None
 
 
 def _is_text_map(value: object) -> bool:
@@ -424,10 +422,8 @@ class Fields:
 
     def _wholes(self, text: str | None, size: int) -> tuple[int, ...]:
         if text is None:
-            raise MechanismFileError(
-                f"{self.source} has a weight that is not a whole number of at most 20 digits, without "
-                f"leading zeros"
-            )
+            form = "an integer of at most 20 digits, without leading zeros"
+            raise MechanismFileError(f"{self.source} has a weight that is not {form}")
         wholes = np.fromstring(text, dtype=np.int64, sep=",")  # beyond 2^63 it gives the largest there is
         if len(wholes) != size or int(wholes.max()) > 1 << self.bits:
             raise MechanismFileError(f"{self.source} has a weight above 2^{self.bits}")

@@ -19,7 +19,7 @@ import re
 import secrets
 import sqlite3
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -29,11 +29,11 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import real_path
-from ..errors import BudgetError, LedgerError, ParameterError
+from ..errors import BudgetError, ParameterError
 from ..prior import Category
 from ..users import UsersLike
 from . import weights
-from .ledger_store import Store, create_store
+from .ledger_store import Store, create_store, refused
 from .mechanism import Mechanism
 from .stream import StreamState
 
@@ -74,15 +74,13 @@ def budget_of(amount: Amount) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Request:
-    """Releases with one mechanism for the users of one group, checked: nothing in it can fail later.
-
-    Make one with `request`.
-    """
+    """Releases with one mechanism for users of one group, checked by `request`: nothing can fail later."""
 
     mechanism: Mechanism
     users: tuple[str, ...]
     rows: Any
     group: str
+    exact: bool = False  # every user is drawn alone
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -95,11 +93,18 @@ class Request:
         epsilon = self.mechanism.epsilon
         return f"{epsilon.numerator}/{epsilon.denominator} {self.group}" if self.mechanism.streaming else None
 
+    @property
+    def draw(self) -> Callable[..., Any]:
+        """What draws for rows that were checked."""
+        return self.mechanism.draw_singly if self.exact else self.mechanism.draw
+
     def __repr__(self) -> str:
         return f"<Request of {len(self.users)} releases>"
 
 
-def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, group: str = "") -> Request:
+def request(
+    mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, group: str = "", exact: bool = False
+) -> Request:
     """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
     if not isinstance(mechanism, Mechanism):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
@@ -114,7 +119,7 @@ def request(mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, gr
     names = one_form(users)
     if len(names) != rows.shape[0]:
         raise ParameterError(f"there must be one row per user: {len(names)} users, {rows.shape[0]} rows")
-    return Request(mechanism, names, rows, group)
+    return Request(mechanism, names, rows, group, exact)
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,9 +157,7 @@ def one_form(users: Sequence[Category]) -> tuple[str, ...]:
         raise ParameterError("users must be a sequence of names, got a single one")
     names = tuple(map(user_name, users))
     if len(set(names)) != len(names):
-        raise ParameterError(
-            "users must be distinct within one request (letters are compared in Unicode's NFC)"
-        )
+        raise ParameterError("users must be distinct within one request, in Unicode's NFC")
     return names
 
 
@@ -210,6 +213,7 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self._store = Store(real_path(path))
+        self.path, self.witness = self._store.path, self._store.witness
         try:
             self._key = bytes.fromhex(self._store.fact("key"))
             self._budget = self._store.number("budget")
@@ -219,7 +223,7 @@ class Ledger:
             readable = False
         if not readable:
             self._store.close()
-            raise LedgerError(f"{self._store.path} is not a readable ledger; nothing is released")
+            raise self._store.unreadable()
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -254,16 +258,6 @@ class Ledger:
         return cls(path)
 
     @property
-    def path(self) -> Path:
-        """Where the store is."""
-        return self._store.path
-
-    @property
-    def witness(self) -> Path:
-        """Where the witness is."""
-        return self._store.witness
-
-    @property
     def budget(self) -> Fraction:
         """What every user may spend in one epoch."""
         return Fraction(self._budget, MICRO)
@@ -275,31 +269,34 @@ class Ledger:
 
     def epochs(self) -> tuple[EpochTotal, ...]:
         """The epochs in which something was charged or granted, by name."""
+        sql = """SELECT name, COUNT(user), COALESCE(SUM(micro), 0) FROM epochs LEFT JOIN spent ON epoch = id
+            GROUP BY id ORDER BY name"""
         with self._store.reading() as database:
-            totals = _epoch_totals(database)
-        return tuple(EpochTotal(name, users, Fraction(micro, MICRO)) for name, users, micro in totals)
+            return tuple(
+                EpochTotal(name, n, Fraction(micro, MICRO)) for name, n, micro in database.execute(sql)
+            )
 
     def knows(self, epoch: str) -> bool:
         """Whether anything was ever charged or granted in an epoch."""
         with self._store.reading() as database:
-            return _epoch_number(database, epoch_name(epoch)) != NOBODY
+            return _number(database, "epochs", epoch_name(epoch)) != NOBODY
 
     def users(self) -> int:
         """How many users were ever charged."""
         with self._store.reading() as database:
-            return _users_in_all(database)
+            return _value(database, "SELECT COUNT(DISTINCT user) FROM spent")
 
     def left(self, user: Category, epoch: str | None = None) -> Fraction:
         """How much ε a user may still spend in an epoch, within the lifetime if there is one."""
         key, name = self._hash(user_name(user)), self.epoch_meant(epoch)
         with self._store.reading() as database:
-            money = self._money(_epoch_number(database, name))
-            return Fraction(_left_of(database, key, money), MICRO)
+            return Fraction(self._left(database, key, _number(database, "epochs", name)), MICRO)
 
     def total(self, user: Category) -> Fraction:
         """How much ε a user has spent in all epochs together."""
+        sql = "SELECT COALESCE(SUM(micro), 0) FROM spent WHERE user = ?"
         with self._store.reading() as database:
-            return Fraction(_spent_in_all(database, self._hash(user_name(user))), MICRO)
+            return Fraction(_value(database, sql, (self._hash(user_name(user)),)), MICRO)
 
     def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
         """Allow one user more ε in one epoch, and set their answers there aside: the next release is new.
@@ -311,9 +308,9 @@ class Ledger:
         """
         key, micro, name = self._hash(user_name(user)), budget_of(more), self.epoch_meant(epoch)
         with self._store.exclusively() as database:
-            number = _new_epoch(database, name)
+            number = _number(database, "epochs", name, enter=True)
             _add_grant(database, key, number, micro)
-            if not _left_of(database, key, self._money(number)):
+            if not self._left(database, key, number):
                 raise BudgetError("the grant would leave this user nothing to spend; nothing was changed")
 
     def release(
@@ -371,8 +368,8 @@ class Ledger:
         keys = [[self._hash(user) for user in asked.users] for asked in requests]
         costs = [charge_of(asked.mechanism.epsilon) for asked in requests]
         with self._store.exclusively() as database:
-            number = _epoch_number(database, name)
-            known = [_kind_number(database, *asked.kind) for asked in requests]
+            number = _number(database, "epochs", name)
+            known = [_number(database, "kinds", *asked.kind) for asked in requests]
             kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(known)]
             _clear(database)
             lives: dict[str, list[int]] = {}  # requests of one life are charged once
@@ -387,13 +384,14 @@ class Ledger:
             charged, continued, left_out = _count_new(database, number)
             kept = [np.array(_users_kept(database, kind, number), np.intp) for kind in kinds]
             if charged or continued:  # up to here nothing was written
+                number = _number(database, "epochs", name, enter=True)
                 for kind, asked in zip(kinds, requests, strict=True):
-                    entered = _new_kind(database, *asked.kind)
+                    entered = _number(database, "kinds", *asked.kind, enter=True)
                     database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
                     if asked.life is not None:
                         begin = asked.mechanism.start().to_text()
-                        _begin_streams(database, entered, asked.life, begin, _new_epoch(database, name))
-                _pay(database, _new_epoch(database, name))
+                        _begin_streams(database, entered, asked.life, begin, number)
+                _pay(database, number)
                 self._store.count_commit()
         repeated = sum(map(len, keys)) - charged - continued - left_out
         return Receipt(name, charged, continued, repeated, left_out, tuple(kept))
@@ -402,30 +400,37 @@ class Ledger:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
-            _ask_about(database, users, *asked.kind)
-            number = _epoch_number(database, epoch)
+            number = _number(database, "epochs", epoch)
+            _ask_about(database, users, _number(database, "kinds", *asked.kind))
             positions = _positions(database, len(users), number)
+            known = drawn_at = self._store.commits
         missing = [i for i, position in enumerate(positions) if position is None]
         if missing and asked.life is not None:
-            positions = self._next_of_streams(asked, number, which, users)
+            positions, drawn_at = self._next_of_streams(asked, number, which, users)
         elif missing:
             self._store.testify()  # also for a charge that somebody else paid and could not use
-            drawn = asked.mechanism.draw(asked.rows[which[missing]])
+            drawn = asked.draw(asked.rows[which[missing]])
             rows = [(users[i], asked.mechanism.number_of(new)) for i, new in zip(missing, drawn, strict=True)]
             with self._store.exclusively() as database:
-                kind = _kind_number(database, *asked.kind)
-                _enter_answers(database, rows, kind, number)
+                _enter_answers(database, rows, _number(database, "kinds", *asked.kind), number)
                 now = _positions(database, len(users), number)  # a grant may have come between
                 positions = [now[i] if old is None else old for i, old in enumerate(positions)]
-                self._store.count_commit()
+                drawn_at = self._store.count_commit()
         self._store.testify()  # a store from before these answers must not be able to draw again
-        if any(position not in asked.mechanism.numbers for position in positions):
-            raise LedgerError(f"an answer vanished from {self.path} or was changed; nothing is released")
+        with self._store.reading() as database:
+            kept, commits = _positions(database, len(users), number), self._store.commits
+        # A grant and a new charge, which are later commits, may set an answer aside; an older copy that was
+        # written over the open file has no later commits.
+        gone = [i for i, position in enumerate(positions) if kept[i] != position]
+        fresh = set(missing) if gone else set()
+        lost = any(commits <= (drawn_at if i in fresh else known) for i in gone)
+        if lost or any(position not in asked.mechanism.numbers for position in positions):
+            raise refused(f"an answer vanished from {self.path} or was changed")
         return [asked.mechanism.answer_of(position) for position in positions if position is not None]
 
     def _next_of_streams(
         self, asked: Request, epoch: int, which: _validate.IntArray, users: list[bytes]
-    ) -> list[int | None]:
+    ) -> tuple[list[int | None], int]:
         """Draw for those without an answer, from their states: answers and new states in one commit.
 
         Nobody else draws meanwhile, so that no state is used twice.
@@ -433,31 +438,37 @@ class Ledger:
         mechanism, life = asked.mechanism, asked.life or ""
         self._store.testify()
         with self._store.exclusively() as database:
-            _ask_about(database, users, *asked.kind)
+            kind = _number(database, "kinds", *asked.kind)
+            _ask_about(database, users, kind)
             positions = _positions(database, len(users), epoch)
-            states = self._read_states(mechanism, _states(database, len(users), life))
+            states = self._states(database, mechanism, life, len(users))
             missing = [i for i, position in enumerate(positions) if position is None]
             after: list[tuple[str, bytes, str]] = []
             for step in sorted({states[i].step for i in missing}):
                 these = [i for i in missing if states[i].step == step]
                 rows = asked.rows[which[these]]
-                answers, following = mechanism.draw(rows, [states[i] for i in these])
+                answers, following = asked.draw(rows, [states[i] for i in these])
                 for i, answer, state in zip(these, answers, following, strict=True):
                     positions[i] = mechanism.number_of(answer)
                     after.append((state.to_text(), users[i], life))
             drawn = [(users[i], number) for i in missing if (number := positions[i]) is not None]
-            _enter_answers(database, drawn, _kind_number(database, *asked.kind), epoch)
+            _enter_answers(database, drawn, kind, epoch)
             database.executemany("UPDATE streams SET state = ? WHERE user = ? AND life = ?", after)
-            self._store.count_commit()
-        return positions
+            commits = self._store.count_commit()
+        return positions, commits
 
-    def _read_states(self, mechanism: Mechanism, texts: list[str]) -> list[StreamState]:
+    def _states(
+        self, database: sqlite3.Connection, mechanism: Mechanism, life: str, users: int
+    ) -> list[StreamState]:
+        """The state of every user asked about."""
+        sql = "SELECT place, state FROM asked JOIN streams USING (user) WHERE life = ? ORDER BY place"
         try:
-            states = [StreamState.from_text(text) for text in texts]
-            for state in states:
-                mechanism.check_state(state)
+            rows = database.execute(sql, (life,)).fetchall()
+            states = [mechanism.check_state(StreamState.from_text(text)) for _, text in rows]
         except ParameterError:
-            raise LedgerError(f"a state in {self.path} was changed; nothing is released") from None
+            states = []
+        if len(states) != users:
+            raise refused(f"a state in {self.path} was changed")
         return states
 
     def epoch_meant(self, epoch: str | None) -> str:
@@ -466,10 +477,8 @@ class Ledger:
             return epoch_name(epoch)
         others = [total.epoch for total in self.epochs() if total.epoch]
         if others:
-            shown = ", ".join(map(repr, others[-6:]))
-            raise ParameterError(
-                f"epoch must be said (epoch=, --epoch): the ledger knows {len(others)}, such as {shown}"
-            )
+            known = f"{len(others)}, such as {', '.join(map(repr, others[-6:]))}"
+            raise ParameterError(f"name an epoch (epoch=, --epoch): the ledger knows {known}")
         return ""
 
     def close(self) -> None:
@@ -477,7 +486,14 @@ class Ledger:
         self._store.close()
 
     def _money(self, epoch: int) -> dict[str, int]:
-        return _bounds(self._budget, self._lifetime, epoch)
+        """What the questions about money need to know."""
+        lifetime = _BOUNDLESS if self._lifetime is None else self._lifetime
+        return {"budget": self._budget, "lifetime": lifetime, "epoch": epoch}
+
+    def _left(self, database: sqlite3.Connection, user: bytes, epoch: int) -> int:
+        """How many micro-ε a user may still spend."""
+        sql = f"SELECT MIN({_EPOCH_LEFT}, {_LIFE_LEFT})".format(user=":user")
+        return max(_value(database, sql, {**self._money(epoch), "user": user}), 0)
 
     def _hash(self, name: str) -> bytes:
         return hashlib.blake2b(name.encode(), key=self._key, digest_size=16).digest()
@@ -486,12 +502,11 @@ class Ledger:
         """Say how many users lack budget; for a single user, how much there is."""
         people = {key for users in keys for key in users}
         if len(people) == 1:
-            need = _cost_of_new(self._store.database, epoch)
-            left = _left_of(self._store.database, next(iter(people)), self._money(epoch))
-            raise BudgetError(
-                f"this release needs ε = {epsilon_text(need)}, ε = {epsilon_text(left)} is left; "
-                f"nobody was charged"
-            )
+            database = self._store.database
+            need = _value(database, f"SELECT COALESCE(SUM(cost), 0) FROM ({_NEW})", {"epoch": epoch})
+            left = self._left(database, next(iter(people)), epoch)
+            has = f"ε = {epsilon_text(left)} is left"
+            raise BudgetError(f"this release needs ε = {epsilon_text(need)}, {has}; nobody was charged")
         much = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
         raise BudgetError(f"{lacking} of {len(people)} users have less than {much}; nobody was charged")
 
@@ -519,34 +534,24 @@ _EPOCH_LEFT = """(:budget + COALESCE((SELECT micro FROM granted WHERE user = {us
 _LIFE_LEFT = "(:lifetime - COALESCE((SELECT SUM(micro) FROM spent WHERE user = {user}), 0))"
 
 
-def _bounds(budget: int, lifetime: int | None, epoch: int) -> dict[str, int]:
-    """What the questions about money need to know."""
-    return {"budget": budget, "lifetime": _BOUNDLESS if lifetime is None else lifetime, "epoch": epoch}
+_NUMBERED = {"epochs": ("name",), "kinds": ("mechanism", '"group"')}
+"""The tables whose rows have numbers, and the columns that name a row."""
 
 
-def _epoch_number(database: sqlite3.Connection, name: str) -> int:
-    """The number of an epoch, or NOBODY."""
-    row = database.execute("SELECT id FROM epochs WHERE name = ?", (name,)).fetchone()
+def _value(database: sqlite3.Connection, sql: str, given: Any = ()) -> int:
+    """The one integer that a query returns."""
+    return int(database.execute(sql, given).fetchone()[0])
+
+
+def _number(database: sqlite3.Connection, table: str, *names: str, enter: bool = False) -> int:
+    """The number of an epoch or of a kind (mechanism, group); NOBODY for a new one that is not entered."""
+    columns = _NUMBERED[table]
+    if enter:
+        values = ", ".join("?" * len(columns))
+        database.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({values})", names)
+    known = " AND ".join(f"{column} = ?" for column in columns)
+    row = database.execute(f"SELECT id FROM {table} WHERE {known}", names).fetchone()
     return NOBODY if row is None else int(row[0])
-
-
-def _new_epoch(database: sqlite3.Connection, name: str) -> int:
-    """The number of an epoch, entered if it is new."""
-    database.execute("INSERT OR IGNORE INTO epochs (name) VALUES (?)", (name,))
-    return _epoch_number(database, name)
-
-
-def _kind_number(database: sqlite3.Connection, mechanism: str, group: str) -> int:
-    """The number of a mechanism in a group, or NOBODY."""
-    sql = 'SELECT id FROM kinds WHERE mechanism = ? AND "group" = ?'
-    row = database.execute(sql, (mechanism, group)).fetchone()
-    return NOBODY if row is None else int(row[0])
-
-
-def _new_kind(database: sqlite3.Connection, mechanism: str, group: str) -> int:
-    """The number of a mechanism in a group, entered if it is new."""
-    database.execute('INSERT OR IGNORE INTO kinds (mechanism, "group") VALUES (?, ?)', (mechanism, group))
-    return _kind_number(database, mechanism, group)
 
 
 def _ask(database: sqlite3.Connection, users: Sequence[bytes], kind: int, cost: int) -> None:
@@ -556,23 +561,16 @@ def _ask(database: sqlite3.Connection, users: Sequence[bytes], kind: int, cost: 
     database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, 0)", rows)
 
 
-def _ask_about(database: sqlite3.Connection, users: Sequence[bytes], mechanism: str, group: str) -> None:
+def _ask_about(database: sqlite3.Connection, users: Sequence[bytes], kind: int) -> None:
     """Ask about these users and nobody else; nothing is to be paid."""
     _clear(database)
-    _ask(database, users, _kind_number(database, mechanism, group), 0)
+    _ask(database, users, kind, 0)
 
 
 def _clear(database: sqlite3.Connection) -> None:
     """Forget what was asked before."""
     for table in ("asked", "lacking", "drawn"):
         database.execute(f"DELETE FROM {table}")
-
-
-def _left_of(database: sqlite3.Connection, user: bytes, money: dict[str, int]) -> int:
-    """How many micro-ε a user may still spend."""
-    sql = f"SELECT MIN({_EPOCH_LEFT}, {_LIFE_LEFT})".format(user=":user")
-    row = database.execute(sql, {**money, "user": user}).fetchone()
-    return max(int(row[0]), 0)
 
 
 def _find_lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
@@ -584,13 +582,7 @@ def _find_lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
         f"WHERE {lacks}",
         money,
     )
-    return int(database.execute("SELECT COUNT(*) FROM lacking").fetchone()[0])
-
-
-def _cost_of_new(database: sqlite3.Connection, epoch: int) -> int:
-    """What everything that is new would cost."""
-    sql = f"SELECT COALESCE(SUM(cost), 0) FROM ({_NEW})"
-    return int(database.execute(sql, {"epoch": epoch}).fetchone()[0])
+    return _value(database, "SELECT COUNT(*) FROM lacking")
 
 
 def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int, int]:
@@ -629,16 +621,6 @@ def _begin_streams(database: sqlite3.Connection, kind: int, life: str, state: st
     database.execute(f"INSERT OR IGNORE INTO streams SELECT user, :life, :state {these}", told)
     counted = f"SELECT user, :epoch, :life, CASE WHEN carried THEN cost ELSE 0 END {these}"
     database.execute(f"INSERT OR IGNORE INTO carried {counted}", told)
-
-
-def _states(database: sqlite3.Connection, users: int, life: str) -> list[str]:
-    """The state of every user asked about; an empty text where there is none."""
-    states = [""] * users
-    for place, text in database.execute(
-        "SELECT asked.place, state FROM asked JOIN streams USING (user) WHERE life = ?", (life,)
-    ):
-        states[place] = text
-    return states
 
 
 def _users_kept(database: sqlite3.Connection, kind: int, epoch: int) -> list[int]:
@@ -697,21 +679,3 @@ def _add_grant(database: sqlite3.Connection, user: bytes, epoch: int, micro: int
     )
     sql = "UPDATE answers SET position = -2 - position WHERE user = ? AND epoch = ? AND position >= 0"
     database.execute(sql, (user, epoch))
-
-
-def _epoch_totals(database: sqlite3.Connection) -> list[tuple[str, int, int]]:
-    """Name, users and micro-ε of every epoch."""
-    sql = """SELECT name, COUNT(user), COALESCE(SUM(micro), 0) FROM epochs LEFT JOIN spent ON epoch = id
-        GROUP BY id ORDER BY name"""
-    return [(str(name), int(users), int(micro)) for name, users, micro in database.execute(sql)]
-
-
-def _spent_in_all(database: sqlite3.Connection, user: bytes) -> int:
-    """What a user has spent in all epochs together."""
-    sql = "SELECT COALESCE(SUM(micro), 0) FROM spent WHERE user = ?"
-    return int(database.execute(sql, (user,)).fetchone()[0])
-
-
-def _users_in_all(database: sqlite3.Connection) -> int:
-    """How many users were ever charged."""
-    return int(database.execute("SELECT COUNT(DISTINCT user) FROM spent").fetchone()[0])

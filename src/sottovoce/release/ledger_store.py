@@ -48,6 +48,11 @@ CREATE TEMP TABLE drawn (user BLOB PRIMARY KEY, position INTEGER) WITHOUT ROWID;
 """
 
 
+def refused(why: str) -> LedgerError:
+    """What is raised where a store cannot be trusted."""
+    return LedgerError(f"{why}; nothing is released")
+
+
 def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> None:
     """Make an empty store and its witness. Both names are claimed first, so that of two creators one fails.
 
@@ -77,9 +82,7 @@ def create_store(path: Path, facts: Mapping[str, str], witness: Path | None) -> 
         flush_folder(path.parent)
         complete = True
     except FileExistsError as taken:
-        raise LedgerError(
-            f"there is something at {taken.filename} already; a ledger is never overwritten"
-        ) from None
+        raise LedgerError(f"{taken.filename} is there already: a ledger is never overwritten") from None
     except (OSError, sqlite3.Error) as problem:
         raise LedgerError(f"no ledger could be made at {path}: {type(problem).__name__}") from None
     finally:
@@ -100,12 +103,12 @@ class Store:
             why = ": make one with sottovoce ledger create"
             if beside.exists():
                 why = f" although its witness {beside.name} is there: the store was lost"
-            raise LedgerError(f"there is no ledger at {path}{why}; nothing is released")
+            raise refused(f"there is no ledger at {path}{why}")
         opened = False
         try:
             self._opened = path.stat()
             if self._opened.st_nlink > 1:  # SQLite keeps its journal beside one name only
-                raise LedgerError(f"{path} has a second name (a hard link); nothing is released")
+                raise refused(f"{path} has a second name (a hard link)")
             self.database = _connect(path)
             if not self.database.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone():
                 raise LedgerError(
@@ -114,26 +117,29 @@ class Store:
                 )
             if (version := self.fact("version")) != VERSION:
                 known = version.isascii() and version.isdigit() and len(version) < 10
-                raise LedgerError(
-                    f"{path} has format {version if known else 'unknown'}, this version reads {VERSION}: its "
-                    f"charges cannot be taken over; nothing is released"
-                )
+                shown = version if known else "unknown"
+                formats = f"has format {shown}, this version reads {VERSION}"
+                raise refused(f"{path} {formats}: its charges cannot be taken over")
             stated = self.fact("witness")
             self.witness = Path(stated) if stated else beside
             self.database.executescript(_WORKING)
             self.check()
             opened = True
         except (OSError, *DAMAGED):
-            raise LedgerError(f"{path} is not a readable ledger; nothing is released") from None
+            raise self.unreadable() from None
         finally:
             if not opened and hasattr(self, "database"):
                 self.database.close()
+
+    def unreadable(self) -> LedgerError:
+        """What is raised where the file is not what it should be."""
+        return refused(f"{self.path} is not a readable ledger")
 
     def fact(self, name: str) -> str:
         """One of the facts that were stated when the store was made, or the number of commits."""
         row = self.database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         if row is None:
-            raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
+            raise self.unreadable()
         return str(row[0])
 
     def check(self) -> None:
@@ -143,30 +149,22 @@ class Store:
         except OSError:
             here = False
         if not here:
-            raise LedgerError(
-                f"the store at {self.path} was removed or replaced while it was open; nothing is released"
-            )
+            raise refused(f"the store at {self.path} was removed or replaced while it was open")
         seen, whose, word = self._witnessed()  # first: a store that goes on meanwhile is ahead, not behind
         commits, own_word = self._last_commit()
         if whose != _identity(self.fact("key")):
-            raise LedgerError(
-                f"the witness {self.witness} belongs to another ledger than {self.path}; nothing is released"
-            )
+            raise refused(f"the witness {self.witness} belongs to another ledger than {self.path}")
         if commits < seen:
-            raise LedgerError(
-                f"{self.path} was rolled back: it knows fewer charges than its witness; nothing is released"
-            )
+            raise refused(f"{self.path} was rolled back: it knows fewer charges than its witness")
         if commits == seen and word != own_word:
-            raise LedgerError(
-                f"{self.path} is a copy that has gone another way than its witness; nothing is released"
-            )
+            raise refused(f"{self.path} is a copy that has gone another way than its witness")
 
     def _last_commit(self) -> tuple[int, str]:
         """Number and word of the last commit, of one moment."""
         sql = "SELECT value FROM facts WHERE name IN ('commits', 'word') ORDER BY name"
         values = [str(row[0]) for row in self.database.execute(sql).fetchall()]
         if len(values) != 2:
-            raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
+            raise self.unreadable()
         return self._whole(values[0]), values[1]
 
     def _witnessed(self) -> tuple[int, str, str]:
@@ -175,9 +173,7 @@ class Store:
             count, whose, word = self.witness.read_text(encoding="ascii").split()
             return self._whole(count), whose, word
         except (OSError, ValueError):
-            raise LedgerError(
-                f"the witness of {self.path} is missing or damaged; nothing is released"
-            ) from None
+            raise refused(f"the witness of {self.path} is missing or damaged") from None
 
     def number(self, name: str) -> int:
         """A fact that is an integer of at most 18 digits."""
@@ -185,7 +181,7 @@ class Store:
 
     def _whole(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) <= 18):
-            raise LedgerError(f"{self.path} is not a readable ledger; nothing is released")
+            raise self.unreadable()
         return int(text)
 
     @contextmanager
@@ -197,7 +193,7 @@ class Store:
             yield self.database
             self.database.execute("COMMIT")
         except DAMAGED:
-            raise LedgerError(f"{self.path} is busy or could not be written; nothing is released") from None
+            raise refused(f"{self.path} is busy or could not be written") from None
         finally:
             if self.database.in_transaction:
                 self.database.execute("ROLLBACK")
@@ -208,13 +204,19 @@ class Store:
         try:
             yield self.database
         except DAMAGED:
-            raise LedgerError(f"{self.path} could not be read; nothing is released") from None
+            raise refused(f"{self.path} could not be read") from None
 
-    def count_commit(self) -> None:
-        """Count a commit that the witness has to know, under a word of its own."""
-        facts = {"commits": str(self._last_commit()[0] + 1), "word": secrets.token_hex(16)}
-        for name, value in facts.items():
+    @property
+    def commits(self) -> int:
+        """The number of the last commit."""
+        return self._last_commit()[0]
+
+    def count_commit(self) -> int:
+        """Count a commit that the witness has to know, under a word of its own, and return its number."""
+        number = self.commits + 1
+        for name, value in {"commits": str(number), "word": secrets.token_hex(16)}.items():
             self.database.execute("UPDATE facts SET value = ? WHERE name = ?", (value, name))
+        return number
 
     def testify(self) -> None:
         """Write the last commit to the witness, under the lock, so that it only ever grows."""
@@ -223,12 +225,9 @@ class Store:
             if self._witnessed()[0] == commits:
                 return
             try:
-                words = _testimony(commits, self.fact("key"), word)
-                write_whole(words, self.witness, 0o600)
+                write_whole(_testimony(commits, self.fact("key"), word), self.witness, 0o600)
             except OSError:
-                raise LedgerError(
-                    f"the witness {self.witness} could not be written; nothing is released"
-                ) from None
+                raise refused(f"the witness {self.witness} could not be written") from None
 
     def close(self) -> None:
         """Close the database."""

@@ -6,6 +6,7 @@ released. There is no float in this file.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 
 from ..errors import CertificateError
 from .arrays import IntegerArray, packs, running_sums, shifted_product
-from .box import only_fields
+from .box import Engine
 from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, shares, whole_numbers
 from .weights import Weights
 
@@ -60,19 +61,12 @@ def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
     return [(index, Fraction(count, 1 << bits)) for (index, _), count in zip(weights, words, strict=True)]
 
 
-class LinearEngine:
-    """What the two linear engines have in common."""
+class LinearEngine(Engine):
+    """What the linear engines have in common."""
 
-    version: ClassVar[int] = 1
-    samples: ClassVar[int] = 1
     linear: ClassVar[bool] = True
+    samples = 1
     bits: int
-
-    def __getstate__(self) -> dict[str, Any]:
-        return only_fields(self)
-
-    def prepare_many(self) -> None:
-        """Nothing more than for one release."""
 
     @cached_property
     def _public(self) -> IntegerArray:
@@ -85,13 +79,9 @@ class LinearEngine:
         rows = [(share, self.row(index)) for index, share in held]
         return [sum((share * row[i] for share, row in rows), Fraction(0)) for i in range(len(rows[0][1]))]
 
+    @abstractmethod
     def row(self, index: int) -> list[Fraction]:
         """The exact law of one record."""
-        raise NotImplementedError
-
-    def prior_weights(self) -> Sequence[int]:
-        """The prior in units, in the order of the categories."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +93,7 @@ class KernelEngine(LinearEngine):
     kernel: IntegerKernel
     order: tuple[int, ...]
     bits: int
-    words: int = 3
+    words = 3
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """Every column of the kernel, and an order that is one."""
@@ -212,7 +202,7 @@ class ResponseEngine(LinearEngine):
     categories: int
     prior: tuple[int, ...]
     bits: int
-    words: int = 2
+    words = 2
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The two weights of a row, kept categories that are some, and weights of the prior."""
@@ -230,14 +220,11 @@ class ResponseEngine(LinearEngine):
 
     def prepare(self) -> None:
         """The kept categories as arrays, and the running sums."""
-        _ = self._arrays, self._slot, self._public
-
-    @cached_property
-    def _slot(self) -> dict[int, int]:
-        return {index: slot for slot, index in enumerate(self.kept)}
+        _ = self._arrays, self._public
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, IntegerArray]:
+        """The kept categories, and the index of each category among them; -1 for those that are not kept."""
         kept = np.array(self.kept, dtype=np.int64)
         slot = np.full(self.categories, -1, dtype=np.int64)
         slot[kept] = np.arange(len(kept))
@@ -247,8 +234,8 @@ class ResponseEngine(LinearEngine):
         """The record itself with `own` units, each other kept category with `other`."""
         chosen, u = words
         index = choose_record(weights, chosen, self.bits, self._public)
-        slot = self._slot.get(index)
-        if slot is None:
+        slot = int(self._arrays[1][index])
+        if slot < 0:
             return self.kept[u * len(self.kept) >> self.bits]
         if u < self.own:
             return index
@@ -273,7 +260,7 @@ class ResponseEngine(LinearEngine):
         """The exact law of one record."""
         total = 1 << self.bits
         out = [Fraction(0)] * self.categories
-        if index in self._slot:
+        if index in self.kept:
             for other in self.kept:
                 out[other] = Fraction(self.other, total)
             out[index] = Fraction(self.own, total)

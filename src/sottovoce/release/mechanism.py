@@ -75,7 +75,7 @@ class Mechanism:
 
     sampler: str
     options: Mapping[str, str]
-    categories: tuple[Category, ...] | range
+    categories: Sequence[Category]  # a tuple or a range
     epsilon: Fraction
     ratio: Fraction
     engine: Engine
@@ -170,14 +170,9 @@ class Mechanism:
                 Nothing is released.
             RandomnessError: the operating system failed. Nothing is released.
         """
-        if records is not None and p is None:
-            held = weights.from_records(records, self.index, unknown)
-        elif p is not None and records is None:
-            held = weights.from_law(p, len(self.categories))
-        else:
-            raise ParameterError("release takes either records or p=, one of them")
+        held = self._held(records, p, unknown)
         if self.streaming:
-            engine, checked = self._stream(state)
+            engine, checked = self._engine(), self.check_state(state)
             law = engine.next_law(held, checked)
             (word,) = randomness.words(1, self.bits)
             return self._stepped(checked, *engine.drawn(law, word))
@@ -188,10 +183,19 @@ class Mechanism:
             return self.answers[position]
         return tuple(self.categories[i] for i in position)
 
+    def _held(
+        self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
+    ) -> weights.Weights:
+        """One user's integers."""
+        if records is not None and p is None:
+            return weights.from_records(records, self.index, unknown)
+        if p is not None and records is None:
+            return weights.from_law(p, len(self.categories))
+        raise ParameterError("pass either records or p=, one of them")
+
     def start(self) -> StreamState:
         """The state of a user before the first release of a stream."""
-        engine = self._engine()
-        return StreamState(self.epsilon, 0, *engine.first())
+        return StreamState(self.epsilon, 0, *self._engine().first())
 
     def lost(self, releases: int = 0) -> StreamState:
         """The state of a user whose state was lost after so many releases.
@@ -201,10 +205,9 @@ class Mechanism:
         return self.check_state(StreamState(self.epsilon, releases, *self._engine().lost()))
 
     def after(self, state: StreamState, p: UsersLike, category: Category) -> StreamState:
-        """The state that follows the release of a category: for tests and planning."""
-        engine, checked = self._stream(state)
-        held = weights.from_law(p, len(self.categories))
-        law = engine.next_law(held, checked)
+        """The state that follows the release of a category: for planning, and for replaying attacks."""
+        engine, checked = self._engine(), self.check_state(state)
+        law = engine.next_law(weights.from_law(p, len(self.categories)), checked)
         place = self.index[category]
         own = {i: q for i, q, _ in law.own}
         prior = own.get(place, law.before[place + 1] - law.before[place])
@@ -227,10 +230,8 @@ class Mechanism:
         if len(states) != users or states.epsilon != self.epsilon or states.step < 0 or not inside:
             raise ParameterError("the states are not those of a stream with this epsilon, one for every row")
         n = len(self.categories)
-        if any(last is not None and not 0 <= last < n for last in states.last):
-            known = [None if last is None or not 0 <= last < n else last for last in states.last]
-            return replace(states, last=known)  # of an earlier file, with more categories
-        return states
+        known = [last if last is not None and 0 <= last < n else None for last in states.last]
+        return replace(states, last=known)  # an earlier file may have had more categories
 
     def check_state(self, state: StreamState | None) -> StreamState:
         """The state, if it is one of a stream with this ε; others are refused."""
@@ -245,9 +246,6 @@ class Mechanism:
             return replace(state, last=None)  # of an earlier file, with more categories
         return state
 
-    def _stream(self, state: StreamState | None) -> tuple[StreamEngine, StreamState]:
-        return self._engine(), self.check_state(state)
-
     def _stepped(
         self, state: StreamState, place: int, prior: int, units: int
     ) -> tuple[Category, StreamState]:
@@ -259,7 +257,9 @@ class Mechanism:
         """Draw for one user: the released category's position, or a tuple of them."""
         return self.engine.position(held, randomness.words(self.engine.words, self.bits))
 
-    def release_many(self, p: UsersLike | Users, states: Sequence[StreamState] | None = None) -> Any:
+    def release_many(
+        self, p: UsersLike | Users, states: Sequence[StreamState] | None = None, *, exact: bool = False
+    ) -> Any:
         """Release one category per row of p, dense or sparse; with several samples, a row of them each.
 
         A stream takes the states of the users, all after the same number of releases, and gives back the
@@ -269,25 +269,29 @@ class Mechanism:
         records, released as the public; `Users` are their distributions, if they were read with these
         categories. All rows are checked before any randomness is drawn, and nothing is returned unless every
         row was released.
-        """
-        return self.draw(self.prepare(p), states)
 
-    def _release_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
-        """One step for every row, in batches side by side; with persistence, row by row."""
+        With `exact` every user is drawn alone, by the path of `release`, which the proofs are about. It
+        takes about thirty times as long, and gives the same from the same words.
+        """
+        rows = self.prepare(p)
+        return self.draw_singly(rows, states) if exact else self.draw(rows, states)
+
+    def _release_streams(
+        self, rows: Any, states: Sequence[StreamState] | None, *, singly: bool = False
+    ) -> Any:
+        """One step for every row, in batches side by side; with persistence, or singly, row by row."""
         users = rows.shape[0]
-        if users == 0:
-            return self._names[[]], self.start_many(0)
         before = self.check_states(StreamStates.of(states or ()), users)
         engine, step = self._engine(), before.step
         places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
-        if engine.persistence:
-            drawn = enumerate(randomness.words(users, self.bits))
-            for i, word in drawn:
+        if engine.persistence or singly:
+            for i, word in enumerate(randomness.words(users, self.bits)):
                 low, high = bounds[i].tolist()
                 law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
                 places[i], prior, units = engine.drawn(law, word)
                 bounds[i] = engine.moved(low, high, prior, units)
-            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, places.tolist())
+            last = places.tolist() if engine.persistence else [None] * users
+            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
         self.engine.prepare_many()
 
         def take(begin: int, size: int, words: Any) -> None:
@@ -304,11 +308,7 @@ class Mechanism:
         return weights.from_rows(rows_for(p, self), len(self.categories))
 
     def draw(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
-        """Release one category per prepared row. A single row takes the path of `release`, without tables.
-
-        Batches run side by side. Their words are drawn one batch after another, in the order of the rows, so
-        that the same words give the same answer however many threads there are.
-        """
+        """Release one category per prepared row. A single row takes the path of `release`, without tables."""
         if self.streaming:
             return self._release_streams(rows, states)
         if states is not None:
@@ -324,6 +324,18 @@ class Mechanism:
             positions[begin : begin + size] = self.engine.positions(batch, words)
 
         self._in_batches(users, self.engine.words, take)
+        return self._named(positions)
+
+    def draw_singly(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
+        """`draw`, one row after another by the path of `release`, each with words of its own."""
+        if self.streaming:
+            return self._release_streams(rows, states, singly=True)
+        if states is not None:
+            raise ParameterError("only a stream takes states")
+        users = rows.shape[0]
+        positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
+        for i in range(users):
+            positions[i] = self._position(row_weights(rows, i))
         return self._named(positions)
 
     def _in_batches(self, users: int, words: int, take: Callable[[int, int, Any], None]) -> None:
@@ -366,16 +378,10 @@ class Mechanism:
         With several samples it is that of the tuples, in the order of itertools.product; of a stream it is
         that of the next release of a user with this state.
         """
-        if (p is None) == (records is None):
-            raise ParameterError("law takes either p or records=, one of them")
-        held = (
-            weights.from_law(p, len(self.categories))
-            if p is not None
-            else weights.from_records(records or (), self.index)
-        )
+        held = self._held(records, p)
         if not self.streaming:
             return self.engine.law(held)
-        engine, checked = self._stream(state)
+        engine, checked = self._engine(), self.check_state(state)
         law = engine.next_law(held, checked)
         return [Fraction(units, engine.total) for units in engine.units(law)]
 

@@ -18,9 +18,9 @@ import numpy as np
 from ..errors import CertificateError, MechanismFileError, ParameterError
 from ..geometry import Geometry
 from ..samplers.nearest_law import nearest_law, nearest_laws
-from .arrays import IntegerArray
+from .arrays import IntegerArray, scaled_product
 from .box import BoxEngine
-from .stream import SHARE_DIGITS, StepLaw, StreamEngine, divided, long_division
+from .stream import StepLaw, StreamEngine
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -51,11 +51,7 @@ def targets_of_rows(rows: sparse.csr_array[Any], bits: int, public: IntegerArray
     empty = np.diff(rows.indptr) == 0
     reached = np.cumsum(counts, axis=0)
     size = np.maximum(reached[-1], 1)
-    if int(size.max()) < 1 << SHARE_DIGITS:
-        ends = long_division(reached, size, bits)
-    else:
-        ends, _ = divided(reached, size, bits)
-    targets = np.diff(ends, axis=0, prepend=0).T
+    targets = np.diff(scaled_product(reached, 1 << bits, size), axis=0, prepend=0).T
     targets[empty] = np.broadcast_to(public, targets.shape)[empty]
     return np.ascontiguousarray(targets)
 
@@ -71,17 +67,16 @@ def geometry_of(document: Fields) -> Geometry:
         raise MechanismFileError(f"{document.source} is refused: {problem}") from None
 
 
-def check_geometry(geometry: Geometry, size: int) -> None:
-    """Refuse a geometry of other categories; the tree itself was checked when it was made."""
+def check_geometry(geometry: Geometry, size: int, most: int) -> None:
+    """Refuse a geometry of other categories, or of more than a device can be asked for.
+
+    The tree itself was checked when it was made. A narrow box moves a cut across many pieces.
+    """
     if type(geometry.parents) is not tuple or len(geometry) != size or len(geometry.parents) > 2 * size:
         raise CertificateError("the geometry does not fit the categories")
-
-
-def check_work(size: int, most: int) -> None:
-    """Refuse more categories than a device can be asked for: a narrow box moves a cut across many pieces."""
     if size > most:
         raise CertificateError(
-            f"a geometry takes at most {most} categories here, with more at a larger epsilon"
+            f"a geometry takes at most {most} categories here; a larger epsilon allows more"
         )
 
 
@@ -96,8 +91,7 @@ class NearestEngine(BoxEngine):
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The certificate of the box, and a geometry of its categories."""
         super().check(ratio, size, bits)
-        check_geometry(self.geometry, size)
-        check_work(size, int((ratio - 1) * MOST_CATEGORIES))
+        check_geometry(self.geometry, size, int((ratio - 1) * MOST_CATEGORIES))
 
     def prepare(self) -> None:
         """The law of a user without records, and how much work a batch is."""
@@ -169,8 +163,7 @@ class NearestStreamEngine(StreamEngine):
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The certificate of the stream, and a geometry of its categories."""
         super().check(ratio, size, bits)
-        check_geometry(self.geometry, size)
-        check_work(size, MOST_STEPPED)
+        check_geometry(self.geometry, size, MOST_STEPPED)
 
     def prepare(self) -> None:
         """Build every table now."""
@@ -179,14 +172,14 @@ class NearestStreamEngine(StreamEngine):
 
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""
-        again = self.persistence > 0 and last is not None
-        before = self._before_again if again else self._before
+        last = last if self.persistence else None
+        before = self._before_of(last)
         prior = [end - begin for begin, end in pairwise(before)]
-        if again and last is not None:
-            prior[last] += (1 << (self.bits - self.ratio_bits)) - before[-1]
-        targets = targets_of(weights, len(prior), self.total) if weights else [
-            weight << self.ratio_bits for weight in prior
-        ]  # fmt: skip
+        if last is not None:
+            prior[last] += self.prior_total - before[-1]
+        targets = [weight << self.ratio_bits for weight in prior]
+        if weights:
+            targets = targets_of(weights, len(prior), self.total)
         low = [least * weight for weight in prior]
         high = [min(most * weight, self.total) for weight in prior]
         units = nearest_law(targets, low, high, self.geometry)

@@ -1,6 +1,6 @@
 """Ask the proved checker: the integers of a mechanism file as one line of text, and its answer.
 
-The checker is a program that is extracted from the proofs in `proofs/`; `make proofs` builds it. What its
+The checker is a program that is extracted from the proofs in `proofs/`; `make checker` builds it. What its
 "yes" means is a theorem; that these lines say what the file says is not, and is tested. Nothing here uses the
 release path's own reading or checking of a file, and nothing about a user goes to the checker.
 """
@@ -25,6 +25,8 @@ PROGRAM = "sottovoce-checker"
 
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 _LISTS = {"box": ("prior", "low"), "kernel": ("order", "prior", "low", "own")}
+_CERTIFICATES = {"nearest": "box", "nearest-stream": "stream"}
+"""Kinds whose certificate is that of another: the checker does not look at their geometry."""
 
 
 def find_checker() -> Path:
@@ -34,17 +36,15 @@ def find_checker() -> Path:
     if program is None:
         where = f"{named} ({VARIABLE}) is not a program" if named else f"no {PROGRAM} is on the PATH"
         raise ParameterError(
-            f"the proved checker is not here: {where}; build it with `make proofs`, and name the program in "
+            f"the proved checker is not here: {where}; build it with `make checker`, and name the program in "
             f"{VARIABLE}"
         )
     return Path(program)
 
 
-def agrees(path: Path, digests: Mapping[str, str]) -> dict[str, bool]:
-    """Whether the checker says yes to each mechanism of a file, by group; the digests are those expected."""
-    plains = documents(path.read_text(encoding="utf-8"))
-    if {group: plain.get("digest") for group, plain in plains.items()} != dict(digests):
-        raise MechanismFileError(f"{path} was changed while it was audited; audit it again")
+def agrees(text: str) -> dict[str, bool]:
+    """Whether the checker says yes to each mechanism of a file's text, by group."""
+    plains = documents(text)
     answers = ask(find_checker(), map(question, plains.values()))
     return {group: _is_yes(answer) for group, answer in zip(plains, answers, strict=True)}
 
@@ -63,19 +63,17 @@ def documents(text: str) -> dict[str, dict[str, Any]]:
 
 def question(plain: Mapping[str, Any]) -> str:
     """The line that asks about a document; proofs/checker/main.ml says what stands where."""
-    if plain.get("kind") in ("stream", "nearest-stream"):
-        raise MechanismFileError(
-            "the checker cannot be asked: it does not know streams and several samples yet"
-        )
     try:
         keeps, kind = plain["keeps_prior"], plain["kind"]
-        if kind == "nearest":  # its certificate is that of its box
-            kind = "box"
+        kind = _CERTIFICATES.get(kind, kind)
         numbers = [_whole(plain["bits"]), len(plain["categories"])]
         numbers += _fraction(plain["epsilon"]) + _fraction(plain["ratio"])
         if kind == "response":
             units = [*_counted(plain["kept"]), _whole(plain["own"]), _whole(plain["other"])]
             units += _counted(plain["prior"])
+        elif kind == "stream":
+            units = [*_counted(plain["prior"]), _whole(plain["start"]), *_counted(plain["pace"])]
+            units += [_whole(plain["samples"]), _whole(plain["persistence"])]
         elif kind == "survey":
             units = [_whole(plain[name]) for name in ("base", "own", "other")]
         else:

@@ -35,8 +35,8 @@ import numpy as np
 
 from ..errors import CertificateError, ParameterError
 from ..samplers.stream import MOST_STEPS, PACE, PERSISTENCE
-from .arrays import IntegerArray, packs
-from .box import only_fields
+from .arrays import IntegerArray, packs, scaled_product, shortened
+from .box import Engine
 from .exact import BITS, check_prior_weights, whole_numbers
 from .weights import Weights
 
@@ -45,22 +45,14 @@ if TYPE_CHECKING:
 
     from .file import Fields
 
-RATIO_BITS = 22
-"""A ratio is in units of 2^-22, and the prior in units of 2^-40."""
-STATE_DIGITS = 62
-"""R has at most so many binary digits in its units."""
-MOST_DIGITS = 40
-"""⌊A⌋ has at most so many: with more, a ratio could leave 64 bits."""
-HALF = 31
-"""R is multiplied in halves of so many digits."""
-OCTAVE = 64
-"""A pace looks at log2 of a ratio in 64ths."""
-SHARE_DIGITS = 41
-"""Binary digits to which a user's weights are cut, all of them together."""
-DEEP = 200
-"""Samples up to which the law of tuples is written out."""
-LISTED = 1_000_000
-"""The law of tuples is written out up to so many of them."""
+RATIO_BITS = 22  # a ratio is in units of 2^-22, and the prior in units of 2^-40
+STATE_DIGITS = 62  # R has at most so many binary digits in its units
+MOST_DIGITS = 40  # ⌊A⌋ has at most so many: with more, a ratio could leave 64 bits
+HALF = 31  # R is multiplied in halves of so many digits
+OCTAVE = 64  # a pace looks at log2 of a ratio in 64ths
+SHARE_DIGITS = 41  # binary digits to which a user's weights are cut, all of them together
+DEEP = 200  # samples up to which the law of tuples is written out
+LISTED = 1_000_000  # the law of tuples is written out up to so many of them
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,13 +141,12 @@ class StepLaw(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamEngine:
+class StreamEngine(Engine):
     """Streams, and several samples as the steps of one."""
 
     kind: ClassVar[str] = "stream"
     version: ClassVar[int] = 2
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "samples", "persistence"})
-    linear: ClassVar[bool] = False
     prior: tuple[int, ...]
     start: int
     pace: tuple[int, ...]
@@ -163,14 +154,6 @@ class StreamEngine:
     persistence: int
     ratio: Fraction
     bits: int = BITS
-
-    def __getstate__(self) -> dict[str, Any]:
-        return only_fields(self)
-
-    @property
-    def words(self) -> int:
-        """One for each step."""
-        return self.samples
 
     @property
     def ratio_bits(self) -> int:
@@ -182,6 +165,11 @@ class StreamEngine:
         """N."""
         return 1 << self.bits
 
+    @property
+    def prior_total(self) -> int:
+        """The units of the prior, 2^40, and fewer in tests."""
+        return 1 << (self.bits - self.ratio_bits)
+
     # --- the certificate -----------------------------------------------------------------------------
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
@@ -189,7 +177,7 @@ class StreamEngine:
         whole_numbers(self.prior, self.pace, (self.start, self.samples, self.persistence, self.bits))
         if ratio != self.ratio or bits != self.bits:
             raise CertificateError("the stream is not the one of its ratio")
-        check_prior_weights(self.prior, size, 1 << (self.bits - self.ratio_bits))
+        check_prior_weights(self.prior, size, self.prior_total)
         if int(ratio).bit_length() > MOST_DIGITS:
             raise CertificateError("a stream takes a smaller epsilon: A must be below 2^40")
         if not self.one <= self.start <= self.most:
@@ -270,18 +258,22 @@ class StreamEngine:
         share = PERSISTENCE - self.persistence
         return (0, *accumulate([max(weight * share // PERSISTENCE, 1) for weight in self.prior]))
 
+    def _before_of(self, last: int | None) -> tuple[int, ...]:
+        """The running sums of a step after the release of `last`; None without persistence or at first."""
+        return self._before if last is None else self._before_again
+
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""
-        again = self.persistence > 0 and last is not None
-        before, shares = self._before_again if again else self._before, dict(self._shares(weights))
-        if again and last is not None:
-            shares.setdefault(last, 0)  # with the units of the prior that the others do not have
+        last = last if self.persistence else None
+        before, shares = self._before_of(last), dict(self._shares(weights))
+        if last is not None:
+            shares.setdefault(last, 0)
         own = sorted(shares)
         mine = [before[i + 1] - before[i] for i in own]
-        if again and last is not None:
-            mine[own.index(last)] += (1 << (self.bits - self.ratio_bits)) - before[-1]
+        if last is not None:
+            mine[own.index(last)] += self.prior_total - before[-1]  # what the others do not have
         wanted = [min(max(shares[i] // q, least), most) for i, q in zip(own, mine, strict=True)]
-        others = (1 << (self.bits - self.ratio_bits)) - sum(mine)
+        others = self.prior_total - sum(mine)
         level, left, raised = _level(wanted, mine, others, least, self.total)
         found = []
         for i, q, ratio in zip(own, mine, wanted, strict=True):
@@ -359,18 +351,15 @@ class StreamEngine:
         """Build the tables of a batch."""
         _ = self._tables
 
-    def steps(self, weights: Weights, words: Sequence[int]) -> Iterator[int]:
-        """The releases of a new stream, all from the same data."""
-        low, high = self.first()
+    def position(self, weights: Weights, words: list[int]) -> tuple[int, ...]:
+        """The positions of several samples: the releases of a new stream, all from the same data."""
+        (low, high), out = self.first(), []
         for step, word in enumerate(words):
             law = self.step_law(weights, *self.ratios(low, high, step))
             i, prior, units = self.drawn(law, word)
             low, high = self.moved(low, high, prior, units)
-            yield i
-
-    def position(self, weights: Weights, words: list[int]) -> tuple[int, ...]:
-        """The positions of several samples."""
-        return tuple(self.steps(weights, words))
+            out.append(i)
+        return tuple(out)
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same for every row."""
@@ -498,10 +487,11 @@ class StreamEngine:
         """`step_law` for users with a column each."""
         prior = self._tables[0].take(indices)
         held = prior > 0
-        shares = self._many_shares(counts)
+        kept, _ = shortened(counts, SHARE_DIGITS)
+        shares = scaled_product(kept, self.total, np.maximum(kept.sum(axis=0), 1))
         wanted = np.clip(shares // np.where(held, prior, 1), least, most)
         wanted[~held] = 0
-        others = (1 << (self.bits - self.ratio_bits)) - prior.sum(axis=0)
+        others = self.prior_total - prior.sum(axis=0)
         level, left, raised = _many_levels(wanted, prior, held, others, least, self.total)
         at_level = np.where(raised, wanted <= level, wanted > level) & held
         room = np.where(at_level, prior, 0)
@@ -515,11 +505,6 @@ class StreamEngine:
         if not (inside.all() and fine.all() and (total == self.total).all()):
             raise CertificateError("a law left its box; nothing is released")
         return law
-
-    def _many_shares(self, counts: IntegerArray) -> IntegerArray:
-        """`_shares` for users with a column each."""
-        held = shortened(counts)
-        return long_division(held, np.maximum(held.sum(axis=0), 1), self.bits)
 
     def _many_drawn(
         self, law: _ManyLaws, indices: IntegerArray, words: IntegerArray
@@ -548,26 +533,6 @@ class StreamEngine:
         return out, units
 
 
-def shortened(counts: IntegerArray) -> IntegerArray:
-    """Weights, a column for each user, cut to 41 binary digits in all."""
-    total = counts.sum(axis=0)
-    shift = np.zeros_like(total)
-    for power in range(SHARE_DIGITS, 63):
-        shift += (total >> power) > 0
-    return np.asarray(counts >> shift)
-
-
-def long_division(numbers: IntegerArray, divisor: IntegerArray, bits: int) -> IntegerArray:
-    """⌊numbers·2^bits/divisor⌋ for numbers ≤ divisor < 2^42, 21 binary digits at a time."""
-    quotient = np.zeros_like(numbers)
-    while bits > 0:
-        some = min(21, bits)
-        numbers = numbers << some
-        part = numbers // divisor
-        quotient, numbers, bits = (quotient << some) + part, numbers - part * divisor, bits - some
-    return np.asarray(quotient)
-
-
 def _times(ratio: IntegerArray, factor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
     """⌊ratio·factor/2^digits⌋ and whether it was rounded, for results and ratios below 2^62."""
     above, below = factor >> digits, factor & ((1 << digits) - 1)
@@ -577,15 +542,10 @@ def _times(ratio: IntegerArray, factor: IntegerArray, digits: int) -> tuple[Inte
 
 
 def divided(number: IntegerArray, divisor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
-    """⌊number·2^digits/divisor⌋ and whether it was rounded: long division, a binary digit at a time."""
-    quotient = number // divisor
-    left = number - quotient * divisor
-    for _ in range(digits):
-        left = left << 1
-        bit = left >= divisor
-        left = left - divisor * bit
-        quotient = (quotient << 1) + bit
-    return quotient, left > 0
+    """⌊number·2^digits/divisor⌋ and whether it was rounded."""
+    whole, rest = np.divmod(number, divisor)
+    part = scaled_product(rest, 1 << digits, divisor)
+    return (whole << digits) + part, (rest << digits) != part * divisor  # what is left is exact modulo 2^64
 
 
 class _ManyLaws(NamedTuple):

@@ -63,7 +63,7 @@ class SurveyEngine(LinearEngine):
     other: int
     categories: int
     bits: int
-    words: int = 3
+    words = 3
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The two weights of the response, and a base for which estimates can be made."""

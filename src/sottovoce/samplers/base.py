@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
 from .blocks import BLOCK_ENTRIES, Block, blocks
+from .kernels import MinimaxKernel, ResponseKernel
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -81,37 +82,107 @@ class Sampler(Protocol):
         """K, for a linear sampler."""
 
 
-class Kernel(Protocol):
-    """A row-stochastic matrix that is never written out unless asked."""
+MEMBERS = ("name", "options", "prior", "epsilon", "floor", "linear", "keeps_prior")
+METHODS = ("distribution", "divergence", "worst_case")
+SLACK = 1e-9
+"""What rounding may add to a law, relative to its bounds."""
+LOOKED_AT = 200
+"""Users, and users with one category, that a check looks at; fewer over very many categories."""
 
-    @property
-    def floor(self) -> FloatArray:
-        """c with c_j ≤ K_ij ≤ e^ε·c_j."""
 
-    @property
-    def diagonal(self) -> FloatArray:
-        """K_ii."""
+def check_sampler(sampler: Sampler, users: UsersLike | Users | None = None) -> None:
+    """Check a sampler of your own against what it states, for a test: nothing is returned if it holds.
 
-    def least_kept(self) -> tuple[float, float]:
-        """The smallest K_ii, and 1 − K_ii without cancellation."""
+    Its laws must be distributions between c and e^ε·c, category by category; a sampler that says that it
+    keeps the prior must release q as q, and no user may be further from their law, in total variation, than
+    its worst case, if it knows one. The users are the prior, users with one category and those given, at most
+    200 of each. `compare` checks every sampler that is not the library's in this way, with its users.
 
-    def apply(self, p: FloatArray) -> FloatArray:
-        """pK along the last axis."""
+    Raises
+        ParameterError: a member is missing, or what the sampler states does not hold.
 
-    def on_support(self, block: Block[np.float64]) -> FloatArray:
-        """pK on the users' own categories."""
+    >>> from sottovoce import Prior, kernel_clip
+    >>> check_sampler(kernel_clip(Prior(["a", "b", "c"], [0.5, 0.3, 0.2]), 1.0))
+    """
+    lacking = [member for member in (*MEMBERS, *METHODS) if not hasattr(sampler, member)]
+    if lacking:
+        kind = type(sampler).__name__
+        raise ParameterError(f"{kind} lacks {', '.join(lacking)}: see sottovoce.Sampler for what they are")
+    prior = checked_prior(sampler.prior)
+    n = len(prior)
+    most = max(1, min(LOOKED_AT, 10**7 // n))
+    rows: FloatArray = np.vstack([prior.probabilities, np.eye(min(most, n), n)])
+    if users is not None:
+        rows = np.vstack([rows, _validate.users(rows_for(users, prior), n)[:most].toarray()])
+    laws, c = np.asarray(sampler.distribution(rows)), np.asarray(sampler.floor)
+    caps = np.exp(_validate.privacy(sampler.epsilon)) * c
+    if laws.shape != rows.shape or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=SLACK):
+        raise ParameterError(f"{sampler.name} must give every user a law that adds up to 1")
+    outside = ((laws < c * (1 - SLACK)) | (laws > caps * (1 + SLACK))).any(axis=1)
+    if outside.any():
+        raise ParameterError(
+            f"{sampler.name} is not private at epsilon {sampler.epsilon:g}: the laws of {outside.sum()} of "
+            f"{len(rows)} users leave the box between its floor c and e^ε·c"
+        )
+    if sampler.keeps_prior and not np.allclose(laws[0], rows[0], rtol=0, atol=SLACK):
+        raise ParameterError(f"{sampler.name} states that it keeps the prior, and does not")
+    furthest, worst = float(np.abs(laws - rows).sum(axis=1).max() / 2), math.inf
+    with suppress(ParameterError):  # it may not be known
+        worst = sampler.worst_case(TV)
+    if furthest > worst + SLACK:
+        raise ParameterError(f"{sampler.name} has a user at {furthest:.4g}, further than its worst case")
 
-    def row(self, i: int) -> FloatArray:
-        """Row i."""
 
-    def matrix(self) -> FloatArray:
-        """All rows."""
+class _Shared:
+    """What the library's samplers share: rows are checked first, and then computed on."""
+
+    prior: Prior
+
+    def distribution(self, p: UsersLike | Users) -> FloatArray:
+        """Q(p), one law per user."""
+        return like(p, self._laws(checked_rows(p, self.prior)))
+
+    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
+        """The distance of every user from the law released for them."""
+        return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
+
+    def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
+        """The same for rows that `_validate.users` has checked; laws are written out for some at a time."""
+        values, step = np.empty(rows.shape[0]), max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
+        for begin in range(0, rows.shape[0], step):
+            part = rows[begin : begin + step]
+            values[begin : begin + step] = f(part.toarray(), self._laws(part))
+        return values
+
+    def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
+        raise NotImplementedError
+
+    def _worst_point_mass(self, f: Distance) -> float:
+        """The largest distance of a user who holds one category."""
+        return float(self.divergence_of(point_masses(len(self.prior)), f).max())
+
+    def __repr__(self: Sampler) -> str:
+        return f"<{label(self)} on {len(self.prior)} categories, epsilon={self.epsilon:g}>"
+
+    def _repr_html_(self: Sampler) -> str:
+        """What a notebook shows, from the prior and ε alone."""
+        rows: list[tuple[str, object]] = [
+            ("epsilon", f"{self.epsilon:g}"),
+            *((name, f"{value:.4g}") for name, value in self.options.items()),
+            ("categories", f"{len(self.prior):,}"),
+            ("keeps the prior", "yes" if self.keeps_prior else "no"),
+            ("one record is enough", "yes" if self.linear else "no"),
+        ]
+        with suppress(ParameterError):  # it is not known for every rule
+            rows.append(("distance from anybody, at most", f"{self.worst_case(TV):.4f} (total variation)"))
+        return _html.facts(f"Sampler {self.name}", [*rows, *prior_warning(self.prior)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BoxSampler:
+class BoxSampler(_Shared):
     """Something that answers every user with a point of the box above a floor."""
 
+    linear: ClassVar[bool] = False
     name: str
     prior: Prior
     epsilon: float
@@ -129,11 +200,6 @@ class BoxSampler:
             )
         floor.setflags(write=False)
         object.__setattr__(self, "floor", floor)
-
-    @property
-    def linear(self) -> bool:
-        """A point of the box is not linear in p."""
-        return False
 
     @cached_property
     def _total(self) -> float:
@@ -158,12 +224,6 @@ class BoxSampler:
             f"use minimax_kernel, randomized_response or rr_with_prior"
         )
 
-    def __repr__(self: Sampler) -> str:
-        return _describe(self)
-
-    def _repr_html_(self: Sampler) -> str:
-        return sampler_html(self)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClipSampler(BoxSampler):
@@ -175,27 +235,19 @@ class ClipSampler(BoxSampler):
         f-divergence (Park, Asoodeh, Lee 2024, Prop. 3.4).
     """
 
-    def distribution(self, p: UsersLike | Users) -> FloatArray:
-        """clip(p/r; c, e^ε·c) with r such that it sums to one."""
-        return like(p, self._laws(checked_rows(p, self.prior)))
-
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
+        """clip(p/r; c, e^ε·c) with r such that it sums to one."""
         return clip.laws(rows, self.prior.probabilities, self.floor, self._a, self._total)
 
-    def _on_support(self, block: Block[np.float64]) -> FloatArray:
-        return clip.on_support(block, self.floor, self._a, self._total)
-
-    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
-        """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
-        return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
-
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
-        """The same for rows that `_validate.users` has checked."""
+        """min D_f(p‖x) over the box; total variation in one pass, without finding x."""
         if isinstance(f, Wasserstein):
-            return distance_of_laws(rows, f, self._laws)
+            return super().divergence_of(rows, f)
         if f == TV:
             return clip.total_variation(rows, self.floor, self._a, self._total)
-        return divergence_on_support(rows, f, self._on_support, len(self.prior))
+        return divergence_on_support(
+            rows, f, lambda block: clip.on_support(block, self.floor, self._a, self._total), len(self.prior)
+        )
 
     def worst_case(self, f: Distance) -> float:
         """g(min_i t_i), t_i = min(a·c_i, 1 − Σc + c_i), at a point mass (the minimum is convex in p).
@@ -212,23 +264,19 @@ class ClipSampler(BoxSampler):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelSampler:
+class KernelSampler(_Shared):
     """Answers every user with pK: draw one of the user's records, then the kernel's row for it.
 
     Guarantees
         ε-locally private because each column of K has max ≤ e^ε·min, whatever p is.
     """
 
+    linear: ClassVar[bool] = True
     name: str
     prior: Prior
     epsilon: float
-    kernel: Kernel
+    kernel: MinimaxKernel | ResponseKernel
     options: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def linear(self) -> bool:
-        """pK is linear in p."""
-        return True
 
     @property
     def floor(self) -> FloatArray:
@@ -236,50 +284,35 @@ class KernelSampler:
         return self.kernel.floor
 
     @cached_property
-    def _released(self) -> int:
-        """How many categories are ever released."""
-        return int(np.count_nonzero(self.floor))
-
-    @cached_property
     def keeps_prior(self) -> bool:
         """Whether qK = q."""
         q = self.prior.probabilities
         return bool(np.all(np.abs(self.kernel.apply(q) - q) <= _rounding(len(q)) * q))
 
-    def distribution(self, p: UsersLike | Users) -> FloatArray:
+    def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
         """pK."""
-        rows = checked_rows(p, self.prior)
         out = np.empty(rows.shape)
         step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
         for begin in range(0, len(out), step):
             out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
-        return like(p, out)
-
-    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
-        """D_f(p‖pK), evaluated on the user's own categories."""
-        return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
+        return out
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
-        """The same for rows that `_validate.users` has checked."""
+        """D_f(p‖pK), evaluated on the user's own categories."""
         if isinstance(f, Wasserstein):
-            return distance_of_laws(rows, f, lambda part: self.kernel.apply(part.toarray()))
-        return divergence_on_support(rows, f, self.kernel.on_support, self._released)
+            return super().divergence_of(rows, f)
+        released = int(np.count_nonzero(self.floor))  # how many categories are ever released
+        return divergence_on_support(rows, f, self.kernel.on_support, released)
 
     def worst_case(self, f: Distance) -> float:
         """g(min_i K_ii), attained at a point mass (Zamanlooy et al. 2025, Lemma 1); so is the largest W1."""
         if isinstance(checked(f), Wasserstein):
-            return float(self.divergence_of(point_masses(len(self.prior)), f).max())
+            return self._worst_point_mass(f)
         return checked_f(f).of_point_mass(*self.kernel.least_kept())
 
     def matrix(self) -> FloatArray:
         """K as an n × n array, rows and columns in the prior's order."""
         return self.kernel.matrix()
-
-    def __repr__(self) -> str:
-        return _describe(self)
-
-    def _repr_html_(self) -> str:
-        return sampler_html(self)
 
 
 def _rounding(n: int) -> float:
@@ -308,19 +341,6 @@ def divergence_on_support(
     return values
 
 
-def distance_of_laws(
-    rows: sparse.csr_array[np.float64],
-    distance: Distance,
-    laws: Callable[[sparse.csr_array[np.float64]], FloatArray],
-) -> FloatArray:
-    """The distance of every user from the released law, which is written out for some users at a time."""
-    values, step = np.empty(rows.shape[0]), max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
-    for begin in range(0, rows.shape[0], step):
-        part = rows[begin : begin + step]
-        values[begin : begin + step] = distance(part.toarray(), laws(part))
-    return values
-
-
 def point_masses(n: int) -> sparse.csr_array[np.float64]:
     """Every user with one category only."""
     from scipy import sparse
@@ -331,9 +351,8 @@ def point_masses(n: int) -> sparse.csr_array[np.float64]:
 def checked_prior(prior: Prior) -> Prior:
     """Refuse an array where a Prior is meant: bare numbers carry no categories."""
     if not isinstance(prior, Prior):
-        raise ParameterError(
-            f"prior must be a Prior, got {type(prior).__name__}; use Prior(categories, probabilities)"
-        )
+        kind = type(prior).__name__
+        raise ParameterError(f"prior must be a Prior, got {kind}; use Prior(categories, probabilities)")
     return prior
 
 
@@ -351,24 +370,6 @@ def label(sampler: Sampler) -> str:
     """
     options = ", ".join(f"{key}={value:.4g}" for key, value in sampler.options.items())
     return f"{sampler.name}({options})" if options else sampler.name
-
-
-def _describe(sampler: Sampler) -> str:
-    return f"<{label(sampler)} on {len(sampler.prior)} categories, epsilon={sampler.epsilon:g}>"
-
-
-def sampler_html(sampler: Sampler) -> str:
-    """What a notebook shows of a sampler, from its prior and ε alone."""
-    rows: list[tuple[str, object]] = [
-        ("epsilon", f"{sampler.epsilon:g}"),
-        *((name, f"{value:.4g}") for name, value in sampler.options.items()),
-        ("categories", f"{len(sampler.prior):,}"),
-        ("keeps the prior", "yes" if sampler.keeps_prior else "no"),
-        ("one record is enough", "yes" if sampler.linear else "no"),
-    ]
-    with suppress(ParameterError):  # it is not known for every rule
-        rows.append(("distance from anybody, at most", f"{sampler.worst_case(TV):.4f} (total variation)"))
-    return _html.facts(f"Sampler {sampler.name}", [*rows, *prior_warning(sampler.prior)])
 
 
 def prior_warning(prior: Prior) -> list[tuple[str, object]]:

@@ -339,11 +339,7 @@ def refuse_large_matrix(n: int) -> None:
 
 
 def _cumulative(values: FloatArray) -> FloatArray:
-    """Cumulative sum along the last axis, in blocks: the error grows with √n instead of n.
-
-    Within blocks of 1024, then over the blocks' totals: a running sum of a million terms would be a
-    thousand times less accurate.
-    """
+    """Cumulative sum along the last axis, in blocks of 1024 and over their totals: an error of √n, not n."""
     n, block = values.shape[-1], 1024
     if n <= 4 * block:
         return np.cumsum(values, axis=-1)

@@ -20,13 +20,11 @@ from ..errors import ParameterError
 from ..geometry import Geometry, Wasserstein, checked_geometry
 from ..prior import Prior
 from . import floors
-from .base import BoxSampler, checked_prior, checked_rows, distance_of_laws, like, point_masses
+from .base import BoxSampler, checked_prior
 from .nearest_law import BITS, IntegerArray, nearest_laws
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-    from ..users import Users, UsersLike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,23 +53,12 @@ class NearestSampler(BoxSampler):
             high += 2.0 * missing / len(low)
         return low, np.maximum(high.astype(np.int64), low)
 
-    def distribution(self, p: UsersLike | Users) -> FloatArray:
-        """The x of the box with the smallest W1(p, x)."""
-        return like(p, self._laws(checked_rows(p, self.prior)))
-
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
+        """The x of the box with the smallest W1(p, x)."""
         low, high = self._box
         sums = np.cumsum(rows.toarray(), axis=1)
         ends: IntegerArray = (sums / sums[:, -1:] * 2.0**52).astype(np.int64) << (BITS - 52)
         return nearest_laws(np.diff(ends, axis=1, prepend=0), low, high, self.geometry) / 2.0**BITS
-
-    def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
-        """W1(p, x), or an f-divergence of the same law."""
-        return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
-
-    def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
-        """The same for rows that `_validate.users` has checked."""
-        return distance_of_laws(rows, f, self._laws)
 
     def worst_case(self, f: Distance) -> float:
         """The largest W1 of a point mass: the least W1 to the box is convex in p.
@@ -80,10 +67,8 @@ class NearestSampler(BoxSampler):
             ParameterError: f is an f-divergence, for which the worst case of this rule is not known.
         """
         if not isinstance(checked(f), Wasserstein):
-            raise ParameterError(
-                f"the worst case of {self.name} is known for W1 alone: sottovoce.wasserstein"
-            )
-        return float(self.divergence_of(point_masses(len(self.prior)), f).max())
+            raise ParameterError(f"the worst case of {self.name} is known for W1 alone (wasserstein)")
+        return self._worst_point_mass(f)
 
 
 def nearest(prior: Prior, epsilon: float, geometry: Geometry, *, share: float = 0.5) -> NearestSampler:

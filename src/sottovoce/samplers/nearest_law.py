@@ -30,15 +30,11 @@ from ..geometry import LENGTH_BITS, Geometry
 
 IntegerArray = npt.NDArray[np.int64]
 
-BITS = 62
-"""Units are below 2^62."""
+BITS = 62  # units are below 2^62
 _MASS = (1 << BITS) - 1
-FEW = 4
-"""Pieces of its own up to which a node puts them one by one among those below it."""
-ENTRIES = 1 << 17
-"""Users × categories of one batch."""
-DEEP = 256
-"""A batch sorts at every node; where that is more work than so much a category, users take turns."""
+FEW = 4  # pieces of its own up to which a node puts them one by one among those below it
+ENTRIES = 1 << 17  # users × categories of one batch
+DEEP = 256  # work a category up to which a batch sorts at every node; beyond it users take turns
 
 
 class _Pieces:

@@ -24,20 +24,13 @@ from ..geometry import Geometry, checked_geometry
 from ..prior import Prior
 from .base import checked_prior, prior_warning
 
-MOST_STEPS = 4096
-"""The longest pace, and the most samples of one release."""
-PACE = 256
-"""θ is a multiple of 1/256."""
-PERSISTENCE = 1024
-"""The share of persistence is a multiple of 1/1024."""
-LARGEST = 27.0
-"""The largest ε of a stream: e^ε must be below 2^40."""
-ENDLESS = 52
-"""A stream without a horizon always goes on as if it had so many releases left."""
-PERSISTENT_START = 3.0
-"""The start of a stream with persistence: 5 % of the first release is the floor."""
-_SPENT, _POWER = 1.5, 0.75
-"""θ = 1.5/(releases left)^0.75, at most 1: chosen on users of the MovieLens 100K set."""
+MOST_STEPS = 4096  # the longest pace, and the most samples of one release
+PACE = 256  # θ is a multiple of 1/256
+PERSISTENCE = 1024  # the share of persistence is a multiple of 1/1024
+LARGEST = 27.0  # the largest ε of a stream: e^ε must be below 2^40
+ENDLESS = 52  # a stream without a horizon always goes on as if it had so many releases left
+PERSISTENT_START = 3.0  # the start of a stream with persistence: 5 % of the first release is the floor
+_SPENT, _POWER = 1.5, 0.75  # θ = 1.5/(releases left)^0.75 ≤ 1: chosen on users of MovieLens 100K
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -49,11 +49,7 @@ class Survey:
     epsilon: float
     base: int | None
     name: str = "survey"
-
-    @property
-    def options(self) -> Mapping[str, float]:
-        """Nothing is chosen by the caller."""
-        return {}
+    options: Mapping[str, float] = field(default_factory=dict)  # nothing is chosen by the caller
 
     @property
     def variance(self) -> float:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import ipaddress
 import json
 import math
 import mimetypes
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +32,28 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .batches import MOST_BYTES, Bucket, Refusal, read_batch
-from .live import Live
-from .settings import Served, Settings
+from .._atomic import inf_to_null
+from .._validate import FloatArray
+from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
+from ..collecting.store import counts_in, reading
+from ..errors import ParameterError, SottovoceError
+from .batches import MOST_BYTES, REPORT_BYTES, Bucket, Refusal, Served, read_batch
 from .writer import Writer
 
 PAGE = Path(__file__).with_name("page.html")
+THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "[::1]"})
+CLIENT = Path(__file__).with_name("client")
+IN_CHECKOUT = Path(__file__).resolve().parents[3] / "clients" / "js"
+"""Where the packaged client is, and where it is in a checkout."""
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", re.ASCII)
+_NAME = re.compile(r"[a-z0-9.-]{1,253}|\[[0-9a-f:]+\]", re.ASCII)
+
 SECONDS_FOR_A_BODY = 20.0
+MOST_ROWS = 25
+MOST_GROUPS = 12
+LEAST_REST, REST = 1.0, 10.0
+"""Seconds between two computations: at least so many, and so many times what the last one took."""
+
 _JSON = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _SERVED_FILE = re.compile(
     r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*/)*[A-Za-z0-9_-][A-Za-z0-9_.-]*\.(?:m?js|ts|json|map)"
@@ -44,16 +62,64 @@ _REASONS = {
     404: "there is nothing here: see /v1/mechanism, /v1/reports and /client/",
     405: "this is asked with another method",
 }
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _HEADERS = {
     "cache-control": "no-store",
-    "content-security-policy": (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
+    "content-security-policy": _POLICY,
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The store, the names that are answered to (none: all), and what is served beside the reports."""
+
+    store: Path
+    names: frozenset[str] = THIS_MACHINE
+    origins: frozenset[str] = frozenset()
+    client: Path | None = None
+    rate: float = 10_000.0
+    page: bool = True
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def checked_names(host: str, names: Sequence[str]) -> frozenset[str]:
+    """The names to answer to: those given, and this machine's where nobody else is listened to.
+
+    An address that others reach has names that are not known here; without --name it answers to all of them.
+    """
+    given = frozenset(name.strip().lower() for name in names)
+    for name in given:
+        if not _NAME.fullmatch(name):
+            raise ParameterError(f"name must be a host name without a port, got {name!r}")
+    if is_this_machine(host):
+        return THIS_MACHINE | given
+    return (given | {f"[{host}]" if ":" in host else host.lower()} | THIS_MACHINE) if given else frozenset()
+
+
+def checked_origins(origins: Sequence[str]) -> frozenset[str]:
+    """Origins as a browser writes them; "*" and a path are refused."""
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ParameterError(f"origin must look like https://example.org, without a path, got {origin!r}")
+    return frozenset(origins)
+
+
+def find_client() -> Path | None:
+    """The folder of the JavaScript client: the packaged one, the checkout's, or none."""
+    if CLIENT.is_dir():
+        return CLIENT
+    return IN_CHECKOUT if (IN_CHECKOUT / "package.json").is_file() else None
 
 
 def make_app(settings: Settings, served: Served, say: Callable[[str], None]) -> ASGIApp:
@@ -117,7 +183,7 @@ class _Answers:
         try:
             rows = read_batch(body, self._served)
         except Refusal:
-            self._bucket.take_refused(len(body))
+            self._bucket.take(1 + len(body) // REPORT_BYTES)
             raise
         self._bucket.take(len(rows))
         await asyncio.wrap_future(self._writer.store(rows))
@@ -127,6 +193,84 @@ class _Answers:
         """What the reports tell up to now; one computation at a time, whoever asks."""
         async with self._lock:
             return Response(await asyncio.to_thread(self._live.answer), media_type="application/json")
+
+
+class Live:
+    """The estimate as it is now, for the live page: computed once for everybody who asks, and not too often.
+
+    All that it shows is made from reports that were private before they were sent: post-processing, which
+    costs no privacy. Its cost follows the categories, not the reports.
+    """
+
+    def __init__(
+        self, served: Served, path: Path, numbers: dict[str, int], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._served = served
+        self._path = path
+        self._numbers = numbers
+        self._clock = clock
+        self._due = -1.0
+        self._answer = b""
+
+    def answer(self) -> bytes:
+        """JSON of the estimate, at most a little old."""
+        begin = self._clock()
+        if begin >= self._due or not self._answer:
+            self._answer = json.dumps(inf_to_null(self._now())).encode("ascii")
+            end = self._clock()
+            self._due = end + max(LEAST_REST, REST * (end - begin))
+        return self._answer
+
+    def _now(self) -> dict[str, Any]:
+        with reading(self._path) as database:
+            counts = {
+                group: counts_in(database, self._numbers[group], len(mechanism.answers))
+                for group, mechanism in self._served.mechanisms.items()
+            }
+        total = int(sum(reports.sum() for reports in counts.values()))
+        first = next(iter(self._served.mechanisms.values()))
+        facts = {"reports": total, "sampler": first.sampler, "epsilon": float(first.epsilon)}
+        return {**facts, "groups": self._groups(counts) if total else []}
+
+    def _groups(self, counts: dict[str, FloatArray]) -> list[dict[str, Any]]:
+        """The whole population first, if there are groups, then the groups with the most reports."""
+        estimates: dict[str, Estimate] = {}
+        silent: list[dict[str, Any]] = []
+        for group, reports in sorted(counts.items(), key=lambda pair: -float(pair[1].sum())):
+            try:
+                estimates[group] = estimate(self._served.mechanisms[group], reports)
+            except SottovoceError as problem:  # one report, or a mechanism that cannot be undone
+                facts = {"group": group, "reports": int(reports.sum())}
+                silent.append({**facts, "verdict": f"{problem}.", "rows": []})
+        shown = [_shown(group, shares) for group, shares in list(estimates.items())[:MOST_GROUPS]]
+        if len(estimates) > 1:
+            shown.insert(0, _shown(TOGETHER, whole_population(estimates)))
+        return [*shown, *silent[: max(0, MOST_GROUPS - len(shown))]]
+
+
+def _shown(group: str, shares: Estimate) -> dict[str, Any]:
+    """What the page shows of one estimate: the verdict, what the numbers are, and the largest of them."""
+    low, high = shares.interval()
+    largest = (-shares.values).argsort(kind="stable")[:MOST_ROWS]
+    return {
+        "group": group,
+        "reports": int(shares.reports),
+        "verdict": shares.verdict().summary(),
+        "note": shares.summary(),
+        "level": shares.level,
+        "left_out": len(shares.values) - len(largest),
+        "rows": [
+            {
+                "category": shares.categories[i],
+                "reports": int(shares.support[i]),
+                "prior": float(shares.model.prior[i]),
+                "share": float(shares.shares[i]),
+                "low": float(low[i]),
+                "high": float(high[i]),
+            }
+            for i in largest.tolist()
+        ],
+    }
 
 
 async def _body(request: Request) -> bytes:
@@ -152,10 +296,7 @@ async def _body(request: Request) -> bytes:
 def _page() -> Callable[[Request], Awaitable[Response]]:
     content = PAGE.read_bytes()
     script, style = (_hash(content, tag) for tag in (b"script", b"style"))
-    policy = (
-        f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+    policy = f"{_POLICY}; script-src {script}; style-src {style}; connect-src 'self'"
 
     async def answer(_: Request) -> Response:
         """The live page: only its own script and style may run, and only this host is asked."""

@@ -1,4 +1,4 @@
-"""The checks of a posted batch: what it must look like, and why it is refused. No reason repeats the content.
+"""What a collector serves, and the checks of a posted batch against it. No refusal repeats the content.
 
     {"reports": [{"mechanism": digest, "id": 32 hexadecimal digits, "category": name}, …]}
 
@@ -9,14 +9,20 @@ Batches come at one rate for everybody, because no address is kept to distinguis
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from .._naming import is_text
-from .settings import Served
+from ..prior import Category
+from ..release.file import ANY, parse_mechanisms, read_text
+from ..release.mechanism import Mechanism, one_sample_each
 
 MOST_BYTES = 1 << 20
 MOST_REPORTS = 1000
@@ -31,6 +37,55 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}", re.ASCII)
 
 Row = tuple[bytes, str, int]
 """A report that fits: its id, its group, and the index of its category."""
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A mechanism file byte for byte, and the mechanisms in it: one, or one per group."""
+
+    text: str
+    mechanisms: Mapping[str, Mechanism]
+    by: str | None
+
+    @cached_property
+    def content(self) -> bytes:
+        """The file as it is sent."""
+        return self.text.encode("utf-8")
+
+    @cached_property
+    def etag(self) -> str:
+        """What a client that has the same bytes already names them by."""
+        return f'"{hashlib.sha256(self.content).hexdigest()}"'
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The digest of each group's mechanism."""
+        return {group: mechanism.digest for group, mechanism in self.mechanisms.items()}
+
+    @cached_property
+    def groups_of(self) -> dict[str, list[str]]:
+        """The groups of each digest: groups with equal priors have equal mechanisms."""
+        groups: dict[str, list[str]] = {}
+        for group, digest in self.digests.items():
+            groups.setdefault(digest, []).append(group)
+        return groups
+
+    @cached_property
+    def indices(self) -> dict[str, Mapping[Category, int]]:
+        """The index of every answer in its mechanism, by digest."""
+        return {digest: self.mechanisms[groups[0]].answer_index for digest, groups in self.groups_of.items()}
+
+
+def read_served(path: Path) -> Served:
+    """Read a mechanism file once, check it in full, and keep the very bytes that were checked."""
+    return parse_served(read_text(path, ANY), str(path))
+
+
+def parse_served(text: str, source: str) -> Served:
+    """What a text describes; a worker process makes its own from the text that the first process read."""
+    parsed = parse_mechanisms(text, source, ANY)
+    one_sample_each(parsed.mechanisms.values(), "the collector")
+    return Served(text, parsed.mechanisms, parsed.by)
 
 
 class Refusal(Exception):
@@ -133,7 +188,3 @@ class Bucket:
     def take(self, reports: int) -> None:
         """Pay for a batch."""
         self._level -= reports
-
-    def take_refused(self, size: int) -> None:
-        """Pay for a body of so many bytes that held no batch."""
-        self._level -= 1 + size // REPORT_BYTES

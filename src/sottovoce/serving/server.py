@@ -27,8 +27,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SottovoceError
-from .app import make_app
-from .settings import Served, Settings, parse_served
+from .app import Settings, make_app
+from .batches import Served, parse_served
 
 PATIENCE = 3.0
 """Seconds that running requests are given at the end."""

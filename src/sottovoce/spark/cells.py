@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from .._validate import FloatArray
 from ..errors import TableError
 from ..tables import tally
-from ..tables.query import Columns, opened, require, tally_of
+from ..tables.query import Columns, check_sum, opened, require, tally_of
 from ..tables.tally import Tally
 from ..tables.users import REFUSE_ALL, LeftOut, ReadingOptions, check_one_group, users_by_group
 from ..users import Users
@@ -37,9 +37,8 @@ def record_frame(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
     types = dict(frame.dtypes)
     for name in columns.names.values():
         if types[name] not in ("string", "tinyint", "smallint", "int", "bigint"):
-            raise TableError(
-                f"column {name!r} must hold text or integers, it holds {types[name].split('<')[0]}"
-            )
+            held = types[name].split("<")[0]
+            raise TableError(f"column {name!r} must hold text or integers, it holds {held}")
     keys = {f"key_{letter}": F.col(f"`{name}`") for letter, name in columns.names.items()}
     names = [(key.cast("string") if as_text else key).alias(name) for name, key in keys.items()]
     if columns.long:
@@ -47,9 +46,8 @@ def record_frame(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
         table = frame.select(*names, *sums)
     else:
         cells = {f"c{k}": name for k, name in enumerate(columns.items)}
-        wide = frame.select(
-            *names, *(_double(frame, types, name).alias(cell) for cell, name in cells.items())
-        )
+        sums = [_double(frame, types, name).alias(cell) for cell, name in cells.items()]
+        wide = frame.select(*names, *sums)
         table = wide.unpivot(list(keys), list(cells), "key_i", "amount").replace(cells, subset=["key_i"])
     if "amount" not in table.columns:
         return table
@@ -112,9 +110,8 @@ PERSON = "person"
 def cells_by_person(frame: Any, columns: Columns, *, as_text: bool = False) -> Any:
     """The counts of a Spark table: all of a person in one partition, one person after the other."""
     records = record_frame(frame, columns, as_text=as_text)
-    together = records.withColumn(PERSON, person(records, "key_u")).repartition(
-        parts_of(records.sparkSession), PERSON
-    )
+    numbered = records.withColumn(PERSON, person(records, "key_u"))
+    together = numbered.repartition(parts_of(records.sparkSession), PERSON)
     cells = together.groupBy(PERSON, *keys_of(records)).agg(*counts(records))
     return cells.sortWithinPartitions(PERSON)
 
@@ -133,9 +130,8 @@ def person(records: Any, name: str) -> Any:
     last = F.ascii(F.right(column, F.lit(1)))
     plain = (F.octet_length(column) == F.char_length(column)) & (F.ascii(column) > 32) & (last > 32)
     composed = F.reflect(F.lit("com.ibm.icu.text.Normalizer"), F.lit("compose"), column, F.lit(False))
-    bare = F.regexp_replace(
-        composed, r"[\s\p{Z}\p{Cc}]+", ""
-    )  # more than the ends: only the place depends on it
+    # More than the ends is taken away: only where the records go depends on it.
+    bare = F.regexp_replace(composed, r"[\s\p{Z}\p{Cc}]+", "")
     return F.xxhash64(F.when(column.isNull() | plain, column).otherwise(bare))
 
 
@@ -247,12 +243,8 @@ def _count_cells(cells: Any, sums: Sums, columns: Columns) -> bool:
     added, fine = (
         pc.sum(cells[name]).as_py() if name in cells.column_names else total for name in SUMS_OF_CELLS
     )
-    absent = [
-        pc.sum(rows.filter(cells[f"key_{letter}"].is_null())).as_py() or 0
-        if letter in columns.required
-        else 0
-        for letter in "gui"
-    ]
+    needed = [f"key_{letter}" if letter in columns.required else None for letter in "gui"]
+    absent = [pc.sum(rows.filter(cells[name].is_null())).as_py() or 0 if name else 0 for name in needed]
     amount = np.nan if added is None else float(added)
     sums.add("", TABLE, [total, fine, amount, *absent])
     for name in cells["key_g"].unique().to_pylist() if columns.by is not None else ():
@@ -318,11 +310,7 @@ def _check_table(totals: Mapping[tuple[str, int], Any], columns: Columns) -> int
         raise TableError("the table is empty: it has no rows")
     total, fine, amount, *absent = totals["", TABLE]
     what = f"column {columns.weight!r}" if columns.weight else "the category columns"
-    if fine != total:
-        wrong = f"{int(total - fine)} of {int(total)} rows do not"
-        raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
-    if not np.isfinite(amount):
-        raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+    check_sum(what, int(total), int(fine), amount)
     for letter, gone in zip("gui", absent, strict=True):
         if gone:
             raise TableError(f"column {columns.required[letter]!r} has {int(gone)} missing values")

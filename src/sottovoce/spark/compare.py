@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, Unpack
 
 import numpy as np
@@ -66,10 +67,9 @@ def compare(
             for name, users in reading.users(cells, sums).items():
                 for what, values in zip(SUMS, moments(users), strict=True):
                     sums.add(name, what, values)
-                pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
                 if len(users):
-                    reported = [(name, k, s.divergence(users.p, f)) for k, (s, f) in enumerate(pairs)]
-                    yield report_table(reported)
+                    pairs = enumerate(product(grouped[name], measures))
+                    yield report_table([(name, k, s.divergence(users.p, f)) for k, (s, f) in pairs])
         yield sums.to_arrow()
 
     reported = translate_errors(
@@ -80,10 +80,9 @@ def compare(
     check_reported(reported, reading)
     parts = []
     for name in sorted({group for group, what in reported if what == 0}):
-        pairs = [(sampler, f) for sampler in grouped[name] for f in measures]
         sums = [np.array(reported[name, what]["values"]) for what in SUMS]
         gave = made_from(priors[name].probabilities, sums)
-        for k, (sampler, f) in enumerate(pairs):
+        for k, (sampler, f) in enumerate(product(grouped[name], measures)):
             row = reported[name, k]
             summary = {key: row[key] for key in STATISTICS}
             parts.append(make_row(name, sampler, f, row["users"], summary, gave))

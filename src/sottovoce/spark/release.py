@@ -20,30 +20,21 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from ..errors import LedgerError, SottovoceError
+from ..groups import Groups
 from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism, no_stream, one_sample_each
-from ..releasing import ReportForm, check_terms, checked_mechanisms, spent
+from ..releasing import BATCH, ReportForm, check_terms, checked_mechanisms, spent
 from ..tables.query import Columns
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
-from .cells import (
-    Reading,
-    Sums,
-    at_least,
-    cells_by_person,
-    check_reported,
-    in_batches,
-    summaries,
-)
+from .cells import REPORTED, Reading, Sums, at_least, cells_by_person, check_reported, in_batches, summaries
 from .session import check_new, translate_errors, write_for_owner
 
-PEOPLE = "group string, what int, values array<double>, user string, places array<int>"
+PEOPLE = f"{REPORTED}, user string, places array<int>"
 """Rows with what = 0 are users, `values` their shares; what < 0 are counters for the driver."""
 DRAWN = "group string, user string, answer string"
-BATCH = 100_000
-"""Users that are drawn at once."""
 
 
 def release(
@@ -128,9 +119,7 @@ def release(
         if ledger is None:
             write_for_owner(_described(people.mapInArrow(draw, DRAWN), known, names), output)
             return count
-        drawn, receipt = charge_and_draw(
-            people, known, ledger, epoch, exhausted=exhausted, grouped=by is not None, batch=BATCH
-        )
+        drawn, receipt = charge_and_draw(people, known, ledger, epoch, exhausted)
         with costs_told(receipt):
             write_for_owner(_described(drawn, known, names), output)
         return receipt.charged + receipt.repeated
@@ -156,23 +145,18 @@ def _described(drawn: Any, known: Mapping[str, Mechanism], names: Sequence[str])
 
 
 def charge_and_draw(
-    people: Any,
-    known: Mapping[str, Mechanism],
-    ledger: Ledger,
-    epoch: str | None,
-    *,
-    exhausted: str,
-    grouped: bool,
-    batch: int,
+    people: Any, known: Groups[Mechanism], ledger: Ledger, epoch: str | None, exhausted: str
 ) -> tuple[Any, Receipt]:
     """Charge the users of all groups in one commit, draw what has no answer yet, and give all answers back.
 
     The answers are a Spark table of values, not of a computation. In the driver's memory are the names of all
-    users and, at a time, the rows of about `batch` users.
+    users and, at a time, the rows of about `BATCH` users.
     """
     names = translate_errors(lambda: people.select("group", "user").toArrow())
     asked = {
-        group: Request(known[group], one_form(_names_of(names, group)), None, group if grouped else "")
+        group: Request(
+            known[group], one_form(_names_of(names, group)), None, group if known.by is not None else ""
+        )
         for group in sorted(names["group"].unique().to_pylist())
     }  # without rows: the workers have read them, and each batch below brings its own
     del names
@@ -186,12 +170,13 @@ def charge_and_draw(
     }
     with costs_told(receipt):
         parts = [drawn_table("", [], [])]
-        for table in at_least(_rows_of(people), batch):
+        for table in at_least(_rows_of(people), BATCH):
             for group, ids, p in by_group(table, known):
                 kept = _kept(ids, payers[group])
-                here = request(known[group], [ids[i] for i in kept], p[kept], group=asked[group].group)
+                who = [ids[i] for i in kept]
+                here = request(known[group], who, p[kept], group=asked[group].group)
                 answers = ledger.answers(here, receipt.epoch, np.arange(len(kept)))
-                parts.append(drawn_table(group, [ids[i] for i in kept], answers))
+                parts.append(drawn_table(group, who, answers))
         if sum(map(len, parts)) != sum(map(len, receipt.kept)):
             raise LedgerError("the table changed while it was released: some who were charged are gone")
         together = pa.concat_tables(parts)
@@ -262,8 +247,8 @@ def people_rows(group: str, users: Users) -> Any:
 def report_rows(sums: Sums) -> Any:
     """What the driver has to know, as rows of the same table."""
     reported = sums.to_arrow()
-    nothing = pa.nulls(len(reported), pa.string()), pa.nulls(len(reported), pa.list_(pa.int32()))
-    return reported.append_column("user", nothing[0]).append_column("places", nothing[1])
+    reported = reported.append_column("user", pa.nulls(len(reported), pa.string()))
+    return reported.append_column("places", pa.nulls(len(reported), pa.list_(pa.int32())))
 
 
 def by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:

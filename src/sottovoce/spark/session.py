@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ParameterError, SottovoceError, TableError
-from ..tables.files import kind_of
 
 _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -41,24 +40,6 @@ def session(master: str | None = None) -> Any:
             for key, value in _LOCAL.items():
                 builder = builder.config(key, value)
     return translate_errors(builder.getOrCreate, "is Java 17 there, and the master right?")
-
-
-def read_file(started: Any, path: str) -> Any:
-    """A table file as Spark reads it, by its extension; CSV columns are text, a malformed line is refused."""
-    kind = kind_of(Path(path))
-    exact = "".join(f"\\{letter}" if letter in "\\{}[]*?" else letter for letter in path)  # no globs
-    if kind in (".csv", ".tsv"):
-        started.conf.set("spark.sql.csv.parser.columnPruning.enabled", "false")  # or long lines pass unseen
-        options = {"header": True, "sep": "," if kind == ".csv" else "\t", "escape": '"', "mode": "FAILFAST"}
-        frame = translate_errors(lambda: started.read.csv(exact, **options))
-    elif kind in (".jsonl", ".ndjson"):
-        frame = translate_errors(lambda: started.read.json(exact))
-    elif kind == ".parquet":
-        frame = translate_errors(lambda: started.read.parquet(exact))
-    else:
-        known = ".csv, .tsv, .parquet or .jsonl"
-        raise TableError(f"{path} cannot be read by Spark: its name must end in {known}")
-    return frame.toDF(*(name.strip() for name in frame.columns))
 
 
 def check_new(started: Any, output: str) -> None:

@@ -173,9 +173,7 @@ def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, l
         with suppress(csv.Error):
             reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
             headers[separator] = next(reader, [])
-    separator = max(
-        headers, key=lambda separator: len(headers[separator]), default=dialect.separator or promised
-    )
+    separator = max(headers, key=lambda key: len(headers[key]), default=dialect.separator or promised)
     return separator, headers.get(separator, [])
 
 
@@ -197,10 +195,8 @@ def json_object(path: Path) -> dict[str, Any] | None:
     if not next(unpacked(path), b"").lstrip().startswith(b"{"):
         return None
     try:
-        loaded: dict[str, Any] = json.loads(
-            b"".join(unpacked(path, LARGEST_JSON)), object_pairs_hook=_distinct
-        )
-        return loaded
+        content = b"".join(unpacked(path, LARGEST_JSON))
+        return dict(json.loads(content, object_pairs_hook=_distinct))
     except SottovoceError:
         raise
     except (ValueError, RecursionError) as problem:

@@ -13,20 +13,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Required, TypedDict, Unpack, overload
+from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import write_whole
 from ..errors import ParameterError, PriorError, TableError
-from ..geometry import Geometry
+from ..geometry import Geometry, Line, Tree
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Learned, Prior
-from . import tally
+from . import query, tally
 from .files import DETECTED, Dialect, at_hand, json_object, prefix_errors
-from .near import Near, geometry_of, read_near
-from .query import Columns, Source, count_missing, count_table, opened, recurring, tally_of
+from .query import Columns, Source
 from .tally import Tally, numbered
 
 
@@ -69,22 +68,17 @@ class PriorOptions:
     rare_below: float | None = None
 
     def __post_init__(self) -> None:
+        name = self.merge_rare
         if self.rare_below is not None:
             _validate.positive(rare_below=self.rare_below)
-        if self.merge_rare is not None and not isinstance(self.merge_rare, str):
+            if name is None:
+                raise ParameterError("rare_below needs a category for them: merge_rare=, --rare as=NAME")
+        if name is not None and not isinstance(name, str):
             raise ParameterError("merge_rare must be the name of a category")
-        if self.merge_rare is None and self.rare_below is not None:
-            raise ParameterError(
-                "rare_below defines what is rare, and needs a category for it: merge_rare=, --rare as=NAME"
-            )
-        if self.merge_rare is not None and self.drop_zero:
-            raise ParameterError(
-                "drop_zero and merge_rare both decide what becomes of categories without a count: choose one"
-            )
-        if None not in (self.merge_rare, self.other) and self.merge_rare != self.other:
-            raise ParameterError(
-                "the category for rare items and that for items beyond the top have different names: give one"
-            )
+        if name is not None and self.drop_zero:
+            raise ParameterError("drop_zero and merge_rare are for the same categories: choose one")
+        if None not in (name, self.other) and name != self.other:
+            raise ParameterError("merge_rare and other have different names: they must be one category")
         _validate.one_of(("rows", "users"), average=self.average)
         _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
         _validate.whole_at_least(0, minimum_users=self.minimum_users)
@@ -168,24 +162,17 @@ def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **column
     if dialect is not None and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
     if isinstance(table, Tally):
-        given = [name for name, column in columns.items() if column is not None]
-        if given:
+        if given := [name for name, column in columns.items() if column is not None]:
             raise ParameterError(f"a tally has its columns already: leave {', '.join(given)} out")
         return table
     if columns["item"] is None:
         raise ParameterError("which column holds the items? Pass item=")
-    return count_table(table, dialect=dialect or DETECTED, lenient=lenient, **columns)
+    return query.count_table(table, dialect=dialect or DETECTED, lenient=lenient, **columns)
 
 
 # --- from counts ---
 
-
-@dataclass(frozen=True)
-class Counts:
-    """What was counted for each category of one prior, and the categories that were merged into another."""
-
-    counts: Mapping[Category, float]
-    merged: tuple[Category, ...] = ()
+Counts: TypeAlias = Mapping[Category, float]
 
 
 def priors_of(
@@ -196,27 +183,24 @@ def priors_of(
         raise ParameterError(
             "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
         )
-    cells = tally.with_minimum_rows(cells, options.minimum_rows)
-    groups = _merged(_counts_of(cells, options), options)
+    groups = _counts_of(tally.with_minimum_rows(cells, options.minimum_rows), options)
+    rare = _rare(groups, options)
     priors = {}
     for group, counts in groups.items():
         try:
-            priors[group] = _prior_of(counts, options, provenance)
+            priors[group] = _prior_of(counts, rare[group], options, provenance)
         except PriorError as problem:
-            raise PriorError(
-                f"group {group!r}: {problem}" if cells.by is not None else str(problem)
-            ) from None
-    merged = {name for counts in groups.values() for name in counts.merged}
+            where = f"group {group!r}: " if cells.by is not None else ""
+            raise PriorError(f"{where}{problem}") from None
+    merged = set().union(*(rare[group] for group in priors))
     return priors, tuple(name for name in cells.items if name in merged)
 
 
-def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
+def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, dict[Category, float]]:
     """The counts of every group with enough users: of all items of the table, or of the group's own top."""
     # Ties at the top go to the name that sorts first; `other` takes the rest.
     if options.other is not None and options.other in cells.items:
-        raise TableError(
-            f"the table has an item called {options.other!r} already: give the other category a new name"
-        )
+        raise TableError(f"the table has an item called {options.other!r} already: choose another name")
     groups = {}
     size = len(cells.items)
     for group, g in cells.filled.items():
@@ -238,52 +222,46 @@ def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, Counts]:
             continue
         if options.average == "users":  # every user weighs the same, as one record spread over their items
             amount = amount / np.bincount(person, amount)[person]
-        groups[group] = Counts(dict(zip(names, np.bincount(item, amount, len(names)).tolist(), strict=True)))
+        groups[group] = dict(zip(names, np.bincount(item, amount, len(names)).tolist(), strict=True))
     if not groups:
         least = f"at least {options.minimum_users} users" if options.minimum_users > 1 else "a usable row"
         raise TableError(f"no prior is left: no group has {least}")
     return groups
 
 
-def _merged(groups: dict[str, Counts], options: PriorOptions) -> dict[str, Counts]:
-    """The counts with the rare categories added up into one: those without a count, or below a number."""
+def _rare(groups: Mapping[str, Counts], options: PriorOptions) -> dict[str, set[Category]]:
+    """The categories of each group that are merged: those without a count, or below a number."""
     # The one that takes the others stays, however rare it is; groups that share categories still do.
     name, below = options.merge_rare, options.rare_below
     if name is None:
-        return groups
+        return {group: set() for group in groups}
     rare = {
         group: {
             category
-            for category, count in given.counts.items()
+            for category, count in counts.items()
             if category != name and (count == 0 if below is None else count < below)
         }
-        for group, given in groups.items()
+        for group, counts in groups.items()
     }
-    if options.top is None:
-        rare = dict.fromkeys(groups, set().union(*rare.values()))
-    merged = {}
-    for group, given in groups.items():
-        gone = tuple(category for category in given.counts if category in rare[group])
-        counts = {category: count for category, count in given.counts.items() if category not in rare[group]}
-        if gone:
-            counts[name] = counts.get(name, 0.0) + float(np.sum([given.counts[one] for one in gone]))
-        merged[group] = Counts(counts, gone)
-    return merged
+    return rare if options.top is not None else dict.fromkeys(groups, set().union(*rare.values()))
 
 
-def _prior_of(given: Counts, options: PriorOptions, provenance: str) -> Prior:
-    """The prior of counts; what merging left without a count is refused, or too few categories."""
-    counts, name, number = given.counts, options.merge_rare, len(given.merged)
-    public = provenance != "users"
-    if number and len(counts) == 1:
+def _prior_of(given: Counts, rare: set[Category], options: PriorOptions, provenance: str) -> Prior:
+    """The prior of counts, the rare ones merged; refused with one category, or one without a count."""
+    name, public = str(options.merge_rare), provenance != "users"
+    merged = tuple(category for category in given if category in rare)
+    counts = {category: count for category, count in given.items() if category not in rare}
+    if merged:
+        counts[name] = counts.get(name, 0.0) + float(np.sum([given[category] for category in merged]))
+    if merged and len(counts) == 1:
         raise PriorError(
-            f"all {number} categories are rare, and {name!r} would be the only one left: merge fewer "
+            f"all {len(merged)} categories are rare, and {name!r} would be the only one left: merge fewer "
             f"(rare_below=, --rare-below)"
         )
-    if number and not options.smoothing and not counts[str(name)]:
+    if merged and not options.smoothing and not counts[name]:
         more = math.floor(min(filter(None, counts.values()))) + 1 if public and any(counts.values()) else "N"
         raise PriorError(
-            f"the {number} categories to be merged into {name!r}{_listed(given.merged, public)} have no "
+            f"the {len(merged)} categories to be merged into {name!r}{_listed(merged, public)} have no "
             f"count together: merge more of them (rare_below={more}, --rare-below {more}), merge them into a "
             f"category that has one, or smooth (smoothing=, --smoothing)"
         )
@@ -306,8 +284,7 @@ def _listed(names: tuple[Category, ...], public: bool) -> str:
 
 # --- from files ---
 
-AMOUNTS = ("count", "weight", "probability")
-"""Default names of the column of amounts, in any case of letters."""
+AMOUNTS = ("count", "weight", "probability")  # default names of their column, in any case of letters
 FORMAT = "sottovoce-prior"
 
 
@@ -342,47 +319,32 @@ def read_priors(
     """Priors from a file of public data.
 
     With `ask`, a table with other columns, no amounts and one row for each item is an error: its prior would
-    be uniform, which is rarely meant.
-
-    A table with a column named `user`, or with any column whose values recur with several items, looks like
-    histories of the users to be served, so that is the provenance of its prior, unless `provenance` states
-    another.
+    be uniform, which is rarely meant. A table with a column named `user`, or with any column whose values
+    recur with several items, looks like histories of the users to be served, and that is the provenance of
+    its prior, unless `provenance` states another.
     """
     with at_hand(path) as path, prefix_errors(path):
         loaded = json_object(path)
         if loaded is None:
-            with opened(path, dialect) as source:
+            with query.opened(path, dialect) as source:
                 items = tuple(name for name in source.types if name not in (user or "user", by))
                 amount = None if wide else amount_column(list(source.types), count, AMOUNTS)
                 columns = Columns(items if wide else item, user, amount, by)
                 data = _from_table(source, columns, options, provenance, ask, near, named=count is not None)
-                return data if near is None else _placed(data, near, item, read_near(source, item, near))
+                return data if near is None else _placed(data, near, item, _near_values(source, item, near))
         given = {"count": None if count == "none" else count, "user": user, "wide": wide}
         if loaded.get("format") == FORMAT:
-            changed = {
-                key: value for key, value in asdict(options).items() if value != getattr(AS_COUNTED, key)
-            }
+            usual = asdict(AS_COUNTED)
+            changed = {key: value for key, value in asdict(options).items() if value != usual[key]}
             _only_for_tables({**given, "provenance": provenance, **changed}, "a prior that is made already")
-            return _placed(_ready(loaded, by), near, item, {})
-        _only_for_tables(given, "a JSON object of counts")
-        cells = _tally_of_object(loaded, by)
-        priors, merged = priors_of(cells, options, provenance or "public")
-        how = "amounts from the JSON object" + _left_out(cells, priors, merged, options)
-        return _placed(PublicData(Groups(priors), how), near, item, {})
-
-
-def _placed(
-    data: PublicData, near: Near | None, item: str, values: Mapping[str, Mapping[str, object]]
-) -> PublicData:
-    """The same with the geometry of its categories; groups need the same one."""
-    if near is None:
-        return data
-    made = {geometry_of(prior, near, values, item) for prior in data.priors.values()}
-    if len(made) > 1:
-        raise TableError(
-            "the groups have different categories, and --near needs the same ones in all of them"
-        )
-    return replace(data, geometry=made.pop())
+            data = _ready(loaded, by)
+        else:
+            _only_for_tables(given, "a JSON object of counts")
+            cells = _tally_of_object(loaded, by)
+            priors, merged = priors_of(cells, options, provenance or "public")
+            how = "amounts from the JSON object" + _left_out(cells, priors, merged, options)
+            data = PublicData(Groups(priors), how)
+        return data if near is None else _placed(data, near, item, {})
 
 
 def _from_table(
@@ -396,7 +358,7 @@ def _from_table(
     named: bool,
 ) -> PublicData:
     """The priors of an open table; `named` is whether the column of amounts is the caller's choice."""
-    cells = tally_of(source, columns)
+    cells = query.tally_of(source, columns)
     how = "no column of amounts: every row counts once"
     if columns.weight is not None:
         how = f"amounts from column {columns.weight!r}"
@@ -404,47 +366,134 @@ def _from_table(
             _check_probabilities(cells, columns.weight)
     elif not columns.long:
         how = f"a wide table of {len(columns.items)} categories"
-    places = () if near is None else near.columns
-    private, seen = _looks_private(source, columns, cells, provenance, ask, places)
+    used = (*columns.items, columns.weight, columns.by, *(() if near is None else near.columns))
+    others = [name for name in source.types if name not in used]
+    alone = columns.long and columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
+    if ask and alone and any(name != (columns.user or "user") for name in others):
+        raise TableError(
+            "every item has one row, so that all would weigh the same: name the column of amounts (--count), "
+            "or pass --count none if that is meant"
+        )
+    private, seen = provenance == "users", ""
+    if provenance is None:
+        private, seen = _looks_private(source, columns, cells, others)
     priors, merged = priors_of(cells, options, "users" if private else "public")
     how += _left_out(cells, priors, merged, options)
-    how += left_unread(source, columns) + seen
-    return PublicData(Groups(priors, columns.by), how)
+    return PublicData(Groups(priors, columns.by), how + left_unread(source, columns) + seen)
 
 
-def _looks_private(
-    source: Source,
-    columns: Columns,
-    cells: Tally,
-    provenance: str | None,
-    ask: bool,
-    places: tuple[str, ...],
-) -> tuple[bool, str]:
+def _looks_private(source: Source, columns: Columns, cells: Tally, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that."""
-    user = columns.user or "user"
-    private = user.casefold() in {name.casefold() for name in source.types}
+    if (columns.user or "user").casefold() in {name.casefold() for name in source.types}:
+        return True, ""
     if not columns.long:
-        private = private or bool(cells.rows.max() > 1)  # more than one row a group
-    else:
-        used = (columns.item, columns.weight, columns.by, *places)
-        others = [name for name in source.types if name not in used]
-        alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
-        if ask and alone and any(name != user for name in others):
-            raise TableError(
-                "every item has one row, so that all would weigh the same: name the column of amounts "
-                "(--count), or pass --count none if that is meant"
+        return bool(cells.rows.max() > 1), ""  # more than one row a group
+    people, groups = query.recurring(source, columns.items[0], others)
+    if people:
+        return True, (
+            f"; the rows look like people, because the values of {people[0]!r} recur with several items: "
+            f"pass --provenance public if they are not the users to be served"
+        )
+    if groups:
+        return False, f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
+    return False, ""
+
+
+# --- which categories are near each other ---
+
+Values: TypeAlias = Mapping[str, Mapping[str, object]]
+"""By column, the value of each category."""
+NEAR_KEYS = ("position", "parent", "latitude", "longitude")
+
+
+@dataclass(frozen=True)
+class Near:
+    """The columns that tell it: one position, or a parent and its parents, or latitude and longitude."""
+
+    position: str | None = None
+    parents: tuple[str, ...] = ()
+    latitude: str | None = None
+    longitude: str | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [self.position is not None, bool(self.parents), self.latitude is not None]
+        if sum(kinds) != 1 or (self.latitude is None) != (self.longitude is None):
+            raise ParameterError(
+                "near takes position=COLUMN, or parent=COLUMN (once for each level, the lowest first), or "
+                "latitude=COLUMN,longitude=COLUMN"
             )
-        if provenance is None and not private:
-            people, groups = recurring(source, columns.items[0], others)
-            if people:
-                return True, (
-                    f"; the rows look like people, because the values of {people[0]!r} recur with several "
-                    f"items: pass --provenance public if they are not the users to be served"
-                )
-            if groups:
-                seen = f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
-                return False, seen
-    return (private if provenance is None else provenance == "users"), ""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that hold numbers."""
+        return tuple(name for name in (self.position, self.latitude, self.longitude) if name is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.numbers, *self.parents)
+
+
+def _near_values(source: Source, item: str, near: Near) -> dict[str, dict[str, object]]:
+    """The value of every category, as text, in each column; one value for each."""
+    source.require(near.columns)
+    values = {}
+    for name in near.columns:
+        lacking, value = "no value", f"CAST({query.quoted(name)} AS VARCHAR)"
+        if name in near.numbers:
+            text = f"replace({value}, ',', '.')" if source.dialect.decimal == "comma" else value
+            lacking, value = "no number", f"nullif(TRY_CAST({text} AS DOUBLE), 'NaN'::DOUBLE)"
+        rows = source.rows(
+            f"SELECT {query.name_as_text(source, item)[0]} AS i, min({value}), max({value}), "
+            f"count(*) FILTER ({value} IS NULL) FROM source WHERE {query.quoted(item)} IS NOT NULL GROUP BY i"
+        )
+        several = sum(least != most for _, least, most, _ in rows)
+        missing = sum(bool(absent) for _, _, _, absent in rows)
+        if several or missing:
+            raise TableError(
+                f"column {name!r} must hold one value for each category: {missing} have {lacking} in some "
+                f"row, {several} have several"
+            )
+        values[name] = {str(category): value for category, value, _, _ in rows}
+    return values
+
+
+def _placed(data: PublicData, near: Near, item: str, values: Values) -> PublicData:
+    """The same with the geometry of its categories; groups need the same one."""
+    made = {_geometry_of(prior, near, values, item) for prior in data.priors.values()}
+    if len(made) > 1:
+        raise TableError("the groups have different categories, and --near needs the same ones")
+    return replace(data, geometry=made.pop())
+
+
+def _geometry_of(prior: Prior, near: Near, values: Values, item: str) -> Geometry:
+    """The geometry of the categories of a prior; a position may be the category itself."""
+
+    def column(name: str) -> list[object]:
+        if name == item and name not in values:
+            return list(prior.categories)
+        if name not in values:
+            raise TableError(f"a prior made already has no column {name!r}: pass its table, or {item!r}")
+        lacking = sum(str(category) not in values[name] for category in prior.categories)
+        if lacking:
+            raise TableError(f"column {name!r} has no value for {lacking} of {len(prior)} categories")
+        return [values[name][str(category)] for category in prior.categories]
+
+    def numbers(name: str) -> list[float]:
+        texts = map(str, column(name))
+        try:
+            return [float(text.replace("_", "?")) for text in texts]  # 1_0 is no number
+        except ValueError:
+            raise TableError(f"column {name!r} must hold numbers") from None
+
+    if near.position is not None:
+        return Line(numbers(near.position))
+    if near.parents:
+        return Tree.from_levels(*map(column, near.parents))
+    return Tree.from_points(*map(numbers, near.numbers))
+
+
+# --- what is told, and what is refused ---
 
 
 def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
@@ -460,7 +509,7 @@ def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str
 def left_unread(source: Source, columns: Columns) -> str:
     """How many rows were dropped because a name is missing, and which sheet was read, in words."""
     dropping = source.dialect.missing == "drop" and columns.required
-    number = count_missing(source, columns.required.values()) if dropping else 0
+    number = query.count_missing(source, columns.required.values()) if dropping else 0
     dropped = f"; {number:,} rows with a missing name dropped" if number else ""
     return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
 
@@ -479,10 +528,9 @@ def _left_out(
         summary += f"; {len(lost)} categories without a count left out{names if public else ''}"
     if options.merge_rare is not None:
         what = "without a count" if options.rare_below is None else f"below {options.rare_below:g}"
-        into = (
-            f"{len(merged):,} categories {what} merged into {options.merge_rare!r}{_listed(merged, public)}"
-        )
-        summary += f"; {into}" if merged else f"; no category {what}: nothing merged"
+        into = f"{what} merged into {options.merge_rare!r}{_listed(merged, public)}"
+        nothing = f"no category {what}: nothing merged"
+        summary += f"; {len(merged):,} categories {into}" if merged else f"; {nothing}"
     return summary
 
 
@@ -490,9 +538,8 @@ def _check_probabilities(cells: Tally, column: str) -> None:
     """A column named probability has to be one: its sum is not quietly divided out."""
     for total in np.bincount(cells.group, cells.amount).tolist():
         if abs(total - 1) > 1e-6:
-            raise PriorError(
-                f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, pass --count {column}"
-            )
+            advice = f"if it holds counts, pass --count {column}"
+            raise PriorError(f"column {column!r} sums to {total:.6g}, not to 1; {advice}")
 
 
 def _only_for_tables(given: Mapping[str, Any], what: str) -> None:
@@ -511,9 +558,7 @@ def _tally_of_object(loaded: dict[str, Any], by: str | None) -> Tally:
             "an object has the counts of one prior, {category: count}; for groups write a list of records "
             "with a column for the group, and pass --by"
         )
-    if not all(map(_naming.is_text, loaded)):
-        raise TableError("the object has names that are no text")
-    Prior.from_counts(loaded, smoothing=1.0)  # refuses what is no count
+    Prior.from_counts(loaded, smoothing=1.0)  # refuses what is no count, or no name
     amount = np.array(list(loaded.values()), dtype=np.float64)
     same, each = np.zeros(len(amount), dtype=np.intp), np.arange(len(amount))
     return Tally((EVERYBODY,), None, tuple(loaded), same, same, each, same + 1, amount, amount)

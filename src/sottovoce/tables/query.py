@@ -2,14 +2,14 @@
 
 Each table gets a connection of its own, which may read that file and nothing else, loads no extension and
 reaches no network. A table becomes records: g, u and i name the group, the user and the item, a and s are the
-amounts. Names become codes by their order, and arrays of codes and amounts become a `Tally`.
-
-The text of DuckDB's errors quotes data, so it is never shown: an error tells which kind of problem there is.
+amounts. Names become codes by their order, and arrays of codes and amounts become a `Tally`. The text of
+DuckDB's errors quotes data, so it is never shown: an error tells which kind of problem there is.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import math
 import os
 import tempfile
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -54,8 +54,7 @@ _INTEGERS = (*_SIZES, *(f"U{size}" for size in _SIZES))
 _TEXTS = ("VARCHAR", "ENUM", '"NULL"', "NULL")
 _FRACTIONS = ("FLOAT", "DOUBLE", "DECIMAL")
 _INTEGER = "0|-?[1-9][0-9]{0,17}"
-_SPACE = r"[\s\pZ\x{b}\x{1c}-\x{1f}\x{85}]"
-"""What str.strip takes away, as a regular expression of DuckDB."""
+_SPACE = r"[\s\pZ\x{b}\x{1c}-\x{1f}\x{85}]"  # what str.strip takes away
 _FORM = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
 """The one form of a name's spellings."""
 
@@ -131,6 +130,10 @@ class Source:
         """Refuse a file that was replaced or written to since it was opened: its scans would differ."""
         if self.path is not None and self.stamp != _stamp(self.path):
             raise TableError(f"{self.path} was changed while it was read; nothing was used of it")
+
+    def require(self, needed: Sequence[str]) -> None:
+        """Refuse a table without a needed column."""
+        require(needed, list(self.types), lambda: self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}"))
 
     @property
     def kind(self) -> str:
@@ -227,10 +230,8 @@ def _frame(table: Any) -> Any:
     if type(table).__name__ == "LazyFrame":
         return table.collect()
     if library not in ("pandas", "polars", "pyarrow") or not hasattr(table, "columns"):
-        raise TableError(
-            f"the table must be a pandas, polars, pyarrow, DuckDB or Spark frame or a path, "
-            f"got {type(table).__name__}"
-        )
+        known = "a pandas, polars, pyarrow, DuckDB or Spark frame or a path"
+        raise TableError(f"the table must be {known}, got {type(table).__name__}")
     return table
 
 
@@ -275,9 +276,8 @@ def _file(
     if len({name.casefold() for name in header}) < len(header):  # to DuckDB they are the same
         raise same_name(path)
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
-    options += (
-        f", header = true, delim = {text(separator)}, quote = '\"', escape = '\"', allow_quoted_nulls = false"
-    )
+    options += f", header = true, delim = {text(separator)}, quote = '\"', escape = '\"'"
+    options += ", allow_quoted_nulls = false"
     return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", separator, allowed
 
 
@@ -340,27 +340,21 @@ Head = Callable[[], Sequence[Sequence[Any]]]
 
 
 def require(needed: Sequence[str], present: Sequence[str], head: Head | None = None) -> None:
-    """Refuse a table without a needed column."""
-    missing = [name for name in needed if name not in present]
-    if missing:
-        raise no_column(missing[0], needed, present, head)
-
-
-def no_column(
-    name: str, needed: Sequence[str], present: Sequence[str], head: Head | None = None
-) -> TableError:
-    """The error for a missing column, with the columns that there are and the nearest name.
+    """Refuse a table without a needed column, with the columns that there are and the nearest name.
 
     A table without a header, a damaged or a transposed one has somebody's data where names should be. So the
     columns are listed only if they look like names, no value below is one of them, and either one of them is
     needed or a column holds numbers below its name.
     """
+    name = next((name for name in needed if name not in present), None)
+    if name is None:
+        return
     if head is None or not _are_plain(present) or not _are_names(present, needed, head):
-        return TableError(f"there is no column {name!r}: is the first line of the table a header?")
+        raise TableError(f"there is no column {name!r}: is the first line of the table a header?")
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
     meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
-    return TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
+    raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
 def _are_plain(names: Sequence[str]) -> bool:
@@ -438,7 +432,6 @@ class Cells:
 
     # `cells` has p, the number of the group times that of all users plus that of the user, and i, the item's.
     # `name_u` has the names of the users.
-
     source: Source
     columns: Columns
     groups: tuple[str, ...]
@@ -465,12 +458,12 @@ class Cells:
         first[1:] = (p[1:] != p[:-1]) | (i[1:] != i[:-1])
         starts = np.flatnonzero(first)
         rows: IntArray = np.diff(starts, append=len(p))
-        times: Any = 1
+        times: Any = 1  # of equal records, unless their amounts are added up already
         if "n" in arrays:
-            times = np.asarray(arrays["n"])
-            rows = np.add.reduceat(times, starts).astype(np.intp)
+            rows = np.add.reduceat(np.asarray(arrays["n"]), starts).astype(np.intp)
+            times = 1 if self.columns.times else np.asarray(arrays["n"])
         added = {
-            letter: np.add.reduceat(np.asarray(arrays[letter]) * (1 if self.columns.times else times), starts)
+            letter: np.add.reduceat(np.asarray(arrays[letter]) * times, starts)
             for letter in _sums(self.columns)
             if len(p)
         }
@@ -546,14 +539,9 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
             names[letter] = _objects(array, int if is_integer and source.path is None else str)
     _check_names(source, columns, names)
     users = int(source.rows("SELECT count(*) FROM name_u")[0][0]) if "u" in integers else 1
-    person = " + ".join(
-        sql
-        for letter, sql in {"g": f"name_g.rowid * {users}", "u": "name_u.rowid"}.items()
-        if letter in integers
-    )
-    joins = " ".join(
-        f"JOIN name_{letter} ON {letter} IS NOT DISTINCT FROM name_{letter}.name" for letter in integers
-    )
+    numbers = {"g": f"name_g.rowid * {users}", "u": "name_u.rowid"}
+    person = " + ".join(sql for letter, sql in numbers.items() if letter in integers) or "0"
+    joins = " ".join(f"JOIN name_{k} ON {k} IS NOT DISTINCT FROM name_{k}.name" for k in integers)
     sums = "".join(f", {letter}" for letter in _sums(columns))
     ranks = "".join(f", {letter}" for letter in reversed(_sums(columns)))
     # A user has few equal records, so that grouping them would cost more than it saves.
@@ -561,7 +549,7 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
     if columns.times is not None:
         counted, grouped = ", n", ""
     source.run(
-        f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person or '0'} AS p, name_i.rowid::INTEGER AS i{sums}"
+        f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person} AS p, name_i.rowid::INTEGER AS i{sums}"
         f"{counted} FROM records {joins} {grouped} ORDER BY p, i{ranks}"
     )
     source.check_unchanged()  # the cells are a table of our own from here on
@@ -572,10 +560,8 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
 def _objects(array: Any, kind: type) -> npt.NDArray[np.object_]:
     """An array of names as Python has them; None where a name is missing."""
     names = np.empty(len(array), dtype=object)
-    missing = np.ma.getmaskarray(array)
-    names[:] = [
-        None if gone else kind(name) for name, gone in zip(np.ma.getdata(array), missing, strict=True)
-    ]
+    cells = zip(np.ma.getdata(array), np.ma.getmaskarray(array), strict=True)
+    names[:] = [None if missing else kind(name) for name, missing in cells]
     return names
 
 
@@ -588,21 +574,18 @@ def _sums(columns: Columns) -> dict[str, str]:
 
 def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
-    require(
-        columns.needed, list(source.types), lambda: source.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}")
-    )
+    source.require(columns.needed)
     workbook.check_amounts(source, list(columns.amounts.values() if columns.long else columns.items))
-    named = {letter: _name(source, name) for letter, name in columns.names.items()}
+    named = {letter: name_as_text(source, name) for letter, name in columns.names.items()}
     integers = {letter: is_integer for letter, (_, is_integer) in named.items()}
     selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
     if columns.long:
-        selected += [
-            f"{_amount(source, columns, name)} AS {letter}" for letter, name in columns.amounts.items()
-        ]
+        amounts = columns.amounts.items()
+        selected += [f"{_amount(source, columns, name)} AS {letter}" for letter, name in amounts]
         selected += [f"{quoted(columns.times)} AS n"] if columns.times else []
     else:
-        amounts = ", ".join(_amount(source, columns, name) for name in columns.items)
-        selected += [f"unnest([{', '.join(map(text, columns.items))}]) AS i", f"unnest([{amounts}]) AS a"]
+        cells = ", ".join(_amount(source, columns, name) for name in columns.items)
+        selected += [f"unnest([{', '.join(map(text, columns.items))}]) AS i", f"unnest([{cells}]) AS a"]
         integers["i"] = False
     query = f"SELECT {', '.join(selected)} FROM source"
     if source.dialect.missing == "drop" and columns.required:
@@ -614,12 +597,7 @@ def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     return integers
 
 
-def name_as_text(source: Source, name: str) -> str:
-    """The SQL of a column of names as text."""
-    return _name(source, name)[0]
-
-
-def _name(source: Source, name: str) -> tuple[str, bool]:
+def name_as_text(source: Source, name: str) -> tuple[str, bool]:
     """The SQL of a column of names as text, and whether they are integers; other types are refused."""
     kind, column = source.types[name], quoted(name)
     if source.kind in workbook.KINDS:
@@ -675,11 +653,17 @@ def _check_amounts(source: Source, columns: Columns) -> None:
             if advice and source.dialect.decimal is None:
                 advice = f"; {_DECIMALS}{advice}"
             raise TableError(f"{what} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
-        if fine < rows:
-            wrong = f"{rows - fine} of {rows} rows do not"
-            raise TableError(f"{what} must hold finite numbers of at least 0: {wrong}")
-        if not math.isfinite(added or 0):
-            raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+        check_sum(what, rows, fine, added or 0)
+
+
+def check_sum(what: str, rows: int, fine: int, added: float) -> None:
+    """Refuse amounts that are negative or not finite, or whose sum is not finite."""
+    if fine < rows:
+        raise TableError(
+            f"{what} must hold finite numbers of at least 0: {rows - fine} of {rows} rows do not"
+        )
+    if not math.isfinite(added):
+        raise TableError(f"{what} adds up to infinity: divide it by a constant first")
 
 
 def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArray[np.object_]]) -> None:
@@ -700,8 +684,7 @@ def count_missing(source: Source, columns: Iterable[str], present: Iterable[str]
     """How many rows lack a name in one of these columns, and none in `present`."""
     lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in columns)
     there = "".join(f" AND {quoted(name)} IS NOT NULL" for name in present)
-    ((number,),) = source.rows(f"SELECT count(*) FROM source WHERE ({lacking}){there}")
-    return int(number)
+    return int(source.rows(f"SELECT count(*) FROM source WHERE ({lacking}){there}")[0][0])
 
 
 def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -764,10 +747,9 @@ class Writer:
                     continue
                 piece = part[name][begin : begin + PIECE]
                 types |= _types(piece)
-                separator, missing, joined = _joined(piece)
-                given.append(joined)
-                split = f"unnest(string_split(${len(given)}, {text(separator)}))"
-                selected.append(f"nullif({split}, {text(missing)})")
+                # One text, because DuckDB looks for pandas at every object that it is given.
+                given.append(json.dumps([None if value is None else str(value) for value in piece]))
+                selected.append(f"unnest(from_json(${len(given)}, '[\"VARCHAR\"]'))")
             self._run(f"INSERT INTO written SELECT {', '.join(selected)}", given)
 
     def save(self, path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
@@ -792,17 +774,8 @@ def _types(values: Sequence[Any]) -> set[type]:
 
 def _kind(types: set[type]) -> str:
     """The SQL type of a column with values of these types."""
-    names = {one.__name__.rstrip("_0123456789") for one in types} - {"NoneType"}
+    names = {kind.__name__.rstrip("_0123456789") for kind in types} - {"NoneType"}
     for kind, allowed in {"BOOLEAN": {"bool"}, "BIGINT": {"int"}, "DOUBLE": {"int", "float"}}.items():
         if names and names <= allowed:
             return kind
     return "VARCHAR"
-
-
-def _joined(values: Sequence[Any]) -> tuple[str, str, str]:
-    """Two characters that are in no text, and all texts as one: the first between, the second for None."""
-    # One string, because DuckDB looks for pandas at every object that it is given.
-    texts = [None if value is None else str(value) for value in values]
-    used = set().union(*(value for value in texts if value is not None))
-    separator, missing = islice((c for c in map(chr, range(1, 0x110000)) if c not in used), 2)
-    return separator, missing, separator.join(missing if value is None else value for value in texts)

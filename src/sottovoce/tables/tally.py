@@ -1,7 +1,6 @@
 """A table counted once: how often each user met each item, group by group. Numbers only, no dataframes.
 
-A tally is what every table becomes, whatever library or file it comes from. From there on the way to
-priors and users is plain array code, and costs as much as there are distinct (group, user, item) cells.
+From a tally on the way to priors and users is plain array code, and costs as much as there are cells.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from ..errors import TableError
 from ..prior import Category
 from ..users import Named, Users
 
-SHOWN = 12
-"""Names of public groups and categories in a message: enough to see the mistake."""
+SHOWN = 12  # names of public groups and categories in a message
 
 
 class Categories(Named, Protocol):
@@ -91,15 +89,9 @@ def with_minimum_rows(tally: Tally, least: int) -> Tally:
         raise TableError(f"no user has at least {least} rows")
     kept = enough[tally.user]
     met, item = np.unique(tally.item[kept], return_inverse=True)
-    names = ("group", "rows", "amount", "score")
-    return replace(
-        tally,
-        users=tally.users[enough],
-        items=tuple(tally.items[i] for i in met),
-        user=(np.cumsum(enough) - 1)[tally.user[kept]],
-        item=item,
-        **{name: getattr(tally, name)[kept] for name in names},
-    )
+    others = {name: getattr(tally, name)[kept] for name in ("group", "rows", "amount", "score")}
+    items, user = tuple(tally.items[i] for i in met), (np.cumsum(enough) - 1)[tally.user[kept]]
+    return replace(tally, users=tally.users[enough], items=items, user=user, item=item, **others)
 
 
 def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:

@@ -5,7 +5,7 @@ users = read_users(histories, user="member", item="genre", by="age", prior=prior
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from ..users import Users
 from . import tally
 from .files import DETECTED, Dialect, at_hand, prefix_errors
 from .priors import amount_column, counted, left_unread
-from .query import Cells, Columns, no_column, opened, ordered_cells
+from .query import Cells, Columns, opened, ordered_cells, require
 from .tally import Categories, Tally
 
 
@@ -42,16 +42,6 @@ class UserKeywords(ReadingKeywords, total=False):
     item: Required[str | Sequence[str]]
     weight: str | None
     dialect: Dialect | None
-
-
-class FileColumns(TypedDict, total=False):
-    """The columns of a file of histories: `wide` means one column per category."""
-
-    user: str
-    item: str
-    weight: str | None
-    by: str | None
-    wide: bool
 
 
 @dataclass(frozen=True)
@@ -79,9 +69,8 @@ class ReadingOptions:
 
 
 REFUSE_ALL = ReadingOptions()
-"""Whatever does not fit is an error."""
-
-Known: TypeAlias = Categories | Mapping[str, Categories]
+ByGroup: TypeAlias = Mapping[str, Categories]
+Known: TypeAlias = Categories | ByGroup
 
 
 @overload
@@ -149,30 +138,20 @@ def read_users(
     return Groups(users_of_tally(cells, known, chosen), cells.by).returned
 
 
-def users_of_tally(
-    cells: Tally, known: Mapping[str, Categories], options: ReadingOptions
-) -> dict[str, Users]:
+def users_of_tally(cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
     """The users of every group of a counted table; what does not fit is refused."""
     cells = tally.with_minimum_rows(cells, options.minimum_rows)
-    check_filled(list(cells.filled), known, tally.in_several_groups(cells), cells.people, cells.by, options)
-    users = users_by_group(cells, known, options)
+    check_filled(cells.filled, known, cells.by, options)
+    check_one_group(tally.in_several_groups(cells), cells.people, cells.by, options.several_groups)
     left = LeftOut()
-    left.add(cells, users, known, options)
+    users = left.read(cells, known, options)
     left.check(options)
     return users
 
 
-def check_filled(
-    filled: Sequence[str],
-    known: Mapping[str, Categories],
-    several: int,
-    people: int,
-    by: str | None,
-    options: ReadingOptions,
-) -> None:
-    """Refuse groups and users in groups that do not fit, before any user is read."""
-    tally.check_groups(filled, known, options.unknown_groups)
-    check_one_group(several, people, by, options.several_groups)
+def check_filled(filled: Iterable[str], known: ByGroup, by: str | None, options: ReadingOptions) -> None:
+    """Refuse groups that do not fit, before any user is read."""
+    tally.check_groups(list(filled), known, options.unknown_groups)
     if options.unknown == "other":
         for name in filled:
             if name in known:
@@ -189,9 +168,7 @@ def check_one_group(several: int, people: int, by: str | None, several_groups: s
         )
 
 
-def users_by_group(
-    cells: Tally, known: Mapping[str, Categories], options: ReadingOptions
-) -> dict[str, Users]:
+def users_by_group(cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
     """The users of every group of a tally that has rows and is known."""
     return {
         name: tally.users_of(cells, g, known[name], unknown=options.unknown, other=options.other)
@@ -213,14 +190,9 @@ class LeftOut:
     items: set[int] = field(default_factory=set)
     same_kind: bool = True
 
-    def add(
-        self,
-        cells: Tally,
-        users: Mapping[str, Users],
-        known: Mapping[str, Categories],
-        options: ReadingOptions,
-    ) -> None:
-        """Add the numbers of a batch."""
+    def read(self, cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
+        """The users of a batch by group; its numbers are added."""
+        users = users_by_group(cells, known, options)
         self.rows += int(cells.rows.sum())
         for name, group in users.items():
             self.people += len(group)
@@ -231,6 +203,7 @@ class LeftOut:
                 position = tally.positions_of(cells, cells.filled[name], known[name])
                 self.items.update(np.flatnonzero(position == -1).tolist())
         self.same_kind = type(cells.items[0]) is type(next(iter(known.values())).categories[0])
+        return users
 
     def check(self, options: ReadingOptions) -> None:
         """Refuse unknown items and users with nothing left, unless they may be left out."""
@@ -240,6 +213,8 @@ class LeftOut:
                 "count them as a category of the prior (--unknown as=NAME; unknown='other', other=NAME), "
                 "leave them out (--unknown drop), or add them to the prior"
             )
+            if self.dropped > 0.9 * self.rows:
+                advice = "nearly none is a category: is it the right column (item=, --item)?"
             raise UserDataError(
                 f"items must be categories of the prior: {self.dropped} of {self.rows} rows do not name one"
                 f"{different}; {advice if self.same_kind else 'one side has text, the other integers'}"
@@ -264,8 +239,7 @@ class LeftOut:
 
 # --- from files ---
 
-AMOUNTS = ("weight", "count")
-"""Default names of the column of amounts, in any case of letters."""
+AMOUNTS = ("weight", "count")  # default names of their column, in any case of letters
 BATCH_ROWS = 1_000_000
 """Rows of a file that are held in memory at a time where users are read in batches."""
 
@@ -275,7 +249,7 @@ class CheckedUsers:
     """The users of an open file, all of them checked; iterating gives them by group, batch by batch."""
 
     cells: Cells
-    known: Mapping[str, Categories]
+    known: ByGroup
     options: ReadingOptions
     left: LeftOut
     how: str
@@ -285,9 +259,7 @@ class CheckedUsers:
         return (users_by_group(batch, self.known, self.options) for batch in self.cells.batches(self.rows))
 
 
-def read_user_groups(
-    path: str | Path, known: Mapping[str, Categories], **settings: Any
-) -> tuple[dict[str, Users], str]:
+def read_user_groups(path: str | Path, known: ByGroup, **settings: Any) -> tuple[dict[str, Users], str]:
     """The users of every group from a file of histories, and how it was counted; see `checked_users`."""
     with checked_users(path, known, held=True, **settings) as users:
         return next(iter(users)), users.how
@@ -296,14 +268,17 @@ def read_user_groups(
 @contextmanager
 def checked_users(
     path: str | Path,
-    known: Mapping[str, Categories],
+    known: ByGroup,
     *,
     options: ReadingOptions = REFUSE_ALL,
     dialect: Dialect = DETECTED,
     held: bool = False,
-    **columns: Unpack[FileColumns],
+    **columns: Any,
 ) -> Iterator[CheckedUsers]:
-    """The users of a file of histories, checked in batches; then they are read again, with `held` at once."""
+    """The users of a file of histories, checked in batches; then they are read again, with `held` at once.
+
+    `columns` are those of `private_columns`.
+    """
     if options.minimum_rows > 1:
         raise ParameterError("minimum_rows needs all users in memory: pass it to read_users")
     with ExitStack() as stack:
@@ -317,12 +292,14 @@ def checked_users(
         yield CheckedUsers(cells, known, options, left, how, None if held else BATCH_ROWS)
 
 
-def _checked(cells: Cells, known: Mapping[str, Categories], options: ReadingOptions) -> LeftOut:
+def _checked(cells: Cells, known: ByGroup, options: ReadingOptions) -> LeftOut:
     """Refuse what does not fit, batch by batch, and count what is left out."""
-    check_filled(cells.groups, known, cells.in_several_groups(), cells.users, cells.columns.by, options)
+    by = cells.columns.by
+    check_filled(cells.groups, known, by, options)
+    check_one_group(cells.in_several_groups(), cells.users, by, options.several_groups)
     left = LeftOut(groups=len(set(cells.groups) - set(known)))
     for batch in cells.batches(BATCH_ROWS, named=False):
-        left.add(batch, users_by_group(batch, known, options), known, options)
+        left.read(batch, known, options)
     left.check(options)
     if not left.people:
         raise TableError("no user has a usable record")
@@ -339,26 +316,11 @@ def private_columns(
     wide: bool = False,
     lenient: bool = False,
 ) -> tuple[Columns, str]:
-    """The columns of a file of histories, and where its amounts are, in words."""
+    """The columns of a file of histories (`wide`: one per category), and where its amounts are, in words."""
     if wide:
-        for name in (user, by):
-            if name is not None and name not in present:
-                raise no_column(name, [name], present)  # what is there may be somebody's row
+        require([name for name in (user, by) if name is not None], present)
         items = tuple(name for name in present if name not in (user, by))
         return Columns(items, user, None, by, None, lenient), f"a wide table of {len(items)} categories"
     amount = amount_column(present, weight, AMOUNTS)
     how = f"weights from column {amount!r}" if amount else "every row counts once"
     return Columns(item, user, amount, by, None, lenient), how
-
-
-def maker_like(frame: Any) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
-    """What makes a table of the same kind from columns; refused for anything that is no table in memory."""
-    kind = type(frame)
-    known = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
-    if (kind.__module__.split(".")[0], kind.__name__) not in known:
-        raise ParameterError(
-            f"frame must be a pandas, polars or pyarrow table, got {kind.__name__}; for files there is "
-            f"`sottovoce release`, for Spark sottovoce.spark.release"
-        )
-    make: Callable[[Mapping[str, Sequence[Any]]], Any] = getattr(kind, "from_pydict", kind)
-    return make

@@ -1,12 +1,9 @@
 """Workbooks (Excel, LibreOffice): one sheet becomes a table, and what is unclear is refused.
 
-The first row names the columns. Excel stores all numbers as doubles; in columns of names, integral doubles
-become integers. Errors such as #N/A and cells that look empty are missing values, a formula is the value that
-was saved with it, rows and columns without anything are no rows and columns. A workbook may come from
-anybody: it is unpacked once, in small pieces that are thrown away, to count how long it is (an archive states
-the length of its parts, and may lie), and read by a process of its own, `python -m
-sottovoce.tables.workbook`, because the library that reads it ends its process on some files; it gets memory
-in proportion to what was counted.
+What becomes of the cells is in docs/tables.md. A workbook may come from anybody: it is unpacked once, in
+small pieces that are thrown away, to count how long it is (an archive states the length of its parts, and may
+lie), and read by a process of its own, `python -m sottovoce.tables.workbook`, because the library that reads
+it ends its process on some files; it gets memory in proportion to what was counted.
 """
 
 from __future__ import annotations
@@ -138,10 +135,8 @@ def check_name(source: Source, name: str) -> None:
     elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= {LARGEST_NUMBER}")[0][0]:
         odd = "numbers of more than 15 digits"
     if odd:
-        raise TableError(
-            f"column {name!r} holds {odd}, which Excel may have made of something else: store its cells as "
-            f"text"
-        )
+        made = "which Excel may have made of something else"
+        raise TableError(f"column {name!r} holds {odd}, {made}: store its cells as text")
 
 
 # --- in a process of its own ----------------------------------------------------------------------------
@@ -205,9 +200,7 @@ def unpacked_size(content: bytes, path: Path) -> int:
             if any(part.flag_bits & _LOCKED for part in parts):
                 raise _protected(path)
             if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
-                raise TableError(
-                    f"{path} cannot be read: it is packed in an unusual way; save it again in Excel"
-                )
+                raise TableError(f"{path} cannot be read: it is packed in an unusual way; save it anew")
             if sum(part.file_size for part in parts) > allowed:
                 raise refused
             for part in parts:
@@ -239,11 +232,10 @@ def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
             if first.visible == "visible" and first.width:
                 return index, first
         return 0, head(0)
-    if isinstance(sheet, str) and sheet in names:
-        return names.index(sheet), head(names.index(sheet))
     with contextlib.suppress(ValueError):
-        if 1 <= int(sheet) <= len(names):
-            return int(sheet) - 1, head(int(sheet) - 1)
+        index = names.index(sheet) if sheet in names else int(sheet) - 1
+        if 0 <= index < len(names):
+            return index, head(index)
     advice = f"pass a name, or a number up to {len(names)}"  # not the names: they may be those of people
     raise TableError(f"{path} has no sheet {sheet!r}; it has {len(names)} sheets: {advice}")
 
@@ -270,10 +262,11 @@ def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str,
     cells = [columns[i].cast(pa.string()) if pa.types.is_null(columns[i].type) else columns[i] for i in kept]
     table = pa.table(dict(zip(positions, cells, strict=True)))
     texts = {name: i for name, i in positions.items() if pa.types.is_string(table[name].type)}
-    looks = f"^(?:{_NUMBER})$"
-    return table, {
-        name: i for name, i in texts.items() if pc.any(pc.match_substring_regex(table[name], looks)).as_py()
-    }
+
+    def holds_numbers(name: str) -> bool:
+        return bool(pc.any(pc.match_substring_regex(table[name], f"^(?:{_NUMBER})$")).as_py())
+
+    return table, {name: i for name, i in texts.items() if holds_numbers(name)}
 
 
 def _limit_memory(unpacked: int) -> None:

@@ -1,1 +1,0 @@
-"""The explorer: a page in the browser on which one sees what privacy costs. `sottovoce explore` opens it."""

@@ -1,0 +1,103 @@
+"""Samplers of one's own: what they lack or break is named, and `compare` does not take them for private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+
+PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
+USERS = np.array([[1.0, 0.0, 0.0], [0.2, 0.2, 0.6]])
+
+
+class Own:
+    """The relative mollifier's floor, by a class of one's own; every member can be replaced."""
+
+    def __init__(self, **changed: Any) -> None:
+        self._made = sv.relative_mollifier(PRIOR, 2.0)
+        self.name, self.options, self.prior, self.epsilon = "own", dict[str, float](), PRIOR, 2.0
+        self.floor, self.linear, self.keeps_prior = self._made.floor, False, True
+        self.distribution, self.divergence, self.worst_case = (
+            self._made.distribution,
+            self._made.divergence,
+            self._made.worst_case,
+        )
+        self.__dict__.update(changed)
+
+    def matrix(self) -> Any:
+        raise sv.errors.NotLinearError("own is not linear")
+
+
+def test_every_sampler_of_the_library_passes() -> None:
+    for make in (sv.fitted, *sv.SAMPLERS.values()):
+        sv.check_sampler(make(PRIOR, 2.0), USERS)
+
+
+def test_a_worst_case_that_is_not_known_is_no_fault_and_many_categories_are_looked_at() -> None:
+    sv.check_sampler(sv.nearest(PRIOR, 2.0, sv.Line([1, 2, 5])), USERS)
+    sv.check_sampler(sv.relative_mollifier(sv.Prior.uniform(range(300_000)), 2.0))
+
+
+def test_compare_looks_at_the_laws_of_its_own_users() -> None:
+    """Only the second user is released as they are: neither the prior nor a user with one category shows it."""
+    right = sv.relative_mollifier(PRIOR, 2.0)
+
+    def leaking(p: Any) -> Any:
+        laws, rows = right.distribution(p), np.asarray(p)
+        odd = np.isclose(rows[:, 2], 0.99)
+        laws[odd] = rows[odd]
+        return laws
+
+    own: Any = Own(distribution=leaking)
+    sv.check_sampler(own)
+    with pytest.raises(sv.errors.ParameterError, match="the laws of 1 of 6 users leave the box"):
+        sv.compare(np.array([[1.0, 0, 0], [0.0, 0.01, 0.99]]), [own])
+
+
+def test_a_sampler_of_ones_own_is_compared() -> None:
+    own: Any = Own()
+    sv.check_sampler(own, USERS)
+    table = sv.compare(USERS, [own, sv.relative_mollifier(PRIOR, 2.0)])
+    means = [row.mean for row in table]
+    assert means[0] == means[1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"distribution": np.asarray},
+            "own is not private at epsilon 2: the laws of . of . users leave the box",
+        ),
+        ({"floor": np.full(3, 1e-6)}, "leave the box"),
+        ({"epsilon": 0.5}, "own is not private at epsilon 0.5"),
+        ({"distribution": lambda p: np.asarray(p) / 2}, "a law that adds up to 1"),
+        ({"distribution": lambda p: np.ones(3)}, "a law that adds up to 1"),
+        (
+            {"distribution": lambda p: np.tile(np.full(3, 1 / 3), (len(p), 1)), "floor": np.full(3, 0.3)},
+            "keeps the prior",
+        ),
+        ({"worst_case": lambda f: 0.01}, "further than its worst case"),
+    ],
+)
+def test_what_does_not_hold_is_refused(changed: dict[str, Any], message: str) -> None:
+    own: Any = Own(**changed)
+    with pytest.raises(sv.errors.ParameterError, match=message):
+        sv.check_sampler(own)
+    with pytest.raises(sv.errors.ParameterError, match=message):
+        sv.compare(USERS, [own])
+
+
+def test_missing_members_are_named() -> None:
+    class Mine:
+        def distribution(self, p: Any) -> Any:
+            return p
+
+    mine: Any = Mine()
+    with pytest.raises(
+        sv.errors.ParameterError, match="Mine lacks name, options, prior, epsilon, floor, linear"
+    ):
+        sv.compare(USERS, [mine])

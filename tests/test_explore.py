@@ -1,0 +1,176 @@
+"""The page that `explore` writes: what is inside, what is not, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import run
+from scipy import sparse
+
+import sottovoce as sv
+from sottovoce.explore import MOST_USERS, Source, page
+from sottovoce.groups import Groups
+from sottovoce.planning.choose import people
+from sottovoce.release.file import ANY
+from sottovoce.users import Users
+
+COUNTS = {"Drama": 40, "Comedy": 30, "War": 20, "Western": 10}
+
+
+def inside(text: str) -> dict[str, Any]:
+    """The data of a page."""
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    loaded: dict[str, Any] = json.loads(found)
+    return loaded
+
+
+def one(prior: sv.Prior) -> Groups[sv.Prior]:
+    return Groups({"all": prior})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "".join(f"{name},{count}\n" for name, count in COUNTS.items())
+    (tmp_path / "prior.csv").write_text(f"item,count\n{rows}")
+    (tmp_path / "users.csv").write_text(
+        "user,item\nsecret-ann,War\nsecret-ann,War\nsecret-bob,Drama\nsecret-bob,Opera\n"
+    )
+    return tmp_path
+
+
+def test_the_prior_the_limits_and_the_certified_mechanism_are_inside(tmp_path: Path) -> None:
+    prior = sv.Prior.from_counts(COUNTS)
+    data = inside(page(one(prior), Source("prior.csv"), epsilon=1.5))
+    (group,) = data["groups"]
+    assert group["categories"] == list(COUNTS)
+    assert group["weights"] == prior.probabilities.tolist()  # bit for bit
+    choice = sv.choose(prior, 1.5)
+    assert choice.limit is not None
+    limits = {each["epsilon"]: each for each in group["limits"]}
+    assert limits[1.5]["lower"] == choice.limit.lower_bound
+    assert limits[1.5]["mean"] == choice.limit.mean
+    rows, _ = people(prior, None)
+    bound = sv.limit(prior, 4.0, rows, tail=0.3, relative_gap=0.02)
+    assert limits[4.0]["lower"] == pytest.approx(bound.lower_bound, rel=0, abs=1e-12)
+    (tmp_path / "m.json").write_text(data["mechanism"]["text"])
+    loaded = sv.load(tmp_path / "m.json", policy=ANY)
+    assert loaded.digest == sv.certify(choice.sampler).digest
+    assert data["mechanism"]["samplers"] == {"all": choice.sampler.name}
+    assert data["includesUsers"] is None
+
+
+def test_groups_have_one_mechanism_file(tmp_path: Path) -> None:
+    priors = {"young": sv.Prior.from_counts(COUNTS), "old": sv.Prior.uniform(COUNTS)}
+    data = inside(page(Groups(priors, "age"), Source("prior.csv", by="age")))
+    (tmp_path / "m.json").write_text(data["mechanism"]["text"])
+    assert set(sv.load_groups(tmp_path / "m.json", policy=ANY)) == {"young", "old"}
+    assert [group["name"] for group in data["groups"]] == ["young", "old"]
+
+
+def test_what_a_name_holds_is_text_and_no_script() -> None:
+    evil = "</script><script>alert(1)</script><!--"
+    text = page(one(sv.Prior([evil, "b"], [0.5, 0.5])), Source(evil))
+    assert text.count("<script") == page(one(sv.Prior(["a", "b"], [0.5, 0.5])), Source("p")).count("<script")
+    assert inside(text)["groups"][0]["categories"] == [evil, "b"]
+
+
+def test_only_the_pages_own_script_may_run_and_nothing_may_be_fetched() -> None:
+    text = page(one(sv.Prior.uniform(["a", "b"])), Source("p"))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "connect-src" not in policy
+    assert re.findall(r"(?:src|href)=[\"']?([^\"' >]+)", text.partition("<script")[0]) == []
+
+
+def test_a_prior_made_from_its_users_has_no_mechanism_and_says_so() -> None:
+    data = inside(page(one(sv.Prior(["a", "b"], [0.5, 0.5], provenance="users")), Source("p")))
+    assert data["mechanism"] is None
+    assert data["groups"][0]["provenance"] == "users"
+
+
+def test_a_geometry_is_inside() -> None:
+    prior = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
+    line = sv.Line([1950.0, 1990.0, 2000.0])
+    data = inside(page(one(prior), Source("p", near="position=year"), geometry=line))
+    assert data["geometry"]["parents"] == list(line.parents)
+    assert data["groups"][0]["limits"][0]["lower"] > 0
+
+
+def test_users_are_inside_only_if_passed_and_at_most_a_thousand_of_them() -> None:
+    prior = sv.Prior(["a", "b"], [0.5, 0.5])
+    users = Users(
+        tuple(range(1200)),
+        sparse.csr_array(np.tile([0.25, 0.75], (1200, 1))),
+        prior.categories,
+        amounts=np.full(1200, 4.0),
+    )
+    data = inside(page(one(prior), Source("p"), users={"all": users}))
+    assert data["groups"][0]["users"] == [[[0, 1.0], [1, 3.0]]] * MOST_USERS
+    assert data["includesUsers"] == "1,000 of 1,200 users"
+
+
+def test_the_command_keeps_private_users_out(folder: Path) -> None:
+    (folder / "patients.csv").write_bytes(b"\xff\x00 nothing that could be read")  # and it is not read
+    done = run("explore", "prior.csv", "patients.csv", "--user", "ssn", "-o", "page.html", cwd=folder)
+    assert done.stdout.strip() == "page.html"
+    assert "is private and was not read" in done.stderr
+    text = (folder / "page.html").read_text("utf-8")
+    assert "users" not in inside(text)["groups"][0]
+    assert "patients" not in text  # not even its name
+    assert "ssn" not in json.dumps(inside(text))
+
+
+def test_a_page_tells_no_folder_of_its_owner(folder: Path) -> None:
+    run("explore", folder / "prior.csv", "-o", "page.html", cwd=folder)
+    assert inside((folder / "page.html").read_text("utf-8"))["source"]["prior"] == "prior.csv"
+
+
+def test_the_command_includes_users_on_request(folder: Path) -> None:
+    run("explore", "prior.csv", "users.csv", "--include-users", "-o", "page.html", cwd=folder)
+    text = (folder / "page.html").read_text("utf-8")
+    data = inside(text)
+    order = data["groups"][0]["categories"]
+    ann, bob = data["groups"][0]["users"]
+    assert ann == [[order.index("War"), 2.0]]
+    assert bob == [[order.index("Drama"), 1.0]]
+    assert data["includesUsers"] == "2 users"
+    assert "secret" not in text  # who they are is of no use to the page
+    assert stat.S_IMODE((folder / "page.html").stat().st_mode) == 0o600
+    assert data["source"]["users"]["path"] == "users.csv"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prior.csv", "--include-users"], "--include-users needs USERS"),
+        (["prior.csv", "-o", "page.txt"], "name an .html file"),
+        (["prior.csv", "-o", "nowhere/page.html"], "in a folder that exists"),
+        (["prior.csv", "-o", "there.html"], "is there already"),
+        (["prior.csv", "-e", "0"], "epsilon must be"),
+    ],
+)
+def test_what_is_refused_writes_nothing(folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "there.html").write_text("kept")
+    before = sorted(folder.iterdir())
+    done = run("explore", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "there.html").read_text() == "kept"
+
+
+def test_too_many_categories_are_refused() -> None:
+    with pytest.raises(sv.errors.ParameterError, match="too many for a page"):
+        page(one(sv.Prior.uniform(range(20_001))), Source("p"))
+
+
+def test_a_page_of_the_demo_is_small(tmp_path: Path) -> None:
+    run("explore", "-o", "page.html", cwd=tmp_path)
+    assert (tmp_path / "page.html").stat().st_size <= 400_000
