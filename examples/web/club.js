@@ -1,6 +1,7 @@
 /** The page of a member: an invented history, twenty visits that cost one ε, and one answer to a survey. */
 import { load, report } from "./client/core.js";
 import { openBudget } from "./client/budget_browser.js";
+import { send } from "./client/send.js";
 import { loadStream } from "./client/stream.js";
 
 const EPOCH = "2026-11";
@@ -11,6 +12,7 @@ const element = (id) => document.getElementById(id);
 
 const club = await (await fetch("club.json")).json();
 element("live").href = club.collector + "/";
+const collector = club.collector + "/v1/reports";
 
 /** Whoever opens a tab is somebody else: a name for this tab, kept while it is open. */
 function memberOfThisTab() {
@@ -63,42 +65,10 @@ function show(history) {
   element("history").replaceChildren(...rows);
 }
 
-/** Send reports; the same ones again until they are answered. */
-async function send(reports) {
-  for (let wait = 200; ; wait = Math.min(2 * wait, 5000)) {
-    try {
-      const answer = await fetch(club.collector + "/v1/reports", {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ reports }),
-        credentials: "omit",
-      });
-      if (answer.status === 202) return;
-      if (answer.status < 500 && answer.status !== 429) throw new Error((await answer.json()).error);
-    } catch (problem) {
-      if (!(problem instanceof TypeError)) throw problem; // a TypeError is the network: try again
-    }
-    await new Promise((resolve) => setTimeout(resolve, wait));
-  }
-}
-
-async function mechanismOnceThere() {
-  for (;;) {
-    try {
-      const answer = await fetch(club.collector + "/v1/mechanism", { credentials: "omit" });
-      const bytes = new Uint8Array(await answer.arrayBuffer());
-      return await load(bytes, { maxEpsilon: club.epsilon, maxCategories: 100, digest: club.digest });
-    } catch (problem) {
-      if (!(problem instanceof TypeError)) throw problem; // the collector is still starting
-    }
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}
-
-/** A file of the club's own site, with its digest pinned. */
-async function visitFile(name, read) {
-  const bytes = new Uint8Array(await (await fetch("visits/" + name)).arrayBuffer());
-  return read(bytes, { maxEpsilon: club.lifetime, maxCategories: 100, digest: club[name] });
+/** A mechanism file, with its digest pinned. */
+async function fileAt(address, read, maxEpsilon, digest) {
+  const bytes = new Uint8Array(await (await fetch(address)).arrayBuffer());
+  return read(bytes, { maxEpsilon, maxCategories: 100, digest });
 }
 
 /** Some films of the history, as if watched since the last visit. */
@@ -106,8 +76,8 @@ const lately = (history) => Array.from({ length: 4 }, () => history[Math.floor(M
 
 /** The visits of this tab: one genre each, as a stream, with ε split, and without protection. */
 async function startVisits(member, history) {
-  const stream = await visitFile("stream", loadStream);
-  const split = await visitFile("split", load);
+  const stream = await fileAt("visits/stream", loadStream, club.lifetime, club.stream);
+  const split = await fileAt("visits/split", load, club.lifetime, club.split);
   const budget = await openBudget({ limit: club.lifetime, name: "visits " + member });
   const apart = await openBudget({ limit: club.lifetime, name: "apart " + member });
   const rows = JSON.parse(sessionStorage.getItem("visits") ?? "[]");
@@ -169,7 +139,7 @@ try {
 }
 
 try {
-  const mechanism = await mechanismOnceThere();
+  const mechanism = await fileAt(club.collector + "/v1/mechanism", load, club.epsilon, club.digest);
   const budget = await openBudget({ limit: club.epsilon, name: "club " + member });
   const left = async () => {
     element("budget").textContent =
@@ -183,7 +153,7 @@ try {
     element("release").disabled = true;
     try {
       const told = await budget.release(mechanism, EPOCH, history); // asked again, it is the same report
-      await send([told]);
+      await send(collector, told);
       element("told").textContent = `The club was told: ${told.category}. Asked again, it hears the same.`;
     } catch (problem) {
       element("told").textContent = `Nothing was told: ${problem.message}`;
@@ -202,7 +172,7 @@ try {
         for (const genre of films) truth[genre] += 1 / films.length / CROWD;
         reports.push(report(mechanism, mechanism.release(films)));
       }
-      await send(reports);
+      await send(collector, reports);
       element("crowded").textContent = `${(done + BATCH).toLocaleString("en")} of ${CROWD.toLocaleString("en")} members have told one genre each.`;
     }
     document.body.dataset.truth = JSON.stringify(truth); // for the curious: what nobody but this page knows

@@ -10,6 +10,11 @@ const KINDS = new Map([
   ["response", ["kept", "own", "other", "prior"]],
   ["survey", ["base", "own", "other"]],
 ]);
+/** Which function loads a file of a version. */
+const LOADERS = {
+  1: "this file makes one release: use load of sottovoce",
+  2: "this is a stream or has several samples: use loadStream of sottovoce/stream",
+};
 
 /** Printable is the space, and whatever Unicode calls neither control, format, private, unassigned nor separator. */
 export const isLabel = (text) => typeof text === "string" && /^(?:[^\p{C}\p{Z}]| ){1,100}$/u.test(text);
@@ -115,12 +120,16 @@ const CERTIFY = {
 
 /** Check a parsed mechanism file in full, its digest last; what is needed to release from it. `stream`: only streams. */
 export async function certify(plain, stream) {
-  need(plain instanceof Map, "format", "mechanism");
+  need(plain instanceof Map, "format", "not a mechanism file");
   const get = (key) => plain.get(key);
-  need(get("format") === "sottovoce-mechanism", "format", "mechanism");
+  need(get("format") !== "sottovoce-mechanisms", "format", "this is a file of groups: use loadGroups of sottovoce/groups");
+  need(get("format") === "sottovoce-mechanism", "format", "not a mechanism file");
   const kind = get("kind");
-  const keys = (stream ? stream.kinds : KINDS).get(kind);
-  need(get("version") === (stream ? 2 : 1) && get("bits") === 62 && keys, "format", "sottovoce/stream");
+  const kinds = stream ? stream.kinds : KINDS;
+  const keys = kinds.get(kind);
+  const version = stream ? 2 : 1;
+  need(get("version") !== 3 - version, "format", LOADERS[3 - version]);
+  need(get("version") === version && get("bits") === 62 && keys, "format", "this client releases " + [...kinds.keys()].join(", ") + " of 62 bits");
   const provenance = plain.has("provenance") ? get("provenance") : "public";
   onlyKeys(plain, [...HEAD, ...keys, ...(plain.has("provenance") ? ["provenance"] : [])]);
 

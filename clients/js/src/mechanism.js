@@ -16,11 +16,11 @@ export function judge(policy) {
   const [a, b] = limit(maxEpsilon);
   need(Number.isSafeInteger(maxCategories) && maxCategories > 0, "policy", "maxCategories");
   need(Array.isArray(digests) && !(digest && policy.digests), "policy", "state digest or digests");
-  need(digest === "any" || digests.every(isDigest), "policy", "a digest is 64 lower-case hex digits");
+  need(digest === "any" || digests.every(isDigest), "policy", "a digest is not 64 hexadecimal digits (0-9, a-f): give the whole digest of the file");
   need(categories === undefined || areNames(categories), "policy", "categories");
   need([undefined, "public", "users"].includes(provenance), "policy", "provenance");
   return (named, mechanisms) => {
-    need(digest === "any" || digests.includes(named), "policy", "another digest than expected");
+    need(digest === "any" || digests.includes(named), "policy", "the digest of the file is not the expected one");
     let n = 0;
     for (const one of mechanisms) {
       n += one.n;

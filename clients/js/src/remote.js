@@ -1,8 +1,8 @@
-/** The page's side of worker.js: `remote(new Worker(url, {type: "module"}))` gives load, which gives a mechanism. */
 import { Refused } from "./refuse.js";
 
 export { Refused };
 
+/** The page's side of worker.js: `remote(new Worker(url, {type: "module"}))` gives load, which gives a mechanism. */
 export function remote(worker) {
   const waiting = new Map();
   let last = 0;

@@ -12,7 +12,7 @@ const encoder = new TextEncoder();
  * Beyond JSON.parse it refuses a key twice, 1.0, 1e3, -0, half a surrogate pair, deep nesting and too long a file.
  */
 export function parse(bytes, categories) {
-  need(bytes?.byteLength >= 0, "call", "bytes must be a Uint8Array");
+  need(bytes?.byteLength >= 0, "call", "bytes must be a Uint8Array, as new Uint8Array(await response.arrayBuffer()) or readFile(path) of node:fs/promises returns it, not text or parsed JSON");
   need(bytes.byteLength <= 65536 + 1024 * categories, "text", "length");
   let text;
   try {

@@ -102,7 +102,7 @@ export const RULES = {
   async "an expected digest has 64 digits"(source) {
     const { load } = await part(source, "core");
     const file = box(LETTERS);
-    const wrong = [file.digest.slice(0, 12), file.digest.slice(0, 63), file.digest + "0", file.digest.toUpperCase(), "ANY", 5];
+    const wrong = [file.digest.slice(0, 8) + "…", file.digest.slice(0, 12), file.digest.slice(0, 63), file.digest + "0", file.digest.toUpperCase(), "ANY", 5];
     for (const digest of wrong) {
       await refused(() => load(bytes(file), { ...ANY, digest }), "policy", /64/);
       await refused(() => load(bytes(file), { ...ANY, digest: undefined, digests: [file.digest, digest] }), "policy", /64/);
@@ -134,12 +134,18 @@ export const RULES = {
   async "bytes are bytes, and one release is one sample"(source) {
     const { load } = await part(source, "core");
     const { loadGroups } = await part(source, "groups");
+    const { loadStream } = await part(source, "stream");
     const file = box(LETTERS);
     for (const wrong of [JSON.stringify(file), file, undefined, null, [1, 2], {}])
-      for (const run of [load, loadGroups]) await refused(() => run(wrong, ANY), "call", /Uint8Array/);
+      for (const run of [load, loadGroups, loadStream]) await refused(() => run(wrong, ANY), "call", /must be a Uint8Array, .*arrayBuffer/);
     await accepted(() => load(bytes(file), ANY));
     await accepted(() => load(bytes(file).buffer, ANY));
-    await refused(() => load(bytes({ ...file, kind: "stream", version: 2, samples: 2 }), ANY), "format", /sottovoce\/stream/);
+    await refused(() => load(bytes({ ...file, kind: "stream", version: 2, samples: 2 }), ANY), "format", /use loadStream of sottovoce\/stream/);
+    await refused(() => loadStream(bytes(file), ANY), "format", /use load of sottovoce$/);
+    await refused(() => load(bytes(groups([["one", file]])), ANY), "format", /use loadGroups of sottovoce\/groups/);
+    for (const other of [{ kind: "secret" }, { bits: 53 }, { version: 3 }])
+      await refused(() => load(bytes({ ...file, ...other }), ANY), "format", /^format: this client releases box, .*survey/);
+    await refused(() => load(bytes({ format: "secret" }), ANY), "format", /^format: not a mechanism file$/);
   },
 
   async "the length of a file is counted in bytes"(source) {
