@@ -89,7 +89,7 @@ page/node_modules: page/package-lock.json
 page: page/node_modules ## build the explorer and the collector's page again from page/ (Node 20 or newer)
 	node page/build.js
 
-test-js: page/node_modules ## the JavaScript client and the page: vectors, planted faults, budget, bundle (Node 20 or newer)
+test-js: page/node_modules ## the JavaScript client and the page: vectors, planted faults, budget, types, bundle (Node 20 or newer)
 	@if node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; \
 	  then node --test $(wildcard clients/js/test/*.test.js page/test/*.test.js); \
 	  else echo "Node 20 or newer is not on this machine: the JavaScript client and the page are SKIPPED"; fi
