@@ -14,13 +14,13 @@ FUZZ   := $(VENV)/.fuzz
 # What is installed is pinned with hashes in locks/: wheels only, because a source archive runs code when it is installed.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := --require-hashes --only-binary :all:
-# The tool that writes locks/ lives apart from the rest. UPGRADE=--upgrade moves every version, UPGRADE='-P numpy' one.
+# The tools that write locks/ and validate packages live apart from the rest. UPGRADE=--upgrade moves every version, UPGRADE='-P numpy' one.
 LOCKER := build/locker
 UPGRADE ?=
 COMPILE = $(LOCKER)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .DEFAULT_GOAL := help
-.PHONY: page help demo demo-web demo-places test test-full test-spark test-browser test-js test-matrix coverage proofs proofs-full checker fuzz lint hooks format bench figures docs lock clean
+.PHONY: page help demo demo-web demo-places test test-full test-spark test-browser test-js test-matrix coverage proofs proofs-full checker fuzz lint hooks format bench figures docs packages lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -173,6 +173,12 @@ docs: $(DOCS) ## the documentation site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open build/site/index.html"
 
+packages: $(READY) $(LOCKER)/.ready ## the wheel, the source archive and the npm package, in dist/
+	@rm -rf dist && mkdir dist
+	@$(BIN)/python -m hatchling build -d dist
+	@$(LOCKER)/bin/twine check --strict dist/*
+	@cd clients/js && npm pack --silent --pack-destination ../../dist
+
 $(LOCKER)/.ready: locks/lock.txt
 	@$(PYTHON) -m venv $(LOCKER)
 	@$(LOCKER)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/lock.txt
@@ -202,7 +208,7 @@ lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgr
 	  print(*(line.split(",")[0].replace(">=", "==") for line in named if re.match("numpy|scipy|duckdb", line)), sep="\n")' > $(LOCKER)/lowest.in
 	@cp $(LOCKER)/both.txt $(LOCKER)/lowest.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in $(LOCKER)/lowest.in --extra dev -o $(LOCKER)/lowest.txt >/dev/null
-	@echo uv | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
+	@printf 'uv\ntwine\n' | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
 	@for need in cli dev spark browser docs fuzz lowest; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
 	done

@@ -26,6 +26,7 @@ NEEDS = (
     "fuzz",
 )  # they share one environment; each of APART has its own
 APART = ("lock", "lowest")
+APART_FILES = {f"locks/{name}.txt" for name in APART}
 LOWEST = ("numpy", "scipy", "duckdb")  # what locks/lowest.txt holds at the lowest version that is supported
 FILES = {
     name: (ROOT / name).read_text(encoding="utf-8")
@@ -86,7 +87,7 @@ def read_locks(files: Mapping[str, str]) -> tuple[dict[str, dict[str, Requiremen
                 faults.append(f"{file}: {line} is not an exact version with sha256 hashes")
                 continue
             name = canonicalize_name(pin.name)
-            others = [lock for other, lock in locks.items() if "locks/lowest.txt" not in (file, other)]
+            others = [lock for other, lock in locks.items() if APART_FILES.isdisjoint((file, other))]
             before = [lock[name] for lock in others if name in lock]
             if name in locks[file] or any(
                 one.marker is None or version(one) != version(pin) for one in before
@@ -203,7 +204,7 @@ PLANTED = [  # file, pattern, what it becomes, the fault that must be reported
     ("locks/cli.txt", r"numpy==", "numpy>=", "numpy>=.* is not an exact version"),
     ("locks/cli.txt", r"numpy==2\.4\.6", "numpy==2.*", r"numpy==2\.\* is not an exact version"),
     ("locks/cli.txt", r"sha256:", "md5:", "click==.* is not an exact version"),
-    ("locks/lock.txt", r"sha256:[0-9a-f]{4}", "sha256:", "uv==.* is not an exact version"),
+    ("locks/lock.txt", r"sha256:[0-9a-f]{4}", "sha256:", "==.* is not an exact version"),
     ("locks/cli.txt", r"numpy==\S+", "numpy==1.26.0", "numpy>=2.0 does not allow the locked numpy==1.26.0"),
     ("locks/dev.txt", r"\A", "-e .\n", r"-e \. is not an exact version"),
     ("locks/dev.txt", r"\A", "--index simple\n", "holds an index option"),
@@ -295,3 +296,18 @@ def test_the_tree_holds_no_data_of_others() -> None:
     names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
     assert not strangers({name: (ROOT / name).stat().st_size for name in names})
     assert strangers({"ml.pkl": 10, "docs/a.md": 10, "docs/large.md": 400_001}) == ["ml.pkl", "docs/large.md"]
+
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_make_targets_and_pin_actions_by_hash(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+)[a-z% -]*:", FILES["Makefile"], re.MULTILINE)) | {"matrix-lowest"}
+    text = path.read_text(encoding="utf-8")
+    called = [
+        word for line in re.findall(r"run: make (.*)", text) for word in line.split() if "=" not in word
+    ]
+    assert called
+    assert set(called) <= targets
+    assert all(re.fullmatch(r"[0-9a-f]{40}", pin) for pin in re.findall(r"uses: \S+@(\S+)", text))
