@@ -35,6 +35,22 @@ def _caption(title: str) -> str:
     return f'<caption style="text-align:left;padding:.15em .6em">{html.escape(title)}</caption>'
 
 
+class Described:
+    """A result of a few facts, which shows the same ones as text and in a notebook."""
+
+    def facts(self) -> tuple[str, Sequence[tuple[str, object]]]:
+        """A title, and a name and a value of each fact."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        title, rows = self.facts()
+        return "\n  ".join([title, *(f"{name}: {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return facts(*self.facts())
+
+
 @dataclass(frozen=True)
 class Listing:
     """A table to be shown: its head and cells as text, and by column the numbers that are drawn as bars."""

@@ -22,7 +22,7 @@ from .app import Command
 from .options import SAMPLER_NAMES, Columns, Output, option
 from .terminal import number, plain, print_facts, print_json, print_note, print_table, shown_text, step
 
-UNDISTORTED = "yes: data equal to the public data are released undistorted"
+UNDISTORTED = "yes: for data equal to the prior, the released category follows the prior exactly"
 
 
 @click.command("design", cls=Command)
@@ -91,7 +91,7 @@ def command(
             f"certified and written to {output.output}; whoever releases can pin it: --digest {digest}"
         )
         if public.by is not None:
-            print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
+            print_note(f"A release with this file publishes each user's {plain(public.by)!r} in clear.")
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
         cards = [going.after(_card(made, group)) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
@@ -135,10 +135,11 @@ def print_card(facts: Card | NearCard | StreamCard) -> None:
     else:
         rows = _near_rows(facts) if isinstance(facts, NearCard) else _sampler_rows(facts)
     for k, row in enumerate(facts.shuffled):
-        words = f"{row.reports:,} reports are ({row.central_epsilon:.2g}, {row.delta:g})-private, at least"
+        words = f"{row.reports:,} reports: central ε ≤ {row.central_epsilon:.2g} at δ = {row.delta:g}"
         rows.append(("if shuffled" if k == 0 else "", words))
     if facts.shuffled:
-        rows.append(("", "[dim]by somebody people trust; epsilon holds whatever the shuffler does[/dim]"))
+        trust = "with a shuffler that users trust; epsilon holds whatever the shuffler does"
+        rows.append(("", f"[dim]{trust}[/dim]"))
     print_facts([*rows, ("prior digest", facts.prior_digest[:16])])
     if facts.provenance == "users":
         terminal.console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
@@ -154,11 +155,11 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
         f"at least {number(own.at_least)} for {shown_text(own.category)} (q = {number(own.probability)})"
         for own in facts.released_as_itself
     ]
-    needed = "never: its reports only tell what was released"
+    needed = "no number is enough: they estimate the released law, not the users' own"
     if facts.reports_needed is not None:
         needed = f"{facts.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
     enough = "yes: the sampler is linear" if facts.linear else "no: the clip needs the user's whole p"
-    another = f"at most {number(facts.released_as_another)}: Pr(X ≠ Z), X a draw of any user's own"
+    another = f"probability ≤ {number(facts.released_as_another)}, for a draw from any user's own data"
     return [
         ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
         ("epsilon", f"{facts.epsilon:g}"),
@@ -202,5 +203,5 @@ def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
     ]
     if facts.released_as_another is not None:
         far = number(facts.released_as_another)
-        rows.append(("released as another", f"at most {far} at the first step: Pr(X ≠ Z)"))
+        rows.append(("released as another", f"probability ≤ {far} at the first step"))
     return rows

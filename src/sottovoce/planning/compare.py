@@ -73,7 +73,7 @@ class ComparisonRow:
     above_limit: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Listed):
     """A tidy table: one row per group × epsilon × sampler × divergence. Tables add up with ``+``.
 
@@ -197,11 +197,12 @@ def compare(
     report = progress or (lambda: None)
     kinds = {tuple((shown(each), each.epsilon) for each in listed) for listed in chosen.values()}
     alike = len(known) > 1 and len(kinds) == 1
+    several_priors = {name for name, listed in chosen.items() if len({s.prior.digest for s in listed}) > 1}
     for k in range(max(map(len, chosen.values()))):
         measured: list[list[_Measured]] = []
         for name, listed in chosen.items():
             if k < len(listed):
-                measured.append(_measure(name, known[name], listed[k], measures))
+                measured.append(_measure(name, known[name], listed[k], measures, name in several_priors))
                 rows[name] += [row for row, _ in measured[-1]]
                 report()
         if alike:
@@ -282,13 +283,19 @@ class _CheckedUsers:
 
 
 def _measure(
-    group: str, users: _CheckedUsers, sampler: Sampler, measures: Sequence[Distance]
+    group: str, users: _CheckedUsers, sampler: Sampler, measures: Sequence[Distance], several_priors: bool
 ) -> list[_Measured]:
-    """For each divergence the row of this sampler, and its one number per user."""
+    """For each divergence the row of this sampler, and its one number per user.
+
+    Samplers of several priors are told apart by the first digits of the prior's digest.
+    """
     gave, measured = users.gave(sampler.prior), []
     for measure in measures:
         values = users.divergence(sampler, measure)
-        measured.append((make_row(group, sampler, measure, len(values), summarise(values), gave), values))
+        row = make_row(group, sampler, measure, len(values), summarise(values), gave)
+        if several_priors:
+            row = replace(row, sampler=f"{row.sampler} [{sampler.prior.digest[:8]}]")
+        measured.append((row, values))
     return measured
 
 
