@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from ..errors import ParameterError, PriorError
-from ..planning.cards import Card, NearCard, StreamCard, card, near_card, stream_card
+from ..planning.cards import Card, NearCard, StreamCard, any_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
-from ..samplers.nearest import NearestSampler
-from ..samplers.stream import MOST_STEPS, Stream, several
+from ..samplers.stream import MOST_STEPS, several
 from ..tables.priors import PublicData
 from . import options, terminal
 from .app import Command
@@ -93,7 +92,7 @@ def command(
         if public.by is not None:
             print_note(f"A release with this file publishes each user's {plain(public.by)!r} in clear.")
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
-        cards = [going.after(_card(made, group)) for (group, _), made in samplers.items()]
+        cards = [going.after(any_card(made, group)) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
     must = "" if learned else " It must be public data, not counts of the users to be served."
     print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
@@ -117,15 +116,6 @@ def _certified(
         return {
             group: going.after(certify(sampler, provenance=provenance)) for group, sampler in samplers.items()
         }
-
-
-def _card(made: Any, group: str) -> Card | NearCard | StreamCard:
-    """The card of a sampler, a stream, several samples or nearest."""
-    if isinstance(made, Stream):
-        return stream_card(made, group=group, shuffled=True)
-    if isinstance(made, NearestSampler):
-        return near_card(made, group=group, shuffled=True)
-    return card(made, group=group, shuffled=True)
 
 
 def print_card(facts: Card | NearCard | StreamCard) -> None:
