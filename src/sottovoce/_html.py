@@ -13,6 +13,15 @@ LISTED = 20
 _CELL = "padding:.15em .6em;white-space:nowrap"
 
 
+def number(value: float | None) -> str:
+    """Format with four digits that stay readable from 1e-9 to 1e9; a dash where there is no number."""
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
+
+
 def bar(value: float) -> str:
     """A bar as wide as the value, between 0 and 1, behind the number; faint on light and on dark."""
     width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 100

@@ -13,7 +13,7 @@ import click
 
 from ..divergences import TV, FDivergence
 from ..errors import ParameterError
-from ..planning.compare import STATISTICS, Comparison, compare, compare_samples
+from ..planning.compare import Comparison, compare, compare_samples
 from ..planning.fitted import fitted
 from ..planning.limit import TAIL
 from ..prior import FROM_USERS
@@ -38,6 +38,8 @@ from .terminal import (
 
 MOST_ROWS = 40
 """With more rows only those of all groups together are printed."""
+BLOCK = (0, 1, 3)
+"""The columns group, epsilon and divergence of a listing: rows that agree in them are compared."""
 
 
 @click.command("compare", cls=Command)
@@ -151,44 +153,28 @@ def _print_answers(table: Comparison) -> None:
 def _print_comparison(table: Comparison, *, grouped: bool) -> None:
     """Print a line per row, the best ones bold; on a narrow terminal fewer statistics."""
     wide = terminal.console.width >= 110
-    statistics = STATISTICS if wide else ("mean", "maximum")
     _print_answers(table)
-    rows, marks = table.rows + table.all_groups, table.marks()
-    if len(rows) > MOST_ROWS and table.all_groups:
+    if len(table.rows) + len(table.all_groups) > MOST_ROWS and table.all_groups:
         print_note(f"{len(table.rows)} rows of single groups are left out here: -o rows.csv has them.")
-        rows = table.all_groups
-    limited = any(row.above_limit is not None for row in rows)
-    head = ["group", "ε", "sampler", "divergence", "users", *(name.replace("_", " ") for name in statistics)]
-    head += [*(["above limit"] if limited else []), "keeps prior", *(["mark"] if marks else [])]
+        table = replace(table, rows=())
+    listing = table.listing()
+    hidden = set() if wide else {"median", "p90", "p99", "worst_case"}
+    hidden |= (set() if grouped else {"group"}) | (set() if any(listing.bold) else {"mark"})
+    shown = [k for k, name in enumerate(listing.head) if name not in hidden]
     cells: list[list[str]] = []
     bold = []
-    block: tuple[object, ...] = ()
-    for row in rows:
-        if marks and block not in ((), (row.group, row.epsilon, row.divergence)):
+    for row, before in zip(listing.rows, [listing.rows[0], *listing.rows], strict=False):
+        if "mark" not in hidden and any(row[k] != before[k] for k in BLOCK):
             cells.append([])
-        block = row.group, row.epsilon, row.divergence
-        if marks.get(row) == "lowest mean":
+        if row[-1] == "lowest mean":
             bold.append(len(cells))
-        cells.append(
-            [
-                shown_text(row.group),
-                f"{row.epsilon:g}",
-                shown_text(row.sampler),
-                shown_text(row.divergence),
-                f"{row.users:,}",
-                *(number(getattr(row, name)) for name in statistics),
-                *([number(row.above_limit)] if limited else []),
-                "yes" if row.keeps_prior else "no",
-                *([marks.get(row, "")] if marks else []),
-            ]
-        )
-    if not grouped:
-        head, cells = head[1:], [row[1:] for row in cells]
+        cells.append([shown_text(row[k]) for k in shown])
+    head = [listing.head[k].replace("_", " ") for k in shown]
     left = ("group", "sampler", "divergence", "mark")
     print_table(head, cells, left=left, bold=bold, padding=(0, 1, 0, 0))
     if table.provenance == "users":
         print_note(FROM_USERS)
-    if limited:
+    if "above_limit" in listing.head:
         print_note(
             f"best possible: no private sampler that keeps the prior has a smaller mean + {TAIL:g}·maximum "
             "on these users; above limit: how much larger that sum is, at most (its own: the proof's gap)."

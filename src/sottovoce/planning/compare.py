@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .. import _validate
-from .._html import Listed, Listing
+from .._html import Listed, Listing, number
 from .._validate import FloatArray
 from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
@@ -147,7 +147,15 @@ class Comparison(Listed):
         names += ["above_limit"] * limited
         return Listing(
             [*names, "mark"],
-            [[*(_cell(getattr(row, name)) for name in names), marks.get(row, "")] for row in rows],
+            [
+                [
+                    row.group,
+                    f"{row.epsilon:g}",
+                    *(_cell(getattr(row, name)) for name in names[2:]),
+                    marks.get(row, ""),
+                ]
+                for row in rows
+            ],
             {name: [getattr(row, name) for row in rows] for name in ("mean", "maximum")},
             note=FROM_USERS if self.provenance == "users" else "",
             bold=[row in marks for row in rows],
@@ -412,9 +420,9 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return "inf" if math.isinf(value) else f"{value:.4g}"
-    return str(value)
+    return (
+        number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    )
 
 
 class Walk(NamedTuple):
@@ -552,13 +560,13 @@ def compare_over_time(
     f, rows = checked_f(divergence), []
     alone = split(prior, sampler.epsilon / len(laws))
     walked = walk(certify(sampler, provenance="users"), laws, divergence=f)
-    for number, (law, (distances, ratios)) in enumerate(zip(laws, walked, strict=True), start=1):
+    for release, (law, (distances, ratios)) in enumerate(zip(laws, walked, strict=True), start=1):
         here = np.diff(law.indptr) > 0
         if not here.any():
             raise ParameterError("steps must have a user with records each")
         used = np.log(ratios) / sampler.epsilon
         left = max(2 * float(np.mean(np.minimum(used, 1 - used))), 0.0)
-        rows.append(StepRow(number, "stream", **_in_short(distances[here]), left=left))
+        rows.append(StepRow(release, "stream", **_in_short(distances[here]), left=left))
         apart = np.atleast_1d(alone.divergence(law[here], f))
-        rows.append(StepRow(number, "split", **_in_short(apart), left=1 - number / len(laws)))
+        rows.append(StepRow(release, "split", **_in_short(apart), left=1 - release / len(laws)))
     return tuple(rows)
