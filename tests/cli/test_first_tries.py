@@ -213,7 +213,7 @@ def test_a_workbook_is_no_output(club: Path, command: str) -> None:
 
 
 def test_a_missing_ledger_names_the_python_call_too(tmp_path: Path) -> None:
-    with pytest.raises(sv.errors.LedgerError, match=r"make one with Ledger\.create\(path, budget=…\)"):
+    with pytest.raises(sv.errors.LedgerError, match=r"in Python Ledger\.create\(path, budget=…\)"):
         sv.Ledger.open(tmp_path / "none.db")
 
 
