@@ -149,9 +149,17 @@ FUZZED = PYTHONPATH=$(CURDIR)/tests/support $(BIN)/python -m fuzzing
 fuzz: $(FUZZ) ## fuzz everything that reads from outside, for SECONDS=600 (TARGET=ledger for one)
 	$(FUZZED) --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
 
-lint: $(READY) ## ruff, mypy, spelling and the order of the rooms
+# pyright is what editors show; it lives in build/, and without npm it skips visibly.
+PYRIGHT := build/pyright/node_modules/pyright/index.js
+$(PYRIGHT): tests/types/package-lock.json
+	@mkdir -p build/pyright && cp tests/types/package.json tests/types/package-lock.json build/pyright
+	@npm ci --silent --ignore-scripts --prefix build/pyright && touch $@ || rm -rf build/pyright
+
+lint: $(READY) $(PYRIGHT) ## ruff, mypy, pyright, spelling and the order of the rooms
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 	$(BIN)/codespell
+	@if test -e $(PYRIGHT); then node $(PYRIGHT) -p tests/types --pythonpath $(BIN)/python; \
+	  else echo "pyright could not be installed (it needs npm): it is SKIPPED"; fi
 
 hooks: $(READY) ## run the checks of make lint before each commit
 	$(BIN)/pre-commit install

@@ -19,7 +19,7 @@ from .measure import Line, fresh
 N, REPORTS, COLLECTIONS = 100, 100_000, 200
 EPSILONS = (1.0, 2.0, 4.0)
 PACKAGES = ("multi-freq-ldpy", "scipy")  # which it needs and does not say
-OURS = ("values", "projected", "shrunk", "likeliest")
+OURS = ("values", "projected", "shrunk")
 LARGE = """
 import json, resource, time, numpy as np, sottovoce as sv
 n = 10_000_000

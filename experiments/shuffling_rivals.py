@@ -84,7 +84,7 @@ def table() -> str:
         )
     for name, n, make in CASES:
         for local, reports in SETTINGS:
-            ours = sv.amplified(make(prior_of(n), local), reports, DELTA)
+            ours = sv.amplify(make(prior_of(n), local), reports, DELTA)
             cells = [f"{other:.3g} ({other / ours:.2f}×)" for other in known[local, reports]]
             lines.append(f"| {name} | {local:g} | {reports:,} | {ours:.3g} | {' | '.join(cells)} |")
     return "\n".join(lines)

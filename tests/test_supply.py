@@ -270,7 +270,7 @@ def test_another_version_than_the_lock_is_reported(name: str, found: str | None,
     assert not fault or faults[0].startswith(fault)
 
 
-@pytest.mark.parametrize("folder", ["page", "tests/browser"])
+@pytest.mark.parametrize("folder", ["page", "tests/browser", "tests/types"])
 def test_what_npm_installs_is_pinned_with_hashes_and_names_no_registry(folder: str) -> None:
     text = (ROOT / folder / "package-lock.json").read_text(encoding="utf-8")
     own, *packages = json.loads(text)["packages"].values()

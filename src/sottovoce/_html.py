@@ -13,6 +13,15 @@ LISTED = 20
 _CELL = "padding:.15em .6em;white-space:nowrap"
 
 
+def number(value: float | None) -> str:
+    """Format with four digits that stay readable from 1e-9 to 1e9; a dash where there is no number."""
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
+
+
 def bar(value: float) -> str:
     """A bar as wide as the value, between 0 and 1, behind the number; faint on light and on dark."""
     width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 100
@@ -33,6 +42,22 @@ def _caption(title: str) -> str:
     if not title:
         return ""
     return f'<caption style="text-align:left;padding:.15em .6em">{html.escape(title)}</caption>'
+
+
+class Described:
+    """A result of a few facts, which shows the same ones as text and in a notebook."""
+
+    def facts(self) -> tuple[str, Sequence[tuple[str, object]]]:
+        """A title, and a name and a value of each fact."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        title, rows = self.facts()
+        return "\n  ".join([title, *(f"{name}: {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return facts(*self.facts())
 
 
 @dataclass(frozen=True)

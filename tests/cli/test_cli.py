@@ -131,7 +131,10 @@ def test_design_card(demo: Path) -> None:
     people = run("design", demo / "survey.csv", "-e", 2)
     assert people.returncode == 0
     pooled = json.loads(run("design", demo / "survey.csv", "-e", 2, "--json").stdout)[0]
-    assert f"at most {pooled['released_as_another']:.4f}: Pr(X ≠ Z)" in people.stdout
+    assert (
+        f"probability ≤ {pooled['released_as_another']:.4f}, for a draw from any user's own data"
+        in people.stdout
+    )
     for one in pooled["released_as_itself"]:
         assert f"at least {one['at_least']:.4f} for {one['category']}" in people.stdout
     assert "keeps the prior" in people.stdout

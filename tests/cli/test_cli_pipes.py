@@ -61,7 +61,7 @@ def test_a_release_goes_through_pipes_and_is_estimated(tmp_path: Path) -> None:
 def test_the_rows_of_a_comparison_alone_on_standard_output(tmp_path: Path) -> None:
     survey = write(tmp_path, "survey.csv", SURVEY)
     members = write(tmp_path, "members.csv", MEMBERS)
-    done = run("compare", survey, members, "-e", "1,2", "-s", "kernel-clip", "-o", "-")
+    done = run("compare", survey, members, "-e", "1", "-e", "2", "-s", "kernel-clip", "-o", "-")
     assert done.returncode == 0, done.stderr
     table = pl.read_csv(io.StringIO(done.stdout))
     assert table["epsilon"].to_list() == [1.0, 2.0]

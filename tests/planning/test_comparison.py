@@ -61,4 +61,4 @@ def test_rows_and_text() -> None:
     lines = str(table).splitlines()
     assert lines[0].split()[:3] == ["group", "epsilon", "sampler"]
     assert lines[1].split()[-1] == "yes"
-    assert "inf" in lines[1]
+    assert "∞" in lines[1]

@@ -45,9 +45,9 @@ def check_small(rng: np.random.Generator, cases: int) -> None:
         chosen = laws[rng.integers(0, len(laws), m + 1)]
         central = float(rng.uniform(0, epsilon))
         exact = oracles.shuffled_delta(chosen[0], chosen[1], chosen[2:], central)
-        bound = sv.amplified_delta(sampler, m, central)
+        bound = sv.amplify_delta(sampler, m, central)
         assert bound >= exact - 1e-12  # the exact one adds up at most 210 doubles
-        certified = sv.amplified_delta(sv.certify(sampler), m, central)
+        certified = sv.amplify_delta(sv.certify(sampler), m, central)
         assert certified >= exact - 1e-9  # the integers differ from the doubles by 2^-44, or less
 
 
@@ -72,7 +72,7 @@ def test_figures_that_were_found_otherwise(
     categories: int, epsilon: float, reports: int, expected: float
 ) -> None:
     """Within 2 % of values that an independent program found (kernel_clip, q ∝ rank^-0.8, δ = 10⁻⁶)."""
-    found = sv.amplified(sv.kernel_clip(zipf(categories), epsilon), reports, 1e-6)
+    found = sv.amplify(sv.kernel_clip(zipf(categories), epsilon), reports, 1e-6)
     assert found == pytest.approx(expected, rel=0.02)
 
 
@@ -108,13 +108,13 @@ def test_the_grid_against_the_multinomial_sum(mass: float) -> None:
 def test_it_grows_and_falls_as_it_should(step: int) -> None:
     prior = zipf(18)
     sampler = sv.kernel_clip(prior, 2.0)
-    by_reports = [sv.amplified(sampler, m, 1e-6) for m in (2, 10, 100, 1000, 10_000, 100_000)[::step]]
+    by_reports = [sv.amplify(sampler, m, 1e-6) for m in (2, 10, 100, 1000, 10_000, 100_000)[::step]]
     assert by_reports == sorted(by_reports, reverse=True)
-    by_delta = [sv.amplified(sampler, 1000, d) for d in (1e-30, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)[::step]]
+    by_delta = [sv.amplify(sampler, 1000, d) for d in (1e-30, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)[::step]]
     assert by_delta == sorted(by_delta, reverse=True)
-    by_local = [sv.amplified(sv.kernel_clip(prior, e), 10_000, 1e-6) for e in (0.5, 1.0, 2.0, 4.0)[::step]]
+    by_local = [sv.amplify(sv.kernel_clip(prior, e), 10_000, 1e-6) for e in (0.5, 1.0, 2.0, 4.0)[::step]]
     assert by_local == sorted(by_local)
-    deltas = [sv.amplified_delta(sampler, 1000, e) for e in (0.0, 0.1, 0.3, 1.0, 1.9, 2.0)]
+    deltas = [sv.amplify_delta(sampler, 1000, e) for e in (0.0, 0.1, 0.3, 1.0, 1.9, 2.0)]
     assert deltas == sorted(deltas, reverse=True)
     assert deltas[-1] == 0.0
     assert by_reports[0] <= 2.0
@@ -123,9 +123,9 @@ def test_it_grows_and_falls_as_it_should(step: int) -> None:
 def test_delta_and_epsilon_undo_each_other() -> None:
     sampler = sv.prior_minimax(zipf(10), 3.0)
     for delta in (1e-4, 1e-12, 1e-40):
-        central = sv.amplified(sampler, 5000, delta)
-        assert sv.amplified_delta(sampler, 5000, central) <= delta
-        assert sv.amplified_delta(sampler, 5000, central * 0.999) > delta
+        central = sv.amplify(sampler, 5000, delta)
+        assert sv.amplify_delta(sampler, 5000, central) <= delta
+        assert sv.amplify_delta(sampler, 5000, central * 0.999) > delta
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,6 @@ def test_the_floor_of_a_certified_mechanism_is_that_of_its_laws(make: Any) -> No
 )
 def test_bad_input_is_refused(reports: Any, delta: float, message: str) -> None:
     with pytest.raises(sv.errors.ParameterError, match=message):
-        sv.amplified(sv.kernel_clip(zipf(3), 1.0), reports, delta)
+        sv.amplify(sv.kernel_clip(zipf(3), 1.0), reports, delta)
     with pytest.raises(sv.errors.ParameterError, match="mechanism must be"):
-        sv.amplified("kernel", 10, 1e-6)  # type: ignore[arg-type]
+        sv.amplify("kernel", 10, 1e-6)  # type: ignore[arg-type]

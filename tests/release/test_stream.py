@@ -384,7 +384,7 @@ def test_a_stream_needs_its_state_and_nothing_else_takes_one() -> None:
     one = engine_of(mechanism).one
     for wrong in (
         lambda: mechanism.release([0]),
-        lambda: mechanism.release([0], "state"),  # type: ignore[arg-type]  # the mistake is the test
+        lambda: mechanism.release([0], "state"),  # type: ignore[call-overload]  # the mistake is the test
         lambda: mechanism.release([0], made([0.3, 0.7], 3.0).start()),
         lambda: mechanism.release([0], StreamState(mechanism.epsilon, 0, one - 1, one)),
         lambda: mechanism.release([0], StreamState(mechanism.epsilon, 0, one, one << 10)),

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from ..planning.shuffling import amplified, amplified_delta
+from ..planning.shuffling import amplify, amplify_delta
 from ..release.file import ANY, load_mechanisms
 from .app import Command
 from .options import json_option, mechanism_argument, option
 from .terminal import plain, print_json, print_note, print_text, step
 
 TRUST = (
-    "It holds if reports are shuffled by somebody people trust, and if so many of them are honest. The local "
+    "It holds with a shuffler that users trust, and if so many of the reports are honest. The local "
     "epsilon holds whatever the shuffler does."
 )
 
@@ -38,13 +38,13 @@ def command(mechanism_file: Path, reports: int, delta: float, as_json: bool) -> 
     groups: list[dict[str, Any]] = []
     with step("bounding", total=len(loaded.mechanisms), unit="groups") as going:
         for group, mechanism in loaded.mechanisms.items():
-            central = amplified(mechanism, reports, delta)
+            central = amplify(mechanism, reports, delta)
             local = float(mechanism.epsilon)
             facts = {"group": group, "local_epsilon": local, "reports": reports, "delta": delta}
             groups.append(going.after({**facts, "central_epsilon": central}))
             if as_json:
                 steps = [central * part / 5 for part in range(11)]
-                curve = [{"epsilon": e, "delta": amplified_delta(mechanism, reports, e)} for e in steps]
+                curve = [{"epsilon": e, "delta": amplify_delta(mechanism, reports, e)} for e in steps]
                 groups[-1]["curve"] = curve
     if as_json:
         print_json({"groups": groups, "note": TRUST})
@@ -53,7 +53,7 @@ def command(mechanism_file: Path, reports: int, delta: float, as_json: bool) -> 
         print_text(
             ("" if loaded.by is None else f"{plain(facts['group'])}: ")
             + f"{reports:,} shuffled reports at a local epsilon of {facts['local_epsilon']:g} are "
-            f"({facts['central_epsilon']:.4g}, {delta:g})-differentially private, at least."
+            f"differentially private with a central ε ≤ {facts['central_epsilon']:.4g} at δ = {delta:g}."
         )
     if loaded.by is not None:
         print_note("A group is published in clear: only the reports of its own group hide a user.")

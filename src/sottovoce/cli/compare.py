@@ -1,8 +1,7 @@
-"""The command compare: how far each sampler is from each user; several samples; a stream beside split ε."""
+"""The command compare: how far each sampler is from each user, and several samples of each user."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -11,26 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from scipy import sparse
 
 from ..divergences import TV, FDivergence
 from ..errors import ParameterError
-from ..groups import EVERYBODY
-from ..planning.compare import STATISTICS, Comparison, compare, compare_over_time, compare_samples
+from ..planning.compare import Comparison, compare, compare_samples
 from ..planning.fitted import fitted
 from ..planning.limit import TAIL
-from ..prior import FROM_USERS, Prior
+from ..prior import FROM_USERS
 from ..samplers.base import Sampler
-from ..samplers.stream import MOST_STEPS, stream
-from ..tables import files
 from ..tables.priors import PublicData
-from ..tables.query import opened, tally_of
-from ..tables.users import ReadingOptions, private_columns, users_of_tally
+from ..tables.users import ReadingOptions
 from ..users import Users
 from . import options, terminal
 from .app import Command
-from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, Reading, option
+from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, option
 from .terminal import (
     NOT_PRIVATE,
     number,
@@ -45,6 +38,8 @@ from .terminal import (
 
 MOST_ROWS = 40
 """With more rows only those of all groups together are printed."""
+BLOCK = (0, 1, 3)
+"""The columns group, epsilon and divergence of a listing: rows that agree in them are compared."""
 
 
 @click.command("compare", cls=Command)
@@ -61,9 +56,6 @@ MOST_ROWS = 40
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
 @option("--samples", metavar="NUMBERS", panel="Samplers", help="Several samples per user, such as 1,2,4.")
-@option(
-    "--over-time", metavar="COLUMN", panel="Samplers", help="A stream beside split epsilon, by this column."
-)
 @options.all_columns
 @options.packed(options.left_out, "misfits")
 @options.unknown_option
@@ -76,7 +68,6 @@ def command(
     divergences: tuple[str, ...],
     limit: bool,
     samples: str | None,
-    over_time: str | None,
     columns: Columns,
     misfits: ReadingOptions,
     output: Output,
@@ -92,37 +83,25 @@ def command(
       sottovoce compare survey.csv members.csv -e 2 --by group \\
           -s kernel-clip -s blend:weight=0.3 -d tv -d kl -o table.csv
       sottovoce compare survey.csv members.csv -e 4 -s fitted --samples 1,2,4
-      sottovoce compare survey.csv visits.csv -e 8 --over-time week -o weeks.png
       sottovoce compare years.csv members.csv -e 2 --near position=item
     """
     every = [*options.SAMPLERS, *(["nearest"] if columns.near else [])]
     parsed = [options.parse_sampler(text) for text in samplers or every]
     named = [options.parse_divergence(text) for text in divergences]
-    measures = _plain_measures(named, columns, alone=samples is None and over_time is None)
+    measures = _plain_measures(named, columns, alone=samples is None)
     numbers = None if samples is None else _parse_samples(samples, samplers, measures)
-    several = max(len(epsilons), len(measures), len(samplers)) > 1
-    if over_time is not None and (several or columns.by is not None):
-        raise ParameterError("--over-time takes one epsilon, divergence and sampler, and no --by")
-    if limit + (numbers is not None) + (over_time is not None) > 1:
-        raise ParameterError("--limit, --samples and --over-time print a table each: name one of them")
-    if over_time is not None and output.output and output.output.suffix.lower() in terminal.PICTURES:
-        output = replace(output, output=None, picture=output.output)
+    if limit and numbers is not None:
+        raise ParameterError("--limit and --samples print a table each: name one of them")
     output.check(prior_file, users_file)
     written = options.readings(columns.read, prior_file, users_file)
     public = columns.public(prior_file, written[0])
     makers = [partial(options.placed(make, public.geometry), **given) for make, given in parsed]
     distances = options.in_place(named, public.geometry)
-    alone = makers[0] if samplers else fitted
-    if over_time is not None:
-        prior, columns = public.priors[EVERYBODY], replace(columns, by=over_time)
-        steps, how = _steps(users_file, columns, prior, written[1], misfits)
-        print_note(f"{users_file.name}: {how}.")
-        _over_time(steps, prior, epsilons[0], alone, measures[0], output)
-        return
     groups, how = columns.histories(users_file, public, written[1], misfits)
     if numbers is not None:
         print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
-        _several_samples(groups, public, epsilons, numbers, alone, measures[0], output)
+        alone, name = (makers[0], samplers[0]) if samplers else (fitted, "fitted")
+        _several_samples(groups, public, epsilons, numbers, alone, name, measures[0], output)
         return
     chosen = {
         group: [make(prior, epsilon) for epsilon in epsilons for make in makers]
@@ -149,7 +128,7 @@ def _plain_measures(named: list[FDivergence | None], columns: Columns, *, alone:
     if columns.near is None:
         options.in_place(named, None)
     elif not alone:
-        raise ParameterError("--near is for comparing samplers: leave out --samples and --over-time")
+        raise ParameterError("--near is for comparing samplers: leave out --samples")
     return [measure for measure in named if measure is not None] or [TV]
 
 
@@ -174,44 +153,28 @@ def _print_answers(table: Comparison) -> None:
 def _print_comparison(table: Comparison, *, grouped: bool) -> None:
     """Print a line per row, the best ones bold; on a narrow terminal fewer statistics."""
     wide = terminal.console.width >= 110
-    statistics = STATISTICS if wide else ("mean", "maximum")
     _print_answers(table)
-    rows, marks = table.rows + table.all_groups, table.marks()
-    if len(rows) > MOST_ROWS and table.all_groups:
+    if len(table.rows) + len(table.all_groups) > MOST_ROWS and table.all_groups:
         print_note(f"{len(table.rows)} rows of single groups are left out here: -o rows.csv has them.")
-        rows = table.all_groups
-    limited = any(row.above_limit is not None for row in rows)
-    head = ["group", "ε", "sampler", "f", "users", *(name.replace("_", " ") for name in statistics)]
-    head += [*(["above limit"] if limited else []), "keeps q", *(["mark"] if marks else [])]
+        table = replace(table, rows=())
+    listing = table.listing()
+    hidden = set() if wide else {"median", "p90", "p99", "worst_case"}
+    hidden |= (set() if grouped else {"group"}) | (set() if any(listing.bold) else {"mark"})
+    shown = [k for k, name in enumerate(listing.head) if name not in hidden]
     cells: list[list[str]] = []
     bold = []
-    block: tuple[object, ...] = ()
-    for row in rows:
-        if marks and block not in ((), (row.group, row.epsilon, row.divergence)):
+    for row, before in zip(listing.rows, [listing.rows[0], *listing.rows], strict=False):
+        if "mark" not in hidden and any(row[k] != before[k] for k in BLOCK):
             cells.append([])
-        block = row.group, row.epsilon, row.divergence
-        if marks.get(row) == "lowest mean":
+        if row[-1] == "lowest mean":
             bold.append(len(cells))
-        cells.append(
-            [
-                shown_text(row.group),
-                f"{row.epsilon:g}",
-                shown_text(row.sampler),
-                shown_text(row.divergence),
-                f"{row.users:,}",
-                *(number(getattr(row, name)) for name in statistics),
-                *([number(row.above_limit)] if limited else []),
-                "yes" if row.keeps_prior else "no",
-                *([marks.get(row, "")] if marks else []),
-            ]
-        )
-    if not grouped:
-        head, cells = head[1:], [row[1:] for row in cells]
-    left = ("group", "sampler", "f", "mark")
+        cells.append([shown_text(row[k]) for k in shown])
+    head = [listing.head[k].replace("_", " ") for k in shown]
+    left = ("group", "sampler", "divergence", "mark")
     print_table(head, cells, left=left, bold=bold, padding=(0, 1, 0, 0))
     if table.provenance == "users":
         print_note(FROM_USERS)
-    if limited:
+    if "above_limit" in listing.head:
         print_note(
             f"best possible: no private sampler that keeps the prior has a smaller mean + {TAIL:g}·maximum "
             "on these users; above limit: how much larger that sum is, at most (its own: the proof's gap)."
@@ -230,74 +193,13 @@ def _parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDiverge
     return list(dict.fromkeys(map(int, parts)))
 
 
-def _over_time(
-    steps: dict[str, Any],
-    prior: Prior,
-    epsilon: float,
-    split: Callable[..., Sampler],
-    measure: FDivergence,
-    output: Output,
-) -> None:
-    """Compare a stream with epsilon split over the releases."""
-    names, count = list(steps), len(steps)
-    made = stream(prior, epsilon, horizon=count if count <= MOST_STEPS else None)
-    with step("simulating", f"{count} releases"):
-        rows = compare_over_time(list(steps.values()), prior, made, split=split, divergence=measure)
-    if output.picture is not None:
-        from ..pictures import plots
-
-        plots.over_time_picture(rows, epsilon, output.picture)
-        print_note(f"drawn into {output.picture}")
-    if _wrote([{"name": names[row.step - 1], **asdict(row)} for row in rows], output):
-        return
-    cells = [
-        [shown_text(names[ours.step - 1]), f"{ours.users:,}", number(ours.mean), number(ours.p99),
-         f"{ours.left:.0%}", number(apart.mean), number(apart.p99)]
-        for ours, apart in zip(rows[::2], rows[1::2], strict=True)
-    ]  # fmt: skip
-    head = ["release", "users", "stream: mean", "p99", "left", "split: mean", "p99"]
-    print_table(head, cells, left=("release",))
-    stream_mean, split_mean = (float(np.mean([row.mean for row in rows[k::2]])) for k in (0, 1))
-    print_note(
-        f"One epsilon of {epsilon:g} for all {count} releases: mean distance {stream_mean:.3f} as a stream, "
-        f"{split_mean:.3f} at {epsilon / count:.3g} each. Left: at 0 only the public law can be released."
-    )
-    print_note(NOT_PRIVATE)
-
-
-def _steps(
-    path: Path, columns: Columns, prior: Prior, reading: Reading, misfits: ReadingOptions
-) -> tuple[dict[str, Any], str]:
-    """The users' distributions at every value of a column: a row per user, empty where a user is absent."""
-    wide, lenient = reading.wide, replace(misfits, empty="skip", several_groups="allow")
-    with terminal.reading_of(path), files.at_hand(path) as table, files.prefix_errors(table):
-        with opened(table, reading.dialect) as source:
-            read, how = private_columns(list(source.types), **columns.private, by=columns.by, wide=wide)
-            counted = tally_of(source, read)
-        names = sorted(counted.filled, key=_naturally)
-        groups = users_of_tally(counted, dict.fromkeys(names, prior), lenient)
-    people = {user: i for i, user in enumerate(dict.fromkeys(u for name in names for u in groups[name].ids))}
-    steps = {}
-    for name in names:
-        present = groups[name].p.tocoo()
-        who = np.array([people[user] for user in groups[name].ids], dtype=np.intp)
-        cells = (present.data, (who[present.row], present.col))
-        steps[name] = sparse.csr_array(cells, shape=(len(people), len(prior)))
-    return steps, how
-
-
-def _naturally(name: str) -> list[tuple[int, int, str]]:
-    """W2 before W10: runs of digits are compared as numbers."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
-
-
 def _several_samples(
     groups: Mapping[str, Users],
     public: PublicData,
     epsilons: list[float],
     numbers: list[int],
     make: Callable[..., Sampler],
+    name: str,
     measure: FDivergence,
     output: Output,
 ) -> None:
@@ -310,7 +212,11 @@ def _several_samples(
             people, prior = groups[group].p, public.priors[group]
             compared = compare_samples(people, prior, epsilon, **shared, progress=going.advance)
             rows += [(group, row) for row in compared]
-    if _wrote([{"group": group, **asdict(row)} for group, row in rows], output):
+    plain_rows = [{"group": group, **asdict(row)} for group, row in rows]
+    if output.write_rows(plain_rows):
+        return
+    if output.as_json:
+        print_json({"rows": plain_rows, "note": NOT_PRIVATE})
         return
     head = ["group", "ε", "samples", "released", "users", "mean", "p99", "maximum"]
     cells = [
@@ -321,16 +227,8 @@ def _several_samples(
     first = 0 if public.by is not None else 1
     print_table(head[first:], [row[first:] for row in cells], left=("group", "released"))
     print_note(
-        "The distance of one sample, averaged over a user's samples. Together: one release of all samples, "
-        "simulated. Separately: every sample at epsilon/samples."
+        f"The distance of one sample, averaged over a user's samples, measured on all "
+        f"{sum(map(len, groups.values())):,} users. Together: one release of all samples, simulated. "
+        f"Separately, and one alone: {name}, every sample at epsilon/samples."
     )
     print_note(NOT_PRIVATE)
-
-
-def _wrote(rows: list[dict[str, Any]], output: Output) -> bool:
-    """Write the rows, and return whether they were the result: on standard output, or as JSON."""
-    if output.write_rows(rows):
-        return True
-    if output.as_json:
-        print_json({"rows": rows, "note": NOT_PRIVATE})
-    return output.as_json

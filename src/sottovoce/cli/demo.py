@@ -97,8 +97,8 @@ def _print_released(released: demo.DemoRelease, mechanism: Path) -> None:
         f"Certified into {mechanism} (digest for {released.group}: {digest}…)\n"
         f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
         f"{total / released.seconds:,.0f} a second.\n\n"
-        f"To be learnt from, the members {released.group} released once more, through {shares.model.name} at "
-        f"ε = {shares.model.epsilon:g}:\nwhat they spent adds up.\n"
+        f"For the estimate, the members {released.group} released a second time, with {shares.model.name} at "
+        f"ε = {shares.model.epsilon:g}.\nThe ε of the two releases add up.\n"
     )
 
 
@@ -108,7 +108,7 @@ def _results(
     """The tables of the demo, as they are printed and as the page shows them."""
     shares = released.found
     low, high = shares.interval()
-    columns = (shares.model.prior, released.truth, shares.values)
+    columns = (shares.model.prior, released.truth, shares.shares)
     estimated = [
         [str(shares.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}"]
         for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist()

@@ -9,20 +9,19 @@ from typing import Any
 import click
 
 from ..errors import ParameterError, PriorError
-from ..planning.cards import Card, NearCard, StreamCard, card, near_card, stream_card
+from ..planning.cards import Card, NearCard, StreamCard, any_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
-from ..samplers.nearest import NearestSampler
-from ..samplers.stream import MOST_STEPS, Stream, several
+from ..samplers.stream import MOST_STEPS, several
 from ..tables.priors import PublicData
 from . import options, terminal
 from .app import Command
 from .options import SAMPLER_NAMES, Columns, Output, option
 from .terminal import number, plain, print_facts, print_json, print_note, print_table, shown_text, step
 
-UNDISTORTED = "yes: data equal to the public data are released undistorted"
+UNDISTORTED = "yes: for data equal to the prior, the released category follows the prior exactly"
 
 
 @click.command("design", cls=Command)
@@ -91,9 +90,9 @@ def command(
             f"certified and written to {output.output}; whoever releases can pin it: --digest {digest}"
         )
         if public.by is not None:
-            print_note(f"Who releases with it publishes each user's {plain(public.by)!r} in clear.")
+            print_note(f"A release with this file publishes each user's {plain(public.by)!r} in clear.")
     with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
-        cards = [going.after(_card(made, group)) for (group, _), made in samplers.items()]
+        cards = [going.after(any_card(made, group)) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
     must = "" if learned else " It must be public data, not counts of the users to be served."
     print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
@@ -119,15 +118,6 @@ def _certified(
         }
 
 
-def _card(made: Any, group: str) -> Card | NearCard | StreamCard:
-    """The card of a sampler, a stream, several samples or nearest."""
-    if isinstance(made, Stream):
-        return stream_card(made, group=group, shuffled=True)
-    if isinstance(made, NearestSampler):
-        return near_card(made, group=group, shuffled=True)
-    return card(made, group=group, shuffled=True)
-
-
 def print_card(facts: Card | NearCard | StreamCard) -> None:
     """Print the card of one sampler, of a stream, or of several samples."""
     if isinstance(facts, StreamCard):
@@ -135,10 +125,11 @@ def print_card(facts: Card | NearCard | StreamCard) -> None:
     else:
         rows = _near_rows(facts) if isinstance(facts, NearCard) else _sampler_rows(facts)
     for k, row in enumerate(facts.shuffled):
-        words = f"{row.reports:,} reports are ({row.central_epsilon:.2g}, {row.delta:g})-private, at least"
+        words = f"{row.reports:,} reports: central ε ≤ {row.central_epsilon:.2g} at δ = {row.delta:g}"
         rows.append(("if shuffled" if k == 0 else "", words))
     if facts.shuffled:
-        rows.append(("", "[dim]by somebody people trust; epsilon holds whatever the shuffler does[/dim]"))
+        trust = "with a shuffler that users trust; epsilon holds whatever the shuffler does"
+        rows.append(("", f"[dim]{trust}[/dim]"))
     print_facts([*rows, ("prior digest", facts.prior_digest[:16])])
     if facts.provenance == "users":
         terminal.console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
@@ -154,11 +145,11 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
         f"at least {number(own.at_least)} for {shown_text(own.category)} (q = {number(own.probability)})"
         for own in facts.released_as_itself
     ]
-    needed = "never: its reports only tell what was released"
+    needed = "no number is enough: they estimate the released law, not the users' own"
     if facts.reports_needed is not None:
         needed = f"{facts.reports_needed:,} for ± 0.01 in every category (95 %), if users are like the prior"
     enough = "yes: the sampler is linear" if facts.linear else "no: the clip needs the user's whole p"
-    another = f"at most {number(facts.released_as_another)}: Pr(X ≠ Z), X a draw of any user's own"
+    another = f"probability ≤ {number(facts.released_as_another)}, for a draw from any user's own data"
     return [
         ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
         ("epsilon", f"{facts.epsilon:g}"),
@@ -202,5 +193,5 @@ def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
     ]
     if facts.released_as_another is not None:
         far = number(facts.released_as_another)
-        rows.append(("released as another", f"at most {far} at the first step: Pr(X ≠ Z)"))
+        rows.append(("released as another", f"probability ≤ {far} at the first step"))
     return rows

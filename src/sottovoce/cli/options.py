@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -104,6 +105,12 @@ def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, Any]]
 def parse_epsilons(texts: Sequence[str]) -> list[float]:
     """2 → 2; 1,2,4 → 1, 2, 4; 1:8 → 1, 2, …, 8; 1:2:0.5 → 1, 1.5, 2; each number once."""
     epsilons: list[float] = []
+    for text in texts:
+        if re.fullmatch("[0-9]+,[0-9]+", text.strip(), re.ASCII):
+            one, other = text.strip().split(",")
+            raise ParameterError(
+                f"epsilon {text} may be one number or two: write -e {one}.{other} or -e {one} -e {other}"
+            )
     for piece in (piece.strip() for text in texts for piece in text.split(",")):
         numbers: list[Decimal] = []
         with suppress(InvalidOperation):
@@ -150,7 +157,7 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
     if streams:
         known["stream"] = stream
     elif text.partition(":")[0] == "stream":
-        raise ParameterError("a stream is designed by design -s stream, and compared by compare --over-time")
+        raise ParameterError("design -s stream makes a stream; in Python, compare_over_time compares one")
     name, options = _parse(text, "sampler", list(known))
     make = known[name]
     if options.get(MARK) == 1:  # of any clip sampler

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import select
 import sys
@@ -17,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._atomic import inf_to_null
+from .._html import number as number
 from ..errors import ParameterError
 
 Made = TypeVar("Made")
@@ -112,15 +112,6 @@ def plain(value: object) -> str:
 def shown_text(value: object) -> str:
     """Make a name harmless for a terminal: neither markup nor control characters."""
     return escape(plain(value))
-
-
-def number(value: float | None) -> str:
-    """Format with four digits that stay readable from 1e-9 to 1e9; a dash where there is no number."""
-    if value is None:
-        return "-"
-    if math.isinf(value):
-        return "∞"
-    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
 
 
 class Step:

@@ -35,7 +35,7 @@ from ..prior import Category, Learned, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
 from .learning import SPREAD, posterior_mean, reports_for_prior, starting_law
-from .model import Invertible, Model, SurveyKernel, model_of
+from .model import Model, SurveyKernel, model_of
 from .reports import ReportColumns, counted
 
 if TYPE_CHECKING:
@@ -43,16 +43,14 @@ if TYPE_CHECKING:
 
 TOGETHER = "all groups together"
 """How the whole population is named beside its groups."""
-LARGEST_STEPS = 5000
-"""Steps of expectation maximisation at most; it gains slowly when ε is small."""
 RARE = 2.0
 """Unseen reports that a standard error reckons with: half the square of the 95 % quantile, about."""
 ROUNDING = 1e-12
 """Added to every range for the integers of a mechanism, which differ from a law by 2^-62 a category."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(_html.Described):
     """How far reports go."""
 
     reports: float
@@ -86,18 +84,15 @@ class Verdict:
         chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
         who = {0: "no category stands out alone", 1: "1 category stands out"}
         out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
-        lesson = f"The users differ from {self.reference} (by chance: {chance}); {out}"
+        if_alike = f"a difference this large or larger has probability {chance} if they are like it"
+        lesson = f"The users differ from {self.reference}: {if_alike}; {out}"
         if not self.learnt:
-            lesson = (
-                f"Users like {self.reference} would report like this (chance {chance}): nothing was learnt "
-                f"beyond the prior"
-            )
+            lesson = f"Nothing was learnt about the users beyond {self.reference}: {if_alike}"
         return f"{self.reports:,.0f} reports; {number}. {lesson}."
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        rows = [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
-        return _html.facts("Verdict", rows)
+    def facts(self) -> tuple[str, list[tuple[str, object]]]:
+        """What is shown."""
+        return "Verdict", [("in words", self.summary()), ("confidence", f"{100 * self.level:g} %")]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,8 +213,8 @@ class Estimate:
         >>> from sottovoce import Prior, estimate, minimax_kernel
         >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
         >>> print(estimate(sampler, {"a": 310, "b": 690}).verdict().summary())
-        1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior (by \
-chance: 1.2e-05); 2 categories stand out.
+        1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior: a \
+difference this large or larger has probability 1.2e-05 if they are like it; 2 categories stand out.
         """
         _validate.positive(error=error)
         groups = self.parts or (self,)
@@ -272,18 +267,6 @@ chance: 1.2e-05); 2 categories stand out.
         free = max(0.0, 1 - 2 / max(len(off) - 1, 1))
         kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
         return project(self.model.prior + kept * off)  # a distribution stays as it is
-
-    @cached_property
-    def likeliest(self) -> FloatArray:
-        """Towards the maximum-likelihood distribution, by EM from the prior: biased, often the smaller error.
-
-        At a small ε EM is slow, and stops after `LARGEST_STEPS` short of the maximum, nearer the prior.
-        """
-        if self.model.linear_groups:
-            raise EstimateError("several groups together have no likelihood of their own: ask each of them")
-        if self.model.kernel is None:
-            raise EstimateError("a clip mechanism has no likelihood of the population: it is not linear")
-        return maximum_likelihood(self.model.kernel, self.counts / self.reports, self.model.prior)
 
     def moved_by(self, *, reports: int | None = None, share: float | None = None) -> float:
         """How far malicious reports, so many or such a share, can move the value of some category.
@@ -534,23 +517,6 @@ def project(values: FloatArray) -> FloatArray:
     last = int(np.flatnonzero(descending * rank > excess)[-1])
     nearest: FloatArray = np.maximum(values - excess[last] / (last + 1), 0.0)
     return nearest
-
-
-def maximum_likelihood(kernel: Invertible, y: FloatArray, start: FloatArray) -> FloatArray:
-    """The p that makes shares y likeliest, by expectation maximisation: p_i ← p_i·Σ_z K_iz y_z/(pK)_z.
-
-    The log-likelihood per report is within max_i Σ_z K_iz y_z/(pK)_z − 1 of the best; stops when that is
-    below 1e-12, or after `LARGEST_STEPS`.
-    """
-    p = start.copy()
-    for _ in range(LARGEST_STEPS):
-        x = kernel.apply(p)
-        gain = kernel.back(np.divide(y, x, out=np.zeros_like(y), where=y > 0))
-        p *= gain
-        if gain.max() - 1 < 1e-12:
-            break
-    p /= p.sum()
-    return p
 
 
 def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

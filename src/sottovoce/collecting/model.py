@@ -34,9 +34,6 @@ class Invertible(Protocol):
     def apply(self, p: FloatArray) -> FloatArray:
         """pK."""
 
-    def back(self, v: FloatArray) -> FloatArray:
-        """Kv."""
-
     def inverse(self, y: FloatArray) -> FloatArray:
         """yK⁻¹."""
 
@@ -151,11 +148,6 @@ class CertifiedKernel:
         p = p[self._order]
         return self._unsort(self._low * sum_after(p) + self._own * p + self._q * sum_before(p * self._tail))
 
-    def back(self, v: FloatArray) -> FloatArray:
-        """Kv with the integers' entries."""
-        v = v[self._order]
-        return self._unsort(sum_before(self._low * v) + self._own * v + self._tail * sum_after(self._q * v))
-
     def inverse(self, y: FloatArray) -> FloatArray:
         """yK⁻¹, the closed form corrected until what is left over stops shrinking."""
         p = self.closed.inverse(y)
@@ -225,11 +217,6 @@ class SurveyKernel:
         right = fft.ifft(spectrum[self._vectors], axis=1).real.ravel()
         law = self._other * p.sum() + (self._own - self._other) * np.maximum(right, 0)
         return np.asarray(law / self._engine.questions)
-
-    def back(self, v: FloatArray) -> FloatArray:
-        """Kv."""
-        rest = self._other * v.sum() + (self._own - self._other) * self.support(v)
-        return np.asarray(rest / self._engine.questions)
 
     def inverse(self, y: FloatArray) -> FloatArray:
         """(C − P₀)/(P₁ − P₀)."""

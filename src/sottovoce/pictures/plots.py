@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
@@ -26,13 +28,10 @@ from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
 from ..planning.choose import Frontier
-from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison, StepRow
+from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
 from ..planning.plan import Plan
 from ..samplers.base import ClipSampler, Sampler, label
 from ..samplers.catalogue import SAMPLERS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Okabe and Ito's palette; marker and dash differ too, so colour is never the only sign.
 STYLES: dict[str, dict[str, Any]] = {
@@ -58,16 +57,27 @@ PREFERRED_FONTS = ("Noto Sans", "Noto", "WenQuanYi", "Droid Sans", "Source Han",
 
 def style(sampler: str) -> dict[str, Any]:
     """How a sampler is drawn, whatever its options."""
-    name = sampler.split("(")[0]
+    name = sampler.split("(")[0].split(" [")[0]
     if name in STYLES:
         return STYLES[name]
     index = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
     return {"color": f"C{index % 10}", "marker": "1234p*hH"[index % 8], "linestyle": "-."}
 
 
+class _Shown(Axes):
+    """Axes that a notebook shows as the picture that they are in, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        file = BytesIO()
+        figure = self.get_figure(root=True)
+        if figure is not None:
+            _draw(figure, file, ".png")
+        return file.getvalue()
+
+
 def _own(axes: Axes | None, width: float = 6, height: float = 4.4) -> Axes:
     """The axes that were given, or those of a new figure."""
-    return new_figure(width, height).subplots() if axes is None else axes
+    return new_figure(width, height).add_subplot(axes_class=_Shown) if axes is None else axes
 
 
 def _labelled(axes: Axes, x: str, y: str) -> Axes:
@@ -191,28 +201,6 @@ def plot_estimate(shares: Estimate, axes: Axes | None = None, *, truth: Any = No
     return axes
 
 
-def over_time_picture(rows: Sequence[StepRow], epsilon: float, path: str | Path) -> Path:
-    """A stream beside ε split: distances by release above, what is left of the budget below."""
-    figure = new_figure(7, 5.2)
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    for way, line, marker in (("stream", "-", "o"), ("split", "--", "s")):
-        mine = [row for row in rows if row.way == way]
-        at = [row.step for row in mine]
-        look: dict[str, Any] = {"linestyle": line, "marker": marker, "markersize": 4}
-        color = above.plot(at, [row.mean for row in mine], label=f"{way}, mean", **look)[0].get_color()
-        worst = [row.p99 for row in mine]
-        above.plot(at, worst, label=f"{way}, 99th percentile", color=color, linewidth=0.8, linestyle=":")
-        below.plot(at, [row.left for row in mine], color=color, linestyle=line)
-    above.set_ylim(bottom=0)
-    above.set_ylabel("distance to the user's p")
-    above.set_title(f"ε = {epsilon:g} for all releases of a user together")
-    above.legend(fontsize=8)
-    below.set_ylim(0, 1)
-    below.set_ylabel("left")
-    below.set_xlabel("release")
-    return save_figure(figure, path)
-
-
 def new_figure(width: float, height: float) -> Figure:
     """A figure that needs no screen and no global state."""
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -221,8 +209,16 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a picture whole or not at all, in fonts that draw its texts; warn of characters without one."""
-    path, lacking = Path(path), set[str]()
+    """Write a picture whole or not at all."""
+    path = Path(path)
+    with written_whole(path) as file:
+        _draw(figure, file, path.suffix)
+    return path
+
+
+def _draw(figure: Figure, file: IO[bytes], suffix: str) -> None:
+    """Draw a picture in fonts that draw its texts; warn of characters without one."""
+    lacking = set[str]()
     for text in figure.findobj(Text):
         if not text.get_text().isascii():
             families, missing = families_for(text.get_text())
@@ -235,11 +231,10 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
             f"fonts for their script, such as the Noto fonts, and draw it again",
             stacklevel=2,
         )
-    metadata = {"Software": None} if path.suffix == ".png" else None
-    with warnings.catch_warnings(), written_whole(path) as file:
+    metadata = {"Software": None} if suffix == ".png" else None
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(file, format=path.suffix[1:], dpi=150, metadata=metadata)
-    return path
+        figure.savefig(file, format=suffix[1:], dpi=150, metadata=metadata)
 
 
 def families_for(text: str) -> tuple[list[str], set[str]]:

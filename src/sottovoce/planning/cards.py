@@ -62,25 +62,64 @@ class Shuffled:
     central_epsilon: float
 
 
-@dataclass(frozen=True)
-class Card:
-    """The facts about a sampler that follow from its prior alone: public, if the prior is."""
+@dataclass(frozen=True, kw_only=True)
+class AnyCard:
+    """What every card says."""
 
     group: str
-    sampler: str
-    epsilon: float
+    epsilon: float  # of a stream or several samples, for all of them together
     categories: int
-    smallest_probability: float
-    rarest_category: Category
-    linear: bool
     keeps_prior: bool
     prior_digest: str
     provenance: str  # of the prior; see `prior.PROVENANCES`
+    shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was requested
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card(AnyCard):
+    """The facts about a sampler that follow from its prior alone: public, if the prior is."""
+
+    sampler: str
+    smallest_probability: float
+    rarest_category: Category
+    linear: bool
     released_as_another: float  # Pr(X ≠ Z) at most, X a draw from any user's p, Z the release
     released_as_itself: tuple[Kept, ...]  # from the rarest category to the likeliest, at most five
     reports_needed: int | None  # for ± 0.01 in every category at 95 %, if users are like the prior
     worst_cases: tuple[WorstCase, ...]
-    shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was requested
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearCard(AnyCard):
+    """The facts about `nearest` that follow from its prior and geometry alone, in the units of the geometry.
+
+    They are about users with one category, drawn from the prior: how far the release is from it. Of more than
+    1,000 categories 400 are drawn.
+    """
+
+    sampler: str
+    half_within: float
+    nine_tenths_within: float
+    mean: float
+    worst_w1: float | None  # of the worst-served category, and of any possible user; for few categories
+    as_itself: float  # how often the release is the category itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamCard(AnyCard):
+    """The facts about a stream that follow from its prior alone."""
+
+    samples: int  # of one release; 1 for a stream
+    horizon: int | None  # releases that the pace is planned for
+    released_as_another: float | None  # at most, at the first step: Pr(X ≠ Z); not known with a geometry
+
+
+def any_card(made: Any, group: str) -> Card | NearCard | StreamCard:
+    """The card of a sampler, a stream, several samples or `nearest`, with what shuffling adds."""
+    if isinstance(made, Stream):
+        return stream_card(made, group=group, shuffled=True)
+    make = near_card if isinstance(made, NearestSampler) else card
+    return make(made, group=group, shuffled=True)
 
 
 def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) -> Card:
@@ -97,7 +136,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
     response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
     best = prior_minimax(prior, epsilon)
     return Card(
-        **_of_any(sampler, group),
+        **_of_any(sampler, group, sampler if shuffled else None),
         sampler=label(sampler),
         smallest_probability=prior.smallest,
         rarest_category=prior.categories[int(prior.probabilities.argmin())],
@@ -116,31 +155,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
             )
             for name, f in DIVERGENCES.items()
         ),
-        shuffled=_what_shuffling_adds(sampler) if shuffled else (),
     )
-
-
-@dataclass(frozen=True)
-class NearCard:
-    """The facts about `nearest` that follow from its prior and geometry alone, in the units of the geometry.
-
-    They are about users with one category, drawn from the prior: how far the release is from it. Of more than
-    1,000 categories 400 are drawn.
-    """
-
-    group: str
-    sampler: str
-    epsilon: float
-    categories: int
-    keeps_prior: bool
-    prior_digest: str
-    provenance: str
-    half_within: float
-    nine_tenths_within: float
-    mean: float
-    worst_w1: float | None  # of the worst-served category, and of any possible user; for few categories
-    as_itself: float  # how often the release is the category itself
-    shuffled: tuple[Shuffled, ...] = ()
 
 
 def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool = False) -> NearCard:
@@ -165,31 +180,14 @@ def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool
         return float(far.ravel()[order[min(int(np.searchsorted(reached, share)), len(order) - 1)]])
 
     return NearCard(
-        **_of_any(sampler, group),
+        **_of_any(sampler, group, sampler if shuffled else None),
         sampler=label(sampler),
         half_within=within(0.5),
         nine_tenths_within=within(0.9),
         mean=float(weights @ means),
         worst_w1=float(means.max()) if few else None,
         as_itself=float(joint[np.arange(len(chosen)), chosen].sum()),
-        shuffled=_what_shuffling_adds(sampler) if shuffled else (),
     )
-
-
-@dataclass(frozen=True)
-class StreamCard:
-    """The facts about a stream that follow from its prior alone."""
-
-    group: str
-    samples: int  # of one release; 1 for a stream
-    horizon: int | None  # releases that the pace is planned for
-    epsilon: float  # for all of them together
-    categories: int
-    keeps_prior: bool
-    prior_digest: str
-    provenance: str
-    released_as_another: float | None  # at most, at the first step: Pr(X ≠ Z); not known with a geometry
-    shuffled: tuple[Shuffled, ...] = ()
 
 
 def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = False) -> StreamCard:
@@ -201,11 +199,10 @@ def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = Fal
     """
     mechanism = certify(sampler, provenance="users")  # nothing is released
     return StreamCard(
-        **_of_any(sampler, group),
+        **_of_any(sampler, group, mechanism if shuffled and sampler.samples > 1 else None),
         samples=sampler.samples,
         horizon=len(sampler.pace) if sampler.pace[-1] == PACE and not sampler.persistence else None,
         released_as_another=None if sampler.geometry else furthest_at_first(stream_engine(mechanism)),
-        shuffled=_what_shuffling_adds(mechanism) if shuffled and sampler.samples > 1 else (),
     )
 
 
@@ -216,8 +213,8 @@ def stream_engine(mechanism: Mechanism) -> StreamEngine:
     return mechanism.engine
 
 
-def _of_any(sampler: Sampler | Stream, group: str) -> dict[str, Any]:
-    """What every card says."""
+def _of_any(sampler: Sampler | Stream, group: str, shuffled: Mechanism | Sampler | None) -> dict[str, Any]:
+    """What every card says; of what is shuffled also ε′ for 10,000 and 100,000 reports, on the safe side."""
     return {
         "group": group,
         "epsilon": sampler.epsilon,
@@ -225,15 +222,12 @@ def _of_any(sampler: Sampler | Stream, group: str) -> dict[str, Any]:
         "keeps_prior": sampler.keeps_prior,
         "prior_digest": sampler.prior.digest,
         "provenance": sampler.prior.provenance,
+        "shuffled": tuple(
+            Shuffled(many, SHUFFLED_DELTA, at_a_glance(shuffled, many, SHUFFLED_DELTA))
+            for many in (10_000, 100_000)
+            if shuffled is not None
+        ),
     }
-
-
-def _what_shuffling_adds(mechanism: Mechanism | Sampler) -> tuple[Shuffled, ...]:
-    """The central guarantee for ten thousand and a hundred thousand reports, on the safe side."""
-    return tuple(
-        Shuffled(reports, SHUFFLED_DELTA, at_a_glance(mechanism, reports, SHUFFLED_DELTA))
-        for reports in (10_000, 100_000)
-    )
 
 
 def _kept(sampler: Sampler) -> tuple[Kept, ...]:

@@ -113,7 +113,7 @@ class Choice:
             f"{row.p99:.4f}, maximum {row.maximum:.4f}{worst}."
         )
         if self.runner_up is not None:
-            lines.append(f"Second is {self.runner_up.sampler}: {_wins(self.runner_up, row)}.")
+            lines.append(f"Runner-up: {self.runner_up.sampler}, {_wins(self.runner_up, row)}.")
         if self.limit is not None:
             kept = " that keeps the prior" if self.limit.keep_prior else ""
             own = self.limit.lower_bound + (self.above_limit or 0.0)
@@ -127,10 +127,7 @@ class Choice:
             lines.append(FROM_USERS)
         return "\n".join(lines)
 
-    __str__ = words
-
-    def __repr__(self) -> str:
-        return f"<choice: {label(self.sampler)} at epsilon={self.epsilon:g}>"
+    __repr__ = words
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the words, and the table below them."""
@@ -408,7 +405,7 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
         if None not in (theirs := getattr(second, name), ours := getattr(first, name))
         and theirs < ours - 5e-5
     ]
-    return "it has " + ", and ".join(better) if better else "it is better in nothing"
+    return "with " + ", and ".join(better) if better else "not better on any measure"
 
 
 @dataclass(frozen=True)

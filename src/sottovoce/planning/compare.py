@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .. import _validate
-from .._html import Listed, Listing
+from .._html import Listed, Listing, number
 from .._validate import FloatArray
 from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
@@ -73,7 +73,7 @@ class ComparisonRow:
     above_limit: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Listed):
     """A tidy table: one row per group × epsilon × sampler × divergence. Tables add up with ``+``.
 
@@ -147,7 +147,15 @@ class Comparison(Listed):
         names += ["above_limit"] * limited
         return Listing(
             [*names, "mark"],
-            [[*(_cell(getattr(row, name)) for name in names), marks.get(row, "")] for row in rows],
+            [
+                [
+                    row.group,
+                    f"{row.epsilon:g}",
+                    *(_cell(getattr(row, name)) for name in names[2:]),
+                    marks.get(row, ""),
+                ]
+                for row in rows
+            ],
             {name: [getattr(row, name) for row in rows] for name in ("mean", "maximum")},
             note=FROM_USERS if self.provenance == "users" else "",
             bold=[row in marks for row in rows],
@@ -197,11 +205,12 @@ def compare(
     report = progress or (lambda: None)
     kinds = {tuple((shown(each), each.epsilon) for each in listed) for listed in chosen.values()}
     alike = len(known) > 1 and len(kinds) == 1
+    several_priors = {name for name, listed in chosen.items() if len({s.prior.digest for s in listed}) > 1}
     for k in range(max(map(len, chosen.values()))):
         measured: list[list[_Measured]] = []
         for name, listed in chosen.items():
             if k < len(listed):
-                measured.append(_measure(name, known[name], listed[k], measures))
+                measured.append(_measure(name, known[name], listed[k], measures, name in several_priors))
                 rows[name] += [row for row, _ in measured[-1]]
                 report()
         if alike:
@@ -282,13 +291,19 @@ class _CheckedUsers:
 
 
 def _measure(
-    group: str, users: _CheckedUsers, sampler: Sampler, measures: Sequence[Distance]
+    group: str, users: _CheckedUsers, sampler: Sampler, measures: Sequence[Distance], several_priors: bool
 ) -> list[_Measured]:
-    """For each divergence the row of this sampler, and its one number per user."""
+    """For each divergence the row of this sampler, and its one number per user.
+
+    Samplers of several priors are told apart by the first digits of the prior's digest.
+    """
     gave, measured = users.gave(sampler.prior), []
     for measure in measures:
         values = users.divergence(sampler, measure)
-        measured.append((make_row(group, sampler, measure, len(values), summarise(values), gave), values))
+        row = make_row(group, sampler, measure, len(values), summarise(values), gave)
+        if several_priors:
+            row = replace(row, sampler=f"{row.sampler} [{sampler.prior.digest[:8]}]")
+        measured.append((row, values))
     return measured
 
 
@@ -405,9 +420,9 @@ def _cell(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return "inf" if math.isinf(value) else f"{value:.4g}"
-    return str(value)
+    return (
+        number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    )
 
 
 class Walk(NamedTuple):
@@ -545,13 +560,13 @@ def compare_over_time(
     f, rows = checked_f(divergence), []
     alone = split(prior, sampler.epsilon / len(laws))
     walked = walk(certify(sampler, provenance="users"), laws, divergence=f)
-    for number, (law, (distances, ratios)) in enumerate(zip(laws, walked, strict=True), start=1):
+    for release, (law, (distances, ratios)) in enumerate(zip(laws, walked, strict=True), start=1):
         here = np.diff(law.indptr) > 0
         if not here.any():
             raise ParameterError("steps must have a user with records each")
         used = np.log(ratios) / sampler.epsilon
         left = max(2 * float(np.mean(np.minimum(used, 1 - used))), 0.0)
-        rows.append(StepRow(number, "stream", **_in_short(distances[here]), left=left))
+        rows.append(StepRow(release, "stream", **_in_short(distances[here]), left=left))
         apart = np.atleast_1d(alone.divergence(law[here], f))
-        rows.append(StepRow(number, "split", **_in_short(apart), left=1 - number / len(laws)))
+        rows.append(StepRow(release, "split", **_in_short(apart), left=1 - release / len(laws)))
     return tuple(rows)

@@ -49,8 +49,8 @@ NOTHING = 1e-6
 """An absolute gap that is always small enough: a divergence below it is no distance."""
 
 
-@dataclass(frozen=True)
-class Limit:
+@dataclass(frozen=True, repr=False)
+class Limit(_html.Described):
     """How close to these users the best ε-private sampler can be, in numbers.
 
     No ε-private sampler (that keeps the prior, if `keep_prior`) has mean + tail·maximum below `lower_bound`.
@@ -77,8 +77,8 @@ class Limit:
         """How much smaller than `objective` the true limit can be."""
         return self.objective - self.lower_bound
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
+    def facts(self) -> tuple[str, list[tuple[str, object]]]:
+        """What is shown."""
         keeping = " that keeps the prior" if self.keep_prior else ""
         what = f"mean + {self.tail:g} × maximum {self.divergence}"
         rows: list[tuple[str, object]] = [
@@ -88,7 +88,7 @@ class Limit:
             ("its maximum", f"{self.maximum:.4f}"),
             ("measured on", f"the true data of {self.users:,} users: not for publishing"),
         ]
-        return _html.facts(f"The limit at epsilon {self.epsilon:g}", rows)
+        return f"The limit at epsilon {self.epsilon:g}", rows
 
 
 def limit(

@@ -51,7 +51,7 @@ UPWARDS = 1e-12
 """Doubles of a sampler's floor are rounded outwards by this."""
 
 
-def amplified(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float:
+def amplify(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float:
     """The central ε′ of so many shuffled reports at this δ: an upper bound, never above the local ε.
 
     Guarantees
@@ -66,7 +66,7 @@ def amplified(mechanism: Mechanism | Sampler, reports: int, delta: float) -> flo
 
     >>> import sottovoce as sv
     >>> sampler = sv.kernel_clip(sv.Prior(["A", "B"], [0.3, 0.7]), 1.0)
-    >>> sv.amplified(sampler, 10_000, 1e-6) < 0.1
+    >>> sv.amplify(sampler, 10_000, 1e-6) < 0.1
     True
     """
     blanket, m, wanted = blanket_of(mechanism), _reports(reports), _delta(delta)
@@ -75,17 +75,17 @@ def amplified(mechanism: Mechanism | Sampler, reports: int, delta: float) -> flo
 
 
 def at_a_glance(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float:
-    """`amplified` on a coarser grid, in a fraction of the time: an upper bound too, a few per cent larger."""
+    """`amplify` on a coarser grid, in a fraction of the time: an upper bound too, a few per cent larger."""
     blanket, m, wanted = blanket_of(mechanism), _reports(reports), _delta(delta)
     return _smallest(lambda central: _bound(blanket, m, central, 1) <= wanted, 0.0, blanket.epsilon, 1e-2)
 
 
-def amplified_delta(mechanism: Mechanism | Sampler, reports: int, epsilon: float) -> float:
+def amplify_delta(mechanism: Mechanism | Sampler, reports: int, epsilon: float) -> float:
     """δ(ε′): the smallest δ that can be promised at this central ε′, an upper bound.
 
     >>> import sottovoce as sv
     >>> sampler = sv.kernel_clip(sv.Prior(["A", "B"], [0.3, 0.7]), 1.0)
-    >>> sv.amplified_delta(sampler, 10_000, 0.1) < 1e-6, sv.amplified_delta(sampler, 10_000, 1.0)
+    >>> sv.amplify_delta(sampler, 10_000, 0.1) < 1e-6, sv.amplify_delta(sampler, 10_000, 1.0)
     (True, 0.0)
     """
     central = _validate.at_least(0, epsilon=epsilon)

@@ -54,8 +54,8 @@ class Finding:
     event: tuple[Any, ...]  # categories, or with several samples tuples of them
 
 
-@dataclass(frozen=True)
-class AuditReport:
+@dataclass(frozen=True, repr=False)
+class AuditReport(_html.Described):
     """What an audit found."""
 
     sampler: str
@@ -84,11 +84,13 @@ class AuditReport:
         """No violation was found."""
         return self.certificate in ("holds", "not checked") and self.lower_bound <= self.epsilon
 
-    def _repr_html_(self) -> str:
+    def facts(self) -> tuple[str, list[tuple[str, object]]]:
+        """What is shown."""
         bound = f"at least {self.lower_bound:.4f} in {self.draws:,} draws, of {self.epsilon:g} stated"
         passed = "yes" if self.passed else "no"
+        rows: list[tuple[str, object]]
         rows = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
-        return _html.facts(f"Audit of {self.sampler}", rows)
+        return f"Audit of {self.sampler}", rows
 
 
 def audit(

@@ -225,6 +225,10 @@ class Ledger:
             self._store.close()
             raise self._store.unreadable()
 
+    def __repr__(self) -> str:
+        lifetime = "" if self._lifetime is None else f", {epsilon_text(self._lifetime)} in all"
+        return f"<Ledger {self.path.name}: ε = {epsilon_text(self._budget)} per user and epoch{lifetime}>"
+
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
         """Open a ledger that was made before; a missing one is refused, never made."""
@@ -500,15 +504,20 @@ class Ledger:
 
     def _refuse(self, lacking: int, keys: list[list[bytes]], costs: list[int], epoch: int) -> None:
         """Say how many users lack budget; for a single user, how much there is."""
-        people = {key for users in keys for key in users}
+        people, database = {key for users in keys for key in users}, self._store.database
+        needs = f"SELECT COALESCE(MAX(need), 0) FROM (SELECT SUM(cost) AS need FROM ({_NEW}) GROUP BY user)"
+        need = _value(database, needs, {"epoch": epoch})
         if len(people) == 1:
-            database = self._store.database
-            need = _value(database, f"SELECT COALESCE(SUM(cost), 0) FROM ({_NEW})", {"epoch": epoch})
             left = self._left(database, next(iter(people)), epoch)
             has = f"ε = {epsilon_text(left)} is left"
             raise BudgetError(f"this release needs ε = {epsilon_text(need)}, {has}; nobody was charged")
         much = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
-        raise BudgetError(f"{lacking} of {len(people)} users have less than {much}; nobody was charged")
+        raise BudgetError(
+            f"{lacking} of {len(people)} users have less than {much}; nobody was charged. Users need up to "
+            f"ε = {epsilon_text(need)} here, and the budget of an epoch is {epsilon_text(self._budget)}: "
+            f"release at a smaller ε or in fewer groups, leave these users out (exhausted='skip', "
+            f"--exhausted skip), or grant them more"
+        )
 
 
 # --- the entries -----------------------------------------------------------------------------------

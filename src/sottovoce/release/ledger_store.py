@@ -100,7 +100,7 @@ class Store:
         self.path = path
         beside = witness_beside(path)
         if not path.is_file():
-            why = ": make one with sottovoce ledger create"
+            why = ": make one with sottovoce ledger create, in Python Ledger.create(path, budget=…)"
             if beside.exists():
                 why = f" although its witness {beside.name} is there: the store was lost"
             raise refused(f"there is no ledger at {path}{why}")

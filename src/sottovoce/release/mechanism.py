@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -146,6 +146,18 @@ class Mechanism:
         """The answers at these positions."""
         return positions.astype(object) if isinstance(self.engine, SurveyEngine) else self._names[positions]
 
+    @overload
+    def release(
+        self, records: Iterable[Category] | None = ..., state: None = ..., *,
+        p: UsersLike | None = ..., unknown: str = ...,
+    ) -> str | int: ...  # fmt: skip
+
+    @overload
+    def release(
+        self, records: Iterable[Category] | None = ..., state: StreamState = ..., *,
+        p: UsersLike | None = ..., unknown: str = ...,
+    ) -> tuple[str | int, StreamState]: ...  # fmt: skip
+
     def release(
         self,
         records: Iterable[Category] | None = None,
@@ -156,10 +168,11 @@ class Mechanism:
     ) -> Any:
         """Release for one user, from their records or their distribution p: a category, or a tuple of them.
 
-        Draws the same number of bytes from the operating system whatever the data are. Calling it twice
-        for the same data spends ε twice: use a ledger to stop that. A stream takes the user's state, at first
-        `start()`, and gives back the category and the next state. Keep that one and forget the old one: a
-        state that is used twice spends ε twice.
+        The type `str | int` is that of one sample; of several it is a tuple. Draws the same number of bytes
+        from the operating system whatever the data are. Calling it twice for the same data spends ε twice:
+        use a ledger to stop that. A stream takes the user's state, at first `start()`, and gives back the
+        category and the next state. Keep that one and forget the old one: a state that is used twice spends
+        ε twice.
 
         Records that are no categories count for nothing, and a user without records (or with p = 0) is
         released as the public: as a user whose counts are the weights of the prior. With unknown="error" both

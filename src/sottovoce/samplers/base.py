@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -157,6 +157,20 @@ class _Shared:
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
         raise NotImplementedError
 
+    @cached_property
+    def _keeps(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def linear(self) -> bool:
+        """Whether Q(p) = pK."""
+        return isinstance(self, KernelSampler)
+
+    @property
+    def keeps_prior(self) -> bool:
+        """Whether Q(q) = q. A property and not a cached one: type checkers then see that of `Sampler`."""
+        return self._keeps
+
     def _worst_point_mass(self, f: Distance) -> float:
         """The largest distance of a user who holds one category."""
         return float(self.divergence_of(point_masses(len(self.prior)), f).max())
@@ -182,7 +196,6 @@ class _Shared:
 class BoxSampler(_Shared):
     """Something that answers every user with a point of the box above a floor."""
 
-    linear: ClassVar[bool] = False
     name: str
     prior: Prior
     epsilon: float
@@ -210,7 +223,7 @@ class BoxSampler(_Shared):
         return math.exp(self.epsilon)
 
     @cached_property
-    def keeps_prior(self) -> bool:
+    def _keeps(self) -> bool:
         """Whether q lies in the box, where it is left alone."""
         q = self.prior.probabilities
         slack = _rounding(len(q))
@@ -271,7 +284,6 @@ class KernelSampler(_Shared):
         ε-locally private because each column of K has max ≤ e^ε·min, whatever p is.
     """
 
-    linear: ClassVar[bool] = True
     name: str
     prior: Prior
     epsilon: float
@@ -284,7 +296,7 @@ class KernelSampler(_Shared):
         return self.kernel.floor
 
     @cached_property
-    def keeps_prior(self) -> bool:
+    def _keeps(self) -> bool:
         """Whether qK = q."""
         q = self.prior.probabilities
         return bool(np.all(np.abs(self.kernel.apply(q) - q) <= _rounding(len(q)) * q))

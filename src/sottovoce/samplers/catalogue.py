@@ -7,7 +7,8 @@ test then applies to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -301,7 +302,7 @@ def trimmed(sampler: ClipSampler) -> ClipSampler:
     return ClipSampler(sampler.name, sampler.prior, sampler.epsilon, floor, {**sampler.options, MARK: 1.0})
 
 
-SAMPLERS: dict[str, Callable[..., Sampler]] = {
+SAMPLERS: Mapping[str, Callable[..., Sampler]] = MappingProxyType({
     "minimax_kernel": minimax_kernel,
     "kernel_clip": kernel_clip,
     "prior_minimax": prior_minimax,
@@ -312,5 +313,5 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "global_minimax": global_minimax,
     "randomized_response": randomized_response,
     "rr_with_prior": rr_with_prior,
-}
-"""Every sampler by name; hyphens stand for underscores on the command line."""
+})  # fmt: skip
+"""Every sampler by name, read-only; pass a sampler of your own to `compare` or `check_sampler` as it is."""
