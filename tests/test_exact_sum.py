@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sottovoce import _exact_sum
-from sottovoce._exact_sum import exact_sum
+from sottovoce.prior import exact_sum
 
 RNG = np.random.default_rng(11)
 CASES = {
@@ -31,15 +30,6 @@ def test_it_is_the_exact_sum_rounded_once(name: str) -> None:
     exact = sum(map(Fraction, values.tolist()), Fraction(0))
     assert exact_sum(values) == float(exact)
     assert exact_sum(values[::-1].copy()) == float(exact)
-
-
-def test_chunks_and_limits_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = RNG.dirichlet(np.ones(1000))
-    before = exact_sum(values)
-    monkeypatch.setattr(_exact_sum, "CHUNK", 7)
-    assert exact_sum(values) == before
-    monkeypatch.setattr(_exact_sum, "MOST", 10)
-    assert exact_sum(values) == before
 
 
 def test_what_is_no_number_stays_none_and_too_much_is_refused_as_by_fsum() -> None:

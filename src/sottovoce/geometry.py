@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -35,8 +35,8 @@ SOURCES = 64  # places whose distances to all others calibrate a map
 class Geometry:
     """A tree with the categories as its first nodes, its root last, and every parent behind its children.
 
-    `parents` and `lengths` have an entry for every node but the root. Make one with `Line`, `Tree`,
-    `Tree.from_levels` or `Tree.from_points`.
+    `parents` and `lengths` have an entry for every node but the root. Make one with `Line`,
+    `Tree.from_levels` or `Tree.from_points`; any other tree is `Geometry(parents, lengths)`.
     """
 
     parents: tuple[int, ...]
@@ -44,7 +44,20 @@ class Geometry:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_tree(self.parents, self.lengths)
+        """Refuse integers that are no tree with leaves first, its root last and parents behind children."""
+        parents, lengths, nodes = self.parents, self.lengths, len(self.parents) + 1
+        if len(lengths) != nodes - 1 or not {type(one) for one in (*parents, *lengths)} <= {int}:
+            raise ParameterError("a geometry needs an integer parent and length for every node but the root")
+        inner = set(range(min(parents, default=0), max(nodes, 2)))
+        if any(not v < parent < nodes for v, parent in enumerate(parents)) or set(parents) != inner:
+            raise ParameterError(
+                "the parents of a geometry are not those of a tree with its categories first"
+            )
+        far = [0] * nodes
+        for v in range(nodes - 2, -1, -1):
+            far[v] = far[parents[v]] + lengths[v]
+        if min(lengths, default=0) < 0 or max(far) > 1 << LENGTH_BITS:
+            raise ParameterError(f"the lengths of a geometry must be from 0 to 2^{LENGTH_BITS} in all")
 
     def __len__(self) -> int:
         """How many categories there are: the nodes that are nobody's parent."""
@@ -131,53 +144,15 @@ class Line(Geometry):
             parents[i] = n + rank
         first = places[order[0]]
         power = _power(places[order[-1]] - first)
-        units = [
-            round(math.ldexp(place - first, power)) for place in places
-        ]  # positions, not steps: no drift
+        units = [round(math.ldexp(place - first, power)) for place in places]  # of positions: no drift
         if len(set(units)) < len(set(places)):
             raise ParameterError("positions must not differ by less than 2^-29 of the length of the line")
-        _fill(self, parents, [0] * n + [units[b] - units[a] for a, b in pairwise(order)], power)
+        steps = [units[b] - units[a] for a, b in pairwise(order)]
+        super().__init__(*_in_units(parents, [0] * n + steps, power))
 
 
 class Tree(Geometry):
-    """Categories as the leaves of a tree: codes within chapters, genres within shelves, cells of a map.
-
-    Parameters
-        parents: the parent of every node by its index, None for the root. The categories come first, in the
-            order of the prior; they are the nodes without children.
-        lengths: the length of the edge between a node and its parent, for every node (that of the root does
-            not count); by default 1/2 each, so that two children of one node are 1 apart.
-
-    Raises
-        ParameterError: it is no tree, a length is negative, or the categories do not come first.
-
-    >>> tree = Tree([3, 3, 4, 4, None])
-    >>> tree.distances(0).tolist()
-    [0.0, 1.0, 1.5]
-    """
-
-    def __init__(self, parents: Iterable[int | None], lengths: Iterable[float] | None = None) -> None:
-        above = list(parents)
-        if above == [None]:  # a single category is its own root, and hangs from another one here
-            above, lengths = [1, None], None
-        nodes = len(above)
-        edges = [0.5] * nodes if lengths is None else _numbers("lengths", lengths)
-        if len(edges) != nodes or min(edges, default=0.0) < 0:
-            raise ParameterError("lengths must hold a number ≥ 0 for every node")
-        roots = [v for v, parent in enumerate(above) if parent is None]
-        known = all(parent is None or (type(parent) is int and 0 <= parent < nodes) for parent in above)
-        if len(roots) != 1 or not known:
-            raise ParameterError("parents must hold an index for every node, and None for one root")
-        inner = {parent for parent in above if parent is not None}
-        leaves = nodes - len(inner)
-        if not leaves or inner != set(range(leaves, nodes)):
-            raise ParameterError("the categories must be the first nodes, and nobody's parent")
-        nodes_above, lengths_above = _ordered(above, edges, leaves)
-        far = [0.0] * (len(nodes_above) + 1)
-        for v in range(len(nodes_above) - 1, -1, -1):
-            far[v] = far[nodes_above[v]] + lengths_above[v]
-        power = _power(max(far))
-        _fill(self, nodes_above, [round(math.ldexp(length, power)) for length in lengths_above], power)
+    """Categories as the leaves of a tree: codes within chapters, genres within shelves, cells of a map."""
 
     @classmethod
     def from_levels(cls, *levels: Sequence[object], lengths: Sequence[float] | None = None) -> Tree:
@@ -192,13 +167,12 @@ class Tree(Geometry):
         if len(sizes) != 1 or not min(sizes):
             raise ParameterError("levels must hold one name per category each")
         n, edges = sizes.pop(), [0.5] * (len(levels) + 1) if lengths is None else _numbers("lengths", lengths)
-        if len(edges) != len(levels) + 1:
+        if len(edges) != len(levels) + 1 or min(edges) < 0:
             raise ParameterError(
-                f"lengths must be {len(levels) + 1} numbers: above a category, then each level"
+                f"lengths must be {len(levels) + 1} numbers ≥ 0: above a category, then each level"
             )
-        parents: list[int | None] = []
+        parents: list[int] = []
         long: list[float] = []
-        index: dict[tuple[object, ...], int] = {}
         below: list[tuple[object, ...]] = [(i,) for i in range(n)]
         for depth, edge in enumerate(edges):
             above = [tuple(level[i] for level in levels[depth:]) for i in range(n)]
@@ -208,7 +182,12 @@ class Tree(Geometry):
             parents += [index[name] for name in names.values()]
             long += [edge] * len(names)
             below = above
-        return cls([*parents, None], [*long, 0.0])
+        parents, long = _ordered(parents, long, n)
+        far = [0.0] * (len(parents) + 1)
+        for v in range(len(parents) - 1, -1, -1):
+            far[v] = far[parents[v]] + long[v]
+        power = _power(max(far))
+        return cls(*_in_units(parents, [round(math.ldexp(length, power)) for length in long], power))
 
     @classmethod
     def from_points(cls, latitudes: Iterable[float], longitudes: Iterable[float]) -> Tree:
@@ -232,8 +211,7 @@ class Tree(Geometry):
         lengths = [side * 2.0 ** (depth - 1 - DEEPEST) for depth in range(DEEPEST + 1)]
         made = cls.from_levels(*levels, lengths=lengths)
         factor = _calibration(made, np.deg2rad(north), np.deg2rad(east))
-        object.__setattr__(made, "unit", made.unit * factor)
-        return made
+        return replace(made, unit=made.unit * factor)
 
 
 @dataclass(frozen=True)
@@ -271,23 +249,6 @@ def checked_geometry(geometry: Geometry, categories: int | None = None) -> Geome
     return geometry
 
 
-def _check_tree(parents: Sequence[int], lengths: Sequence[int]) -> None:
-    """Refuse integers that are no tree with its leaves first, its root last and parents behind children."""
-    nodes = len(parents) + 1
-    if len(lengths) != nodes - 1 or not {type(one) for one in (*parents, *lengths)} <= {int}:
-        raise ParameterError("a geometry needs an integer parent and length for every node but the root")
-    leaves = min(parents, default=0)
-    if any(not v < parent < nodes for v, parent in enumerate(parents)) or set(parents) != set(
-        range(leaves, nodes if nodes > 1 else 1)
-    ):
-        raise ParameterError("the parents of a geometry are not those of a tree with its categories first")
-    far = [0] * nodes
-    for v in range(nodes - 2, -1, -1):
-        far[v] = far[parents[v]] + lengths[v]
-    if min(lengths, default=0) < 0 or max(far) > 1 << LENGTH_BITS:
-        raise ParameterError(f"the lengths of a geometry must be from 0 to 2^{LENGTH_BITS} in all")
-
-
 def _numbers(name: str, values: Iterable[float]) -> list[float]:
     """Finite numbers, at least one."""
     try:
@@ -307,41 +268,35 @@ def _power(span: float) -> int:
     return LENGTH_BITS - 1 - math.frexp(span)[1] if span > 0 else 0
 
 
-def _fill(geometry: Geometry, parents: list[int], units: list[int], power: int) -> None:
-    """Set the fields of a new geometry: the lengths without a common factor."""
+def _in_units(
+    parents: list[int], units: list[int], power: int
+) -> tuple[tuple[int, ...], tuple[int, ...], float]:
+    """The fields of a geometry: the lengths without a common factor."""
     common = math.gcd(*units) or 1
-    for name, value in (
-        ("parents", tuple(parents)),
-        ("lengths", tuple(unit // common for unit in units)),
-        ("unit", math.ldexp(common, -power)),
-    ):
-        object.__setattr__(geometry, name, value)
-    geometry.__post_init__()
+    return tuple(parents), tuple(unit // common for unit in units), math.ldexp(common, -power)
 
 
-def _ordered(parents: list[int | None], lengths: list[float], leaves: int) -> tuple[list[int], list[float]]:
+def _ordered(parents: list[int], lengths: list[float], leaves: int) -> tuple[list[int], list[float]]:
     """Nodes renumbered so that parents come behind their children; nodes with one child are left out."""
+    root = len(parents)
     children: dict[int, list[int]] = {}
     for v, parent in enumerate(parents):
-        children.setdefault(-1 if parent is None else parent, []).append(v)
-    (root,) = children[-1]
+        children.setdefault(parent, []).append(v)
     seen, stack = [], [root]
     while stack:
         v = stack.pop()
         seen.append(v)
         stack += children.get(v, [])
-    if len(seen) != len(parents):
-        raise ParameterError("parents must lead to one root from every node")
-    kept = [v for v in reversed(seen) if v >= leaves and (len(children[v]) > 1 or v == root)]
+    kept = [v for v in reversed(seen) if v == root or len(children.get(v, [])) > 1]
     place = {v: leaves + k for k, v in enumerate(kept)} | {v: v for v in range(leaves)}
     above, edges = [0] * (len(place) - 1), [0.0] * (len(place) - 1)
     for v, k in place.items():
-        parent, length = parents[v], lengths[v]
-        if parent is None:
+        if v == root:
             continue
+        parent, length = parents[v], lengths[v]
         while parent not in place:
             length += lengths[parent]
-            parent = parents[parent] or 0
+            parent = parents[parent]
         above[k], edges[k] = place[parent], length
     return above, edges
 

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _html, _naming, _validate
-from ._exact_sum import exact_sum
 from ._validate import FloatArray
 from .errors import PriorError
 
@@ -70,21 +69,19 @@ class Prior:
     """A public distribution q over n named categories, q_i > 0 and Σq = 1.
 
     The order of the categories is the caller's and stays so: every law, floor and user vector of the
-    library uses it. A prior is a frozen value; compare two with ``==``.
+    library uses it.
 
     Guarantees
-        ``probabilities`` is strictly positive, read-only and sums to one up to rounding.
-        A category with probability zero could never be released privately (Zamanlooy et al. 2025:
-        qK = q forces its column to zero), so zeros are refused, never dropped in silence. Remove the
-        category, merge it, or smooth with ``Prior.from_counts(..., smoothing=0.5)``.
+        ``probabilities`` is strictly positive, read-only and sums to one up to rounding. A category with
+        probability zero could never be released privately: remove it, merge it, or smooth with
+        ``Prior.from_counts(..., smoothing=0.5)``.
 
     Parameters
-        categories: distinct names, all strings or all integers; a ``range`` is kept as it is, so
-            that ten million anonymous categories cost nothing.
+        categories: distinct names, all strings or all integers; a ``range`` is kept as it is.
         probabilities: one number per category; must sum to one within 1e-9 (then normalised).
         provenance: "public" data, "learned" from private reports, or counted from the very "users" it will
-            serve. The last is not public, and everything made from it says so; `build_prior` sets it.
-        learned: the reports that a learned prior comes from; `Estimate.as_prior` sets it.
+            serve. The last is not public, and everything made from it says so.
+        learned: the reports that a learned prior comes from.
 
     Raises
         PriorError: zero, negative or non-finite probability, duplicate category, wrong length.
@@ -95,13 +92,9 @@ class Prior:
     """
 
     categories: Sequence[Category]
-    """The names, in the caller's order."""
     probabilities: FloatArray
-    """The probabilities q, in the caller's order, read-only."""
     provenance: str
-    """Where the prior comes from: "public" data, "learned" from private reports, or its own "users"."""
     learned: Learned | None
-    """The private reports that it was learned from, if that is known."""
 
     def __init__(
         self,
@@ -188,11 +181,7 @@ class Prior:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the categories with their probabilities, whatever their order.
-
-        Equal digests mean the same public data. (Two priors are equal, ``==``, when their order is
-        the same too.)
-        """
+        """SHA-256 of the categories with their probabilities; not of their order, which ``==`` compares."""
         order = sorted(range(len(self)), key=self.categories.__getitem__)
         names = list(map(str, map(self.categories.__getitem__, order)))
         kind = type(self.categories[0]).__name__
@@ -257,6 +246,23 @@ class Prior:
         bars = {"probability": [float(q[i] / q[order[0]]) for i in order]}
         head = ("category", "probability")
         return _html.Listing(head, rows, bars, repr(self), more=len(self) - len(order)).html()
+
+
+def exact_sum(values: FloatArray) -> float:
+    """What `math.fsum` gives, whatever the order; several times faster for up to 2^22 numbers from 0 to 1.
+
+    They are cut into digits of 40 bits, which are added up as integers below 2^62; nothing is rounded before
+    the division at the end.
+    """
+    if not 0 < len(values) <= 1 << 22 or not (values.min() >= 0 and values.max() <= 1):
+        return math.fsum(values.data)
+    total, bits, rest = 0, 0, values
+    while rest.any():
+        rest = rest * 2.0**40
+        digits = rest.astype(np.int64)
+        rest -= digits
+        total, bits = (total << 40) + int(digits.sum()), bits + 40
+    return total / (1 << bits)
 
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:

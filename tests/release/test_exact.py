@@ -21,7 +21,7 @@ from kinds import of_kind
 from mpmath import mp
 
 import sottovoce as sv
-from sottovoce.release import exact, randomness
+from sottovoce.release import exact
 from sottovoce.release.arrays import shifted_product
 from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with, prior_weights
@@ -402,16 +402,15 @@ def test_promise_2_looks_at_every_file_that_runs_between_the_integers_and_the_ca
         users[0, 0], users[1, :3], users[2, 1::2] = 1, 2, 7
         mechanisms = [sv.certify(make(prior, 1.0)) for make in sv.SAMPLERS.values()]
         mechanisms.append(sv.certify(sv.nearest(prior, 1.0, sv.Line(range(size)))))
+        mechanisms.append(sv.certify(sv.stream(prior, 2.0)))
         mechanisms.append(sv.certify(Survey(sv.Prior.uniform(prior.categories), 1.0, 3)))
         for mechanism in mechanisms:
             rows = mechanism.prepare(users)
-            held = [mechanism.prepare(users[i]) for i in range(3)]
+            states = [mechanism.start()] * 3 if mechanism.streaming else None
             sys.setprofile(entered)
             try:
-                mechanism.draw(rows)
-                for one in held:
-                    weights = list(zip(one.indices.tolist(), one.data.tolist(), strict=True))
-                    mechanism.engine.position(weights, randomness.words(mechanism.engine.words, 62))
+                mechanism.draw(rows, states)
+                mechanism.draw(rows, states, exact=True)
             finally:
                 sys.setprofile(None)
     paths = [path for path in map(Path, names) if PACKAGE in path.parents]

@@ -114,7 +114,7 @@ def test_a_law_outside_the_box_is_not_released(monkeypatch: pytest.MonkeyPatch) 
     mechanism = sv.certify(sv.nearest(PRIOR, 1.0, LINE))
     stream = sv.certify(sv.stream(PRIOR, 4.0, geometry=LINE))
     rows = np.ones((3, 5), dtype=np.int64)
-    states = stream.start_many(3)
+    states = [stream.start()] * 3
 
     def outside(targets: Any, low: Any, high: Any, geometry: Geometry) -> Any:
         return targets
@@ -228,7 +228,7 @@ def test_a_stream_stays_near_where_it_was() -> None:
     mechanism = sv.certify(
         sv.stream(sv.Prior.uniform(range(30)), 10.0, horizon=30, persistence=0.98, geometry=line)
     )
-    states = mechanism.start_many(200)
+    states = [mechanism.start()] * 200
     p = np.zeros((200, 30), dtype=np.int64)
     p[:, 12] = 1
     for _ in range(30):

@@ -20,9 +20,9 @@ from tape import tape
 import sottovoce as sv
 from sottovoce.prior import Category
 from sottovoce.release import randomness
+from sottovoce.release.box import BATCH
 from sottovoce.release.certify import certify_with
 from sottovoce.release.linear import choose_record, choose_records, record_law
-from sottovoce.release.mechanism import BATCH
 from sottovoce.users import UsersLike
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.3, 0.12, 0.4, 0.18])

@@ -18,7 +18,7 @@ from tape import tape
 import sottovoce as sv
 from sottovoce.cli import release as command
 from sottovoce.groups import Groups
-from sottovoce.release import box, mechanism
+from sottovoce.release import box
 from sottovoce.release.box import BoxEngine, row_weights
 from sottovoce.release.ledger import Ledger
 from sottovoce.release.mechanism import ENGINES
@@ -72,18 +72,18 @@ def compare(made: sv.Mechanism, rng: np.random.Generator, users: int) -> int:
         with tape(words.ravel().tolist(), bits):
             many = made.draw(rows)
         with tape(words.T.ravel().tolist(), bits) as reads:
-            alone = made.draw_singly(rows)
+            alone = made.draw(rows, exact=True)
         assert reads == [8 * k] * users  # one read for each user, whatever the user has
         assert alone.dtype == many.dtype
         assert alone.shape == many.shape
         assert (alone == many).all()
         return users
-    states = made.start_many(users)
+    states = [made.start()] * users
     for _ in range(2):
         with tape(words.ravel().tolist(), bits):
             many, after = made.draw(rows, states)
         with tape(words.ravel().tolist(), bits):
-            alone, following = made.draw_singly(rows, states)
+            alone, following = made.draw(rows, states, exact=True)
         assert (alone == many).all()
         assert list(following) == list(after)
         states, words = after, words[:, ::-1]
@@ -105,7 +105,7 @@ def test_there_are_capped_users_and_others_among_them() -> None:
 
 
 def test_batches_that_are_cut_read_their_words_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanism, "BATCH", 64)
+    monkeypatch.setattr("sottovoce.release.box.BATCH", 64)
     made, rng = sv.certify(MADE["box"]()), np.random.default_rng(3)
     compare(made, rng, 300)
 

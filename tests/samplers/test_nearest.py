@@ -22,9 +22,9 @@ RNG = np.random.default_rng
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")
 
 
-def some_tree(rng: Any, n: int) -> sv.Tree:
+def some_tree(rng: Any, n: int) -> Geometry:
     """Random groups of random sizes, level by level; some edges have no length."""
-    parents: list[int | None] = []
+    parents: list[int] = []
     level = list(range(n))
     count = n
     while len(level) > 1:
@@ -32,7 +32,8 @@ def some_tree(rng: Any, n: int) -> sv.Tree:
         names = {int(g): count + k for k, g in enumerate(dict.fromkeys(groups.tolist()))}
         parents += [names[int(g)] for g in groups]
         level, count = list(names.values()), count + len(names)
-    return sv.Tree([*parents, None], rng.integers(0, 5, len(parents) + 1).tolist())
+    parents = parents or [1]
+    return Geometry(tuple(parents), tuple(rng.integers(0, 5, len(parents)).tolist()))
 
 
 def some_geometry(rng: Any, n: int) -> Geometry:

@@ -89,7 +89,7 @@ def measured(prior: sv.Prior, epsilon: float, near: Geometry, asked: dict[str, A
     sampler = sampler_of(prior, epsilon, near, asked["name"], asked["options"])
     user = dense(asked["user"], len(prior))
     measures: list[Distance] = [*sv.DIVERGENCES.values(), *OTHERS, sv.wasserstein(near)]
-    row = sampler.kernel.row(len(prior) - 1) if isinstance(sampler, sv.KernelSampler) else None
+    row = sampler.kernel.apply(np.eye(len(prior))[-1]) if isinstance(sampler, sv.KernelSampler) else None
     return {
         "floor": plain(sampler.floor),
         "keeps": sampler.keeps_prior,

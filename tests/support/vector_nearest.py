@@ -10,7 +10,7 @@ from typing import Any
 from vector_draws import FOUR, WHOLE, N, box_of, built, public_at_cap, quarters, uneven
 
 import sottovoce as sv
-from sottovoce.geometry import LENGTH_BITS
+from sottovoce.geometry import LENGTH_BITS, Geometry
 from sottovoce.release.exact import exp_below
 from sottovoce.release.mechanism import fraction_text
 from sottovoce.samplers.stream import Stream
@@ -37,7 +37,7 @@ def designs() -> Iterator[tuple[str, sv.Mechanism]]:
     even = sv.Prior.uniform(LETTERS)
     yield "nearest, many ties", sv.certify(sv.nearest(even, 1.0, sv.Line(range(5))))
     yield "nearest, all in one place", sv.certify(sv.nearest(FIVE, 1.0, sv.Line([3] * 5)))
-    yield "nearest, a star", sv.certify(sv.nearest(FIVE, 3.0, sv.Tree([5, 5, 5, 5, 5, None])))
+    yield "nearest, a star", sv.certify(sv.nearest(FIVE, 3.0, Geometry((5,) * 5, (1,) * 5, 0.5)))
     yield (
         "nearest, edges of length 0",
         built(sv.certify(sv.nearest(FIVE, 2.0, sv.Line(range(5)))).document() | FLAT),

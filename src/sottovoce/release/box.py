@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .file import Fields
 
 
+BATCH = 1 << 17
+
+
 class Engine(ABC):
     """Something that turns a user's integers and some uniform words into a position."""
 
@@ -41,6 +44,11 @@ class Engine(ABC):
     """Whether one random record of the user is all that is looked at."""
     words: ClassVar[int] = 1
     """How many uniform words one release needs, always."""
+
+    @property
+    def batch(self) -> int:
+        """Users of one batch: it bounds the randomness in flight, and is the work of one thread."""
+        return BATCH
 
     def __getstate__(self) -> dict[str, Any]:
         return only_fields(self)

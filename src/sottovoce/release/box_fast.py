@@ -111,7 +111,7 @@ class Filter:
         word = words >> self.shift
         running = _sums_down(added)
         ends += running
-        at = _how_many(ends <= word)
+        at = np.count_nonzero(ends <= word, axis=0)
         column = np.arange(users)
         before = running.take(np.maximum(at - 1, 0) * users + column) * (at > 0)
         own = np.minimum(at, width - 1) * users + column
@@ -185,13 +185,6 @@ def _sums_down(values: IntegerArray) -> IntegerArray:
     for i in range(1, len(values)):
         values[i] += values[i - 1]
     return values
-
-
-def _how_many(truths: Truths) -> IntegerArray:
-    """How many are true in each column."""
-    small = np.int8 if len(truths) < 128 else np.int64
-    many: IntegerArray = truths.view(np.int8).sum(axis=0, dtype=small).astype(np.int64)
-    return many
 
 
 # --- capped users -----------------------------------------------------------------------------------

@@ -105,9 +105,13 @@ def _engine(sampler: Sampler | Stream | Survey, ratio: Fraction, bits: int) -> E
 
 def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:
     """The mechanism of an engine, if its certificate holds: it is checked here, and only here."""
+    options = {key: repr(float(value)) for key, value in sampler.options.items()}
+    if (learned := sampler.prior.learned) is not None:
+        values = str(learned.reports), f"{learned.epsilon:g}", learned.mechanism
+        options |= dict(zip(LEARNED, values, strict=True))
     return Mechanism(
         sampler=sampler.name,
-        options={key: repr(float(value)) for key, value in sampler.options.items()} | _learned(sampler.prior),
+        options=options,
         categories=sampler.prior.categories,
         epsilon=Fraction(sampler.epsilon),
         ratio=ratio,
@@ -117,14 +121,6 @@ def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fracti
         provenance=sampler.prior.provenance,
         bits=bits,
     )
-
-
-def _learned(prior: Prior) -> dict[str, str]:
-    """What a learned prior was learned from, as options of the mechanism."""
-    source = prior.learned
-    if source is None:
-        return {}
-    return dict(zip(LEARNED, (str(source.reports), f"{source.epsilon:g}", source.mechanism), strict=True))
 
 
 def prior_weights(prior: Prior, total: int) -> list[int]:
@@ -171,11 +167,9 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
     """The prior in whole units, and R before the first release between 1 and A."""
     prior = prior_weights(sampler.prior, 1 << (bits - RATIO_BITS * bits // BITS))
     begin = exp_below(Fraction(sampler.start)) if sampler.start > 0 else Fraction(1)
-    given = (tuple(prior), 0, sampler.pace, sampler.persistence, ratio, bits)
-    if sampler.geometry is None:
-        made = StreamEngine(*given)
-    else:
-        made = NearestStreamEngine(*given, geometry=_integers(sampler.geometry))
+    made = StreamEngine(tuple(prior), 0, sampler.pace, sampler.persistence, ratio, bits)
+    if sampler.geometry is not None:
+        made = NearestStreamEngine(**vars(made), geometry=_integers(sampler.geometry))
     return replace(made, start=min(int(begin * made.one), made.most))
 
 

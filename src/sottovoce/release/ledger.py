@@ -22,6 +22,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class Request:
     @property
     def draw(self) -> Callable[..., Any]:
         """What draws for rows that were checked."""
-        return self.mechanism.draw_singly if self.exact else self.mechanism.draw
+        return partial(self.mechanism.draw, exact=True) if self.exact else self.mechanism.draw
 
     def __repr__(self) -> str:
         return f"<Request of {len(self.users)} releases>"

@@ -32,7 +32,7 @@ from . import randomness, weights
 from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
-from .nearest import ENTRIES, NearestEngine, NearestStreamEngine
+from .nearest import NearestEngine, NearestStreamEngine
 from .stream import StreamEngine, StreamState, StreamStates
 from .survey import Numbers, SurveyEngine
 
@@ -40,12 +40,6 @@ ENGINES = (
     BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine, NearestEngine, NearestStreamEngine
 )  # fmt: skip
 """Everything that may draw; each checks its own certificate."""
-
-BATCH = 1 << 17
-"""Users per batch of release_many: bounds the randomness in flight, and is the work of one thread."""
-
-FEW = 4
-"""Words of a release up to which a batch is that large; with more it is smaller."""
 
 FORMAT = "sottovoce-mechanism"
 PROVENANCE = "provenance"
@@ -221,10 +215,6 @@ class Mechanism:
             raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
         return self.engine
 
-    def start_many(self, users: int) -> StreamStates:
-        """The states of so many users before their first release."""
-        return StreamStates(self.epsilon, 0, self._engine().first_many(users), [None] * users)
-
     def check_states(self, states: StreamStates, users: int) -> StreamStates:
         """`check_state` for many."""
         lowest, most = self._engine().lost()
@@ -276,80 +266,61 @@ class Mechanism:
         With `exact` every user is drawn alone, by the path of `release`, which the proofs are about. It
         takes about thirty times as long, and gives the same from the same words.
         """
-        rows = self.prepare(p)
-        return self.draw_singly(rows, states) if exact else self.draw(rows, states)
-
-    def _release_streams(
-        self, rows: Any, states: Sequence[StreamState] | None, *, singly: bool = False
-    ) -> Any:
-        """One step for every row, in batches side by side; with persistence, or singly, row by row."""
-        users = rows.shape[0]
-        before = self.check_states(StreamStates.of(states or ()), users)
-        engine, step = self._engine(), before.step
-        places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
-        if engine.persistence or singly:
-            for i, word in enumerate(randomness.words(users, self.bits)):
-                low, high = bounds[i].tolist()
-                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
-                places[i], prior, units = engine.drawn(law, word)
-                bounds[i] = engine.moved(low, high, prior, units)
-            last = places.tolist() if engine.persistence else [None] * users
-            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
-        self.engine.prepare_many()
-
-        def take(begin: int, size: int, words: Any) -> None:
-            end = begin + size
-            batch = rows[begin:end] if size < users else rows
-            (word,) = words
-            places[begin:end], bounds[begin:end] = engine.step_many(batch, word, bounds[begin:end], step)
-
-        self._in_batches(users, 1, take)
-        return self._names[places], StreamStates(self.epsilon, step + 1, bounds, [None] * users)
+        return self.draw(self.prepare(p), states, exact=exact)
 
     def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into integers; nothing is drawn."""
         return weights.from_rows(rows_for(p, self), len(self.categories))
 
-    def draw(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
+    def draw(self, rows: Any, states: Sequence[StreamState] | None = None, *, exact: bool = False) -> Any:
         """Release one category per prepared row. A single row takes the path of `release`, without tables."""
         if self.streaming:
-            return self._release_streams(rows, states)
+            return self._draw_streams(rows, StreamStates.of(states or ()), exact=exact)
         if states is not None:
             raise ParameterError("only a stream takes states")
-        users = rows.shape[0]
-        if users == 1:
-            return self._named(np.array([self._position(row_weights(rows, 0))]))
-        positions = np.empty(users, dtype=np.int64)
-        self.engine.prepare_many()
+        engine, positions = self.engine, np.empty(rows.shape[0], dtype=np.int64)
+        if exact or len(positions) == 1:
+            for i in range(len(positions)):
+                positions[i] = self._position(row_weights(rows, i))
+            return self._named(positions)
 
-        def take(begin: int, size: int, words: Any) -> None:
-            batch = rows[begin : begin + size] if size < users else rows
-            positions[begin : begin + size] = self.engine.positions(batch, words)
+        def take(part: slice, words: Any) -> None:
+            positions[part] = engine.positions(rows[part], words)
 
-        self._in_batches(users, self.engine.words, take)
+        engine.prepare_many()
+        self._in_batches(len(positions), take)
         return self._named(positions)
 
-    def draw_singly(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
-        """`draw`, one row after another by the path of `release`, each with words of its own."""
-        if self.streaming:
-            return self._release_streams(rows, states, singly=True)
-        if states is not None:
-            raise ParameterError("only a stream takes states")
-        users = rows.shape[0]
-        positions = np.empty(users, dtype=np.int64)
-        for i in range(users):
-            positions[i] = self._position(row_weights(rows, i))
-        return self._named(positions)
+    def _draw_streams(self, rows: Any, before: StreamStates, *, exact: bool) -> Any:
+        """One step for every row, in batches side by side; exactly, or with persistence, row by row."""
+        users, engine, step = rows.shape[0], self._engine(), before.step
+        before = self.check_states(before, users)
+        places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
+        last: list[int | None] = [None] * users
+        if engine.persistence or exact:
+            for i, word in enumerate(randomness.words(users, self.bits)):
+                low, high = bounds[i].tolist()
+                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
+                places[i], prior, units = engine.drawn(law, word)
+                bounds[i] = engine.moved(low, high, prior, units)
+            if engine.persistence:
+                last = places.tolist()
+            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
 
-    def _in_batches(self, users: int, words: int, take: Callable[[int, int, Any], None]) -> None:
-        """Call `take` with the begin, the size and the words of every batch, on as many threads as help.
+        def take(part: slice, words: Any) -> None:
+            places[part], bounds[part] = engine.step_many(rows[part], words[0], bounds[part], step)
+
+        engine.prepare_many()
+        self._in_batches(users, take)
+        return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
+
+    def _in_batches(self, users: int, take: Callable[[slice, Any], None]) -> None:
+        """Call `take` with the rows and the words of every batch, on as many threads as help.
 
         Words are drawn one batch after another, in the order of the rows, so that the same words give the
         same answer however many threads there are.
         """
-        most = BATCH if words <= FEW else max(BATCH * FEW // words, 1)
-        if isinstance(self.engine, NearestEngine | NearestStreamEngine):  # every law is written out
-            most = max(min(most, ENTRIES // len(self.categories)), 1)
+        most, words = self.engine.batch, self.engine.words
         begins, turn = iter(range(0, users, most)), Lock()
 
         def batches(_: int) -> None:
@@ -358,9 +329,9 @@ class Mechanism:
                     begin = next(begins, None)
                     if begin is None:
                         return
-                    size = min(most, users - begin)
-                    drawn = randomness.word_arrays(words, size, self.bits)
-                take(begin, size, drawn)
+                    part = slice(begin, min(begin + most, users))
+                    drawn = randomness.word_arrays(words, part.stop - begin, self.bits)
+                take(part, drawn)
 
         threads = min(-(-users // most), processors())
         if threads <= 1:

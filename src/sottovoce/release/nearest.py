@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .file import Fields
 
 ENTRIES = 1 << 20
-"""Users × categories whose laws are written out at a time."""
+"""Users × categories of a batch, whose laws are written out."""
 MOST_CATEGORIES, MOST_STEPPED = 1 << 20, 1 << 14
 """Categories for each unit of A − 1; and those of a stream, whose box may be as narrow as it likes."""
 GEOMETRY = frozenset({"parents", "lengths"})
@@ -97,6 +97,11 @@ class NearestEngine(BoxEngine):
         """The law of a user without records, and how much work a batch is."""
         _ = self._public, self.geometry.work, self.geometry.leaves
 
+    @property
+    def batch(self) -> int:
+        """Fewer users, as every law is written out."""
+        return max(ENTRIES // len(self.prior), 1)
+
     def prepare_many(self) -> None:
         """Nothing more for a batch."""
 
@@ -120,12 +125,8 @@ class NearestEngine(BoxEngine):
         (drawn,) = words
         low, high = (np.array(side, dtype=np.int64) for side in (self.box.low, self.box.high))
         bits, public = self.box.total.bit_length() - 1, np.array(self._public, dtype=np.int64)
-        out, step = np.empty(rows.shape[0], dtype=np.int64), max(ENTRIES // len(low), 1)
-        for begin in range(0, rows.shape[0], step):
-            part = slice(begin, begin + step)
-            laws = nearest_laws(targets_of_rows(rows[part], bits, public), low, high, self.geometry)
-            out[part] = drawn_of(laws, low, high, self.box.total, drawn[part])
-        return out
+        laws = nearest_laws(targets_of_rows(rows, bits, public), low, high, self.geometry)
+        return drawn_of(laws, low, high, self.box.total, drawn)
 
     def law(self, weights: Weights) -> list[Fraction]:
         """The units as fractions of N."""
@@ -169,6 +170,11 @@ class NearestStreamEngine(StreamEngine):
         """Build every table now."""
         super().prepare()
         _ = self.geometry.work, self.geometry.leaves
+
+    @property
+    def batch(self) -> int:
+        """Fewer users, as every law is written out."""
+        return max(ENTRIES // len(self.prior), 1)
 
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""
@@ -221,6 +227,4 @@ class NearestStreamEngine(StreamEngine):
     @classmethod
     def read(cls, document: Fields, ratio: Fraction) -> Self:
         """What `fields` wrote."""
-        made = StreamEngine.read(document, ratio)
-        given = {field.name: getattr(made, field.name) for field in fields(StreamEngine)}
-        return cls(**given, geometry=geometry_of(document))
+        return cls(**vars(StreamEngine.read(document, ratio)), geometry=geometry_of(document))

@@ -157,19 +157,10 @@ class _Shared:
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
         raise NotImplementedError
 
-    @cached_property
-    def _keeps(self) -> bool:
-        raise NotImplementedError
-
     @property
     def linear(self) -> bool:
         """Whether Q(p) = pK."""
         return isinstance(self, KernelSampler)
-
-    @property
-    def keeps_prior(self) -> bool:
-        """Whether Q(q) = q. A property and not a cached one: type checkers then see that of `Sampler`."""
-        return self._keeps
 
     def _worst_point_mass(self, f: Distance) -> float:
         """The largest distance of a user who holds one category."""
@@ -222,9 +213,9 @@ class BoxSampler(_Shared):
     def _a(self) -> float:
         return math.exp(self.epsilon)
 
-    @cached_property
-    def _keeps(self) -> bool:
-        """Whether q lies in the box, where it is left alone."""
+    @property
+    def keeps_prior(self) -> bool:
+        """Whether Q(q) = q: q lies in the box, where it is left alone."""
         q = self.prior.probabilities
         slack = _rounding(len(q))
         low, high = self.floor * (1 - slack), self._a * self.floor * (1 + slack)
@@ -295,19 +286,15 @@ class KernelSampler(_Shared):
         """c with c_j ≤ K_ij ≤ e^ε·c_j in every column."""
         return self.kernel.floor
 
-    @cached_property
-    def _keeps(self) -> bool:
+    @property
+    def keeps_prior(self) -> bool:
         """Whether qK = q."""
         q = self.prior.probabilities
         return bool(np.all(np.abs(self.kernel.apply(q) - q) <= _rounding(len(q)) * q))
 
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
         """pK."""
-        out = np.empty(rows.shape)
-        step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
-        for begin in range(0, len(out), step):
-            out[begin : begin + step] = self.kernel.apply(rows[begin : begin + step].toarray())
-        return out
+        return self.kernel.apply(rows.toarray())
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
         """D_f(p‖pK), evaluated on the user's own categories."""

@@ -13,23 +13,20 @@ from types import MappingProxyType
 import numpy as np
 
 from .. import _validate
-from .._exact_sum import exact_sum
 from .._validate import FloatArray
 from ..errors import ParameterError
-from ..prior import Prior
+from ..prior import Prior, exact_sum
 from . import floors
 from .base import ClipSampler, KernelSampler, Sampler, checked_prior
 from .kernels import MinimaxKernel, ResponseKernel, most_likely
 
 
 def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
-    """The paper's sampler: the best *linear* one that keeps the prior.
-
-    Q(p) = pK, with K the kernel of `sottovoce.samplers.kernels` in closed form.
+    """The paper's sampler, Q(p) = pK: the best *linear* one that keeps the prior.
 
     Guarantees
-        ε-locally private; keeps the prior; its worst case equals `bounds.optimal_utility` for
-        every f-divergence at once; D_f(p‖pK) ≤ D_f(p‖q)/(1 + (e^ε − 1)·q_min), see `bounds.distance_factor`.
+        ε-locally private; keeps the prior; its worst case equals `bounds.optimal_utility` for every
+        f-divergence at once; D_f(p‖pK) ≤ `bounds.distance_factor`·D_f(p‖q).
 
     Raises
         ParameterError: epsilon is not in (0, 100].
@@ -62,9 +59,8 @@ def kernel_clip(prior: Prior, epsilon: float) -> ClipSampler:
     True
     """
     epsilon = _validate.privacy(epsilon)
-    return ClipSampler(
-        "kernel_clip", prior, epsilon, floors.kernel(checked_prior(prior).probabilities, epsilon)
-    )
+    floor = floors.kernel(checked_prior(prior).probabilities, epsilon)
+    return ClipSampler("kernel_clip", prior, epsilon, floor)
 
 
 def prior_minimax(prior: Prior, epsilon: float) -> ClipSampler:
@@ -110,12 +106,7 @@ def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -
 
     Guarantees
         ε-locally private for *every* user; keeps the prior. With γ² > e^ε, the users within the factor have
-        TV(p, Q(p)) ≤ (γ² − e^ε)/((γ+1)(γ+e^ε)). If some categories have a total prior of exactly 1/(γ+1),
-        the bound is attained and no other floor κ·q has a smaller worst case over these users.
-        If such sets of categories cover every category equally often (for instance a uniform prior with an
-        integer n/(γ+1)), no ε-private sampler at all has. In general one that keeps q has: for
-        q = (.1, .2, .3, .4), ε = 1, γ = 4 the worst case is 0.395 here, 0.331 for `prior_minimax` and 0.283
-        for the best floor (docs/paper.md).
+        TV(p, Q(p)) ≤ (γ² − e^ε)/((γ+1)(γ+e^ε)). When that is the best possible is in docs/paper.md.
 
     Parameters
         gamma: at least 1; by default 2·e^(ε/2), twice as far as the relative mollifier can follow.
@@ -137,8 +128,8 @@ def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
     c = relative^(1−w) · kernel^w, category by category.
 
     Guarantees
-        ε-locally private and keeps the prior, for every weight. The weight must not be chosen by
-        looking at private users: `fitted` chooses for you, on invented users or on users declared public.
+        ε-locally private and keeps the prior, for every weight, which must not be chosen by looking at
+        private users.
 
     >>> blend(Prior.uniform(["a", "b"]), 1.0, weight=1.5)
     Traceback (most recent call last):
@@ -161,17 +152,15 @@ def power_caps(
     """No category above cap = s·q^β: two parameters between the relative mollifier and `prior_minimax`.
 
     cap_i = clip(s·q_i^β; q_i, min(1, a·q_i)), c = cap/a, a = e^ε. The exponent β = 1 boosts every category
-    by the same factor (with s = √a it is the relative mollifier, while √a·q_max ≤ 1); β = 0 gives every
-    category the same cap, the shape of `prior_minimax`.
+    by the same factor, as the relative mollifier; β = 0 gives every category the same cap, the shape of
+    `prior_minimax`.
 
     Guarantees
-        ε-locally private and keeps the prior, for every scale and exponent. They must not be chosen by
-        looking at private users: `fitted` chooses them for you.
+        ε-locally private and keeps the prior, for every scale and exponent: `fitted` chooses them for you.
 
     Parameters
-        scale: s, between min q^(1−β) and a·max q^(1−β); below and above every user gets the prior, which is
-            refused. By default √a·exp(−(1−β)·H), H the prior's entropy: as in the relative mollifier, a
-            record of the prior is boosted by √a, in the geometric mean.
+        scale: s, between min q^(1−β) and a·max q^(1−β), beyond which every user gets the prior. By default
+            √a·exp(−(1−β)·H), H the prior's entropy: a record of the prior is boosted by √a on average.
         exponent: β, between 0 and 1.
         promise: t, and no possible user is further than 1 − t from their own data (total variation). The
             floor is raised to t/a and, where its sum demands it, moved towards that of `prior_minimax`.
@@ -189,9 +178,9 @@ def power_caps(
     least, most = floors.power_range(q, epsilon, b)
     if scale is None:
         s = math.exp(epsilon / 2 - (1 - b) * exact_sum(-q * np.log(q)))  # a dot product differs by machine
+        s = min(max(s, least), most)
     else:
         s = _validate.positive(scale=scale)
-    s = min(max(s, least), most) if scale is None else s
     if not least <= s <= most:
         raise ParameterError(
             f"scale must lie between {least:.6g} and {most:.6g} for this prior, epsilon and exponent, "

@@ -9,8 +9,6 @@ D_i = (a−1)q_i + S_i,
 
     K_ij = c_j (j < i),   K_ii = a·c_i,   K_ij = (c_i/q_i)·q_j (j > i).
 
-Sorting happens inside; every public method speaks the caller's order.
-
 Randomized response on a set of k categories releases a category of the set as it is with probability
 a/(a+k−1) and as each other member with 1/(a+k−1); a category outside the set becomes a uniform member. With
 the whole domain as the set this is k-ary randomized response (Warner 1965).
@@ -19,6 +17,7 @@ the whole domain as the set this is k-ary randomized response (Warner 1965).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
@@ -27,20 +26,39 @@ from .._validate import FloatArray, IntArray
 from ..errors import ParameterError
 from .blocks import Block
 
-LARGEST_MATRIX = 20_000
-"""Beyond this an n × n matrix needs more than 3 GiB, and the vectors say the same."""
+LARGEST_MATRIX = 10_000
+"""Beyond this an n × n matrix and what it takes to make it need more than 4 GiB."""
 
 
-class MinimaxKernel:
+class Kernel(ABC):
+    """A kernel over n categories in the caller's order."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """n."""
+
+    @abstractmethod
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK along the last axis."""
+
+    def matrix(self) -> FloatArray:
+        """All of K as an n × n array."""
+        if len(self) > LARGEST_MATRIX:
+            raise ParameterError(
+                f"matrix is limited to {LARGEST_MATRIX} categories, this sampler has {len(self)}; use "
+                f"distribution(p)"
+            )
+        return np.minimum(self.apply(np.eye(len(self))), 1.0)
+
+
+class MinimaxKernel(Kernel):
     """The ε-private kernel K with qK = q and the largest possible smallest diagonal.
 
     Guarantees
-        c_j ≤ K_ij ≤ a·c_j in every column, hence ε-local privacy; qK = q; q_i K_ij = q_j K_ji
-        (reversible); the diagonal is non-decreasing in q. All up to rounding: certified integers are
-        the mechanism's business, not this file's.
+        Up to rounding: c_j ≤ K_ij ≤ a·c_j in every column, hence ε-local privacy; qK = q; q_i K_ij = q_j K_ji
+        (reversible); the diagonal is non-decreasing in q.
 
-    ``floor`` is c. It is the minimum of every column but that of the largest category n, where every
-    entry is above c_n = K_nn/a: as a floor, c spans the larger box and so serves users better.
+    ``floor`` is c, the minimum of every column but that of the largest category, where all entries are above.
 
     >>> kernel = MinimaxKernel(np.array([0.25, 0.75]), epsilon=math.log(3))
     >>> kernel.matrix().round(4).tolist()
@@ -49,7 +67,8 @@ class MinimaxKernel:
 
     def __init__(self, q: FloatArray, epsilon: float) -> None:
         self.epsilon = epsilon
-        self._order, self._q = ascending(q)
+        self._order = np.argsort(q, kind="stable")
+        self._q = q[self._order]
         share = np.multiply(self._q, math.expm1(epsilon))
         share += _sum_from(self._q)
         np.divide(self._q, share, out=share)  # q_i / D_i
@@ -112,23 +131,6 @@ class MinimaxKernel:
         np.put_along_axis(out, order, x, axis=1)
         return out
 
-    def row(self, i: int) -> FloatArray:
-        """Row i of K: the law released by a user who holds only category i."""
-        r = int(self._rank[i])
-        k = self._q * (self._c[r] / self._q[r])
-        k[:r] = self._c[:r]
-        k[r] = min(math.exp(self.epsilon) * self._c[r], 1.0)
-        return self._unsort(k)
-
-    def matrix(self) -> FloatArray:
-        """All of K as an n × n array."""
-        refuse_large_matrix(len(self))
-        k = np.where(np.tri(len(self), k=-1, dtype=bool), self._c, np.outer(self._c / self._q, self._q))
-        np.fill_diagonal(k, np.minimum(math.exp(self.epsilon) * self._c, 1.0))
-        out = np.empty_like(k)
-        out[np.ix_(self._order, self._order)] = k
-        return out
-
     def inverse(self, y: FloatArray) -> FloatArray:
         """yK⁻¹ along the last axis: the p with pK = y, in O(n).
 
@@ -143,11 +145,6 @@ class MinimaxKernel:
         beta = np.divide(y * after - self._q * sum_after(y), scale, out=np.zeros_like(y), where=after > 0)
         p = y.sum(axis=-1, keepdims=True) + beta * after - sum_before(beta * self._q)
         return self._unsort(self._q * p)
-
-    def back(self, v: FloatArray) -> FloatArray:
-        """Kv, from q_i K_ij = q_j K_ji: the weights of an expectation-maximisation step."""
-        q = self._unsort(self._q)
-        return self.apply(q * v) / q
 
     def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹, in O(n).
@@ -182,13 +179,8 @@ class MinimaxKernel:
         largest -= smallest
         return self._unsort(second), self._unsort(largest)
 
-    def spectrum(self) -> FloatArray:
-        """The eigenvalues of K, largest first: 1, and (a−1)c_i for all but the largest q_i."""
-        rest = math.expm1(self.epsilon) * self._c[:-1]
-        return np.concatenate([[1.0], np.sort(rest)[::-1]])
 
-
-class ResponseKernel:
+class ResponseKernel(Kernel):
     """Randomized response that only ever releases the categories marked in `kept`.
 
     Guarantees
@@ -245,12 +237,6 @@ class ResponseKernel:
         kept = self.kept[block.columns] & (block.p > 0)
         return self._law(block.p, kept, np.where(kept, 0.0, block.p).sum(axis=1))
 
-    def row(self, i: int) -> FloatArray:
-        """Row i of K."""
-        p = np.zeros(len(self))
-        p[i] = 1.0
-        return self.apply(p)
-
     @property
     def invertible(self) -> bool:
         """Whether what users hold can be read off what they release: only if no category is dropped."""
@@ -262,22 +248,12 @@ class ResponseKernel:
         p: FloatArray = (y / self._other - y.sum(axis=-1, keepdims=True)) / math.expm1(self.epsilon)
         return p
 
-    def back(self, v: FloatArray) -> FloatArray:
-        """Kv; K is symmetric when no category is dropped."""
-        out: FloatArray = self._other * (math.expm1(self.epsilon) * v + v.sum(axis=-1, keepdims=True))
-        return out
-
     def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹."""
         rest = -1 / math.expm1(self.epsilon)
         own = rest - rest / self._other
         second = y * own**2 + (np.sum(y) - y) * rest**2
         return second, np.full(len(self), own - rest if len(self) > 1 else 0.0)
-
-    def matrix(self) -> FloatArray:
-        """All of K as an n × n array."""
-        refuse_large_matrix(len(self))
-        return self.apply(np.eye(len(self)))
 
 
 def most_likely(q: FloatArray, epsilon: float) -> np.typing.NDArray[np.bool_]:
@@ -295,47 +271,6 @@ def most_likely(q: FloatArray, epsilon: float) -> np.typing.NDArray[np.bool_]:
     kept = np.zeros(len(q), dtype=bool)
     kept[order[: best + 1]] = True
     return kept
-
-
-def ascending(q: FloatArray) -> tuple[IntArray, FloatArray]:
-    """numpy.argsort(q, kind="stable") and q in that order, about twice as fast for millions.
-
-    The bits of a positive double sort like the double. Its upper 40 bits and the position share one
-    integer, integers sort fast and alone, and the few neighbours that differ only in the lower 24 bits
-    are put right afterwards.
-    """
-    bits = 24
-    if not 1 << 15 < len(q) <= 1 << bits:
-        order = np.argsort(q, kind="stable")
-        return order, q[order]
-    position = np.uint64((1 << bits) - 1)
-    keys = np.ascontiguousarray(q).view(np.uint64) & ~position
-    keys |= np.arange(len(q), dtype=np.uint64)
-    keys.sort()
-    order = (keys & position).astype(np.intp)
-    values = q[order]
-    wrong = np.flatnonzero(values[1:] < values[:-1])
-    if len(wrong) > len(q) >> 8:  # near ties everywhere: nothing was gained
-        order = np.argsort(q, kind="stable")
-        return order, q[order]
-    if len(wrong):
-        keys >>= np.uint64(bits)
-        first = np.unique(np.searchsorted(keys, keys[wrong], side="left"))
-        last = np.searchsorted(keys, keys[first], side="right")
-        for begin, end in zip(first, last, strict=True):
-            run = order[begin:end]
-            order[begin:end] = run[np.argsort(q[run], kind="stable")]
-            values[begin:end] = q[order[begin:end]]
-    return order, values
-
-
-def refuse_large_matrix(n: int) -> None:
-    """Refuse an n × n array that would not fit a usual machine."""
-    if n > LARGEST_MATRIX:
-        raise ParameterError(
-            f"matrix is limited to {LARGEST_MATRIX} categories, this sampler has {n}; "
-            f"use distribution(p), or row(i) of its kernel"
-        )
 
 
 def _cumulative(values: FloatArray) -> FloatArray:

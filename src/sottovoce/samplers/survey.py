@@ -74,16 +74,12 @@ def survey(categories: Iterable[Category], epsilon: float) -> Survey:
     """Design a survey: one private report per user, from which `estimate` learns what users are like.
 
     Take it where only the population matters, or to learn a prior where there is no public data
-    (`Estimate.as_prior`). It needs the names of the categories and nothing else. The report is one integer,
-    or with few categories one category; it is made to be counted, and nothing should be personalised with it.
+    (`Estimate.as_prior`). The report is one integer, or with few categories one category; it is made to be
+    counted, and nothing should be personalised with it.
 
     Guarantees
-        ε-local privacy, as for every mechanism. The variance of the estimates is the smallest of randomized
-        response and of questions with any prime number f < 4096 of answers: about 4e^ε/((e^ε − 1)²·m) for
-        many categories.
-
-    Parameters
-        categories: their names, all strings or all integers.
+        ε-local privacy. The variance of the estimates is the smallest of randomized response and of questions
+        with any prime number f < 4096 of answers: about 4e^ε/((e^ε − 1)²·m) for many categories.
 
     >>> survey(["Drama", "War", "Comedy"], 1.0)
     <survey of 3 categories by randomized response, epsilon=1>
