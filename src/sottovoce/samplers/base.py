@@ -322,7 +322,7 @@ def _rounding(n: int) -> float:
 def divergence_on_support(
     rows: sparse.csr_array[np.float64],
     divergence: FDivergence,
-    law: Callable[[Block[np.float64]], FloatArray],
+    law: Callable[[Block], FloatArray],
     released: int,
 ) -> FloatArray:
     """D_f(p‖x) of every user, from the released law x on the user's own categories.

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import IntArray
+from .._validate import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-Number = TypeVar("Number", bound=np.number[Any])
 
 BLOCK_ENTRIES = 1 << 17
 """Entries in one block: about a megabyte an array, so that a block stays in the processor's cache."""
@@ -30,19 +28,19 @@ CHUNK_ENTRIES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Block(Generic[Number]):
+class Block:
     """Some users with about equally many categories; zeros of `p` are padding."""
 
     rows: IntArray
     columns: IntArray
-    p: npt.NDArray[Number]
+    p: FloatArray
 
-    def gather(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    def gather(self, values: FloatArray) -> FloatArray:
         """Pick `values`, one per category, for every entry; zero in the padding."""
-        return np.where(self.p > 0, values[self.columns], values.dtype.type(0))
+        return np.where(self.p > 0, values[self.columns], 0.0)
 
 
-def blocks(rows: sparse.csr_array[Number]) -> Iterator[Block[Number]]:
+def blocks(rows: sparse.csr_array[np.float64]) -> Iterator[Block]:
     """Cut sparse users into blocks at most half of which is padding."""
     lengths = np.diff(rows.indptr)
     order = np.argsort(lengths, kind="stable")
@@ -54,9 +52,7 @@ def blocks(rows: sparse.csr_array[Number]) -> Iterator[Block[Number]]:
             yield _block(rows, order[begin : min(begin + step, last)], lengths)
 
 
-def _block(
-    rows: sparse.csr_array[Number], chosen: IntArray, lengths: npt.NDArray[np.integer]
-) -> Block[Number]:
+def _block(rows: sparse.csr_array[np.float64], chosen: IntArray, lengths: IntArray) -> Block:
     """Pack the chosen rows into a rectangle as wide as the longest of them."""
     length = lengths[chosen]
     width = int(length.max())
@@ -66,26 +62,19 @@ def _block(
     return Block(
         rows=chosen,
         columns=np.where(inside, rows.indices[entry], 0),
-        p=np.where(inside, rows.data[entry], rows.data.dtype.type(0)),
+        p=np.where(inside, rows.data[entry], 0.0),
     )
 
 
 def chunks(
-    rows: sparse.csr_array[Number],
-) -> Iterator[tuple[slice, npt.NDArray[np.integer], npt.NDArray[Number], npt.NDArray[np.integer]]]:
+    rows: sparse.csr_array[np.float64],
+) -> Iterator[tuple[slice, npt.NDArray[np.integer], FloatArray, npt.NDArray[np.integer]]]:
     """Cut sparse users, none empty, into runs: which rows, their columns and numbers, where each starts."""
-    ends, begin = rows.indptr[1:], 0
+    starts, begin = rows.indptr, 0
     while begin < rows.shape[0]:
-        first = int(rows.indptr[begin])
-        upto = ends.dtype.type(
-            min(first + CHUNK_ENTRIES, int(ends[-1]))
-        )  # of their type: else all are copied
-        end = max(begin + 1, int(np.searchsorted(ends, upto, side="right")))
-        last = int(rows.indptr[end])
-        yield (
-            slice(begin, end),
-            rows.indices[first:last],
-            rows.data[first:last],
-            rows.indptr[begin:end] - first,
-        )
+        first = int(starts[begin])
+        most = starts.dtype.type(min(first + CHUNK_ENTRIES, int(starts[-1])))  # another type would copy them
+        end = max(begin + 1, int(np.searchsorted(starts[1:], most, side="right")))
+        part = slice(first, int(starts[end]))
+        yield slice(begin, end), rows.indices[part], rows.data[part], starts[begin:end] - first
         begin = end

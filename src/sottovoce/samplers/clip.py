@@ -137,7 +137,7 @@ def _by_search(
     return np.where(high.sum(axis=1) < reached, np.inf, np.clip(root, left, right))
 
 
-def on_support(block: Block[np.float64], floor: FloatArray, a: float, total: float) -> FloatArray:
+def on_support(block: Block, floor: FloatArray, a: float, total: float) -> FloatArray:
     """The clip on the categories the users have; `total` is Σc over all categories."""
     low = block.gather(floor)
     u = multipliers(block.p, low, a, 1 - (total - low.sum(axis=1)))

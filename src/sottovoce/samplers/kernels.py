@@ -117,7 +117,7 @@ class MinimaxKernel(Kernel):
         boosted = sum_after(p) + math.exp(self.epsilon) * p
         return self._unsort(self._c * boosted + self._q * sum_before(p * (self._c / self._q)))
 
-    def on_support(self, block: Block[np.float64]) -> FloatArray:
+    def on_support(self, block: Block) -> FloatArray:
         """(pK)_j for the categories j the users have, at the cost of those alone."""
         last = len(self)
         rank = np.where(block.p > 0, self._rank[block.columns], last)
@@ -232,7 +232,7 @@ class ResponseKernel(Kernel):
         """pK along the last axis."""
         return self._law(p, self.kept, np.where(self.kept, 0.0, p).sum(axis=-1))
 
-    def on_support(self, block: Block[np.float64]) -> FloatArray:
+    def on_support(self, block: Block) -> FloatArray:
         """(pK)_j for the categories j the users have."""
         kept = self.kept[block.columns] & (block.p > 0)
         return self._law(block.p, kept, np.where(kept, 0.0, block.p).sum(axis=1))

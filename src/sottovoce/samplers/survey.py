@@ -11,8 +11,8 @@ category, P₀ the chance that it supports another one, and m reports of which C
 
     p̂_i = (C_i/m − P₀)/(P₁ − P₀)   is unbiased, with a variance near P₀(1 − P₀)/((P₁ − P₀)²·m),
 
-at the best f about 4a/((a − 1)²·m) whatever n is, near the least that all categories can have together.
-Randomized response on the categories themselves has about (n − 2 + a)/((a − 1)²·m): less for few categories.
+at the best f about 4a/((a − 1)²·m) whatever n is. Randomized response on the categories themselves has about
+(n − 2 + a)/((a − 1)²·m): less for few categories.
 
 This is projective geometry response (Feldman, Nelson, Nguyen and Talwar 2022) without its one report that
 supports no category, and equally local hashing (Wang et al. 2017) with linear functions as the hashes.
