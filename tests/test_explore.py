@@ -14,7 +14,7 @@ from command import run
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.explore import MOST_USERS, Source, page
+from sottovoce.cli.explore import MOST_USERS, Source, page
 from sottovoce.groups import Groups
 from sottovoce.planning.choose import people
 from sottovoce.release.file import ANY
@@ -150,8 +150,8 @@ def test_the_command_includes_users_on_request(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["prior.csv", "--include-users"], "--include-users needs USERS"),
-        (["prior.csv", "-o", "page.txt"], "name an .html file"),
-        (["prior.csv", "-o", "nowhere/page.html"], "in a folder that exists"),
+        (["prior.csv", "-o", "page.txt"], "its name must end in .html or .htm"),
+        (["prior.csv", "-o", "nowhere/page.html"], "there is no folder nowhere"),
         (["prior.csv", "-o", "there.html"], "is there already"),
         (["prior.csv", "-e", "0"], "epsilon must be"),
     ],

@@ -323,7 +323,7 @@ def test_outputs_never_replace_inputs(tmp_path: Path) -> None:
     check_refused(run("design", prior, "-e", 1, "-o", prior), "must not be one of the inputs")
     assert prior.read_text() == '{"a": 3, "b": 1}'
     check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "no" / "m.json"), "there is no folder")
-    check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "m.csv"), "a mechanism file ends in .json")
+    check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "m.csv"), "its name must end in .json")
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:

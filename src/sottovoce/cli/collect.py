@@ -37,7 +37,7 @@ from .terminal import plain, print_note
 )  # fmt: skip
 @option("--rate", default=10_000.0, help="Reports per second that each process accepts.")
 @option("--page/--no-page", default=None, help="The live page at /; default only without --host and --name.")
-def command(
+def collect_command(
     mechanism_file: Path,
     store: Path,
     host: str,

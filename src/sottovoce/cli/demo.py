@@ -12,7 +12,6 @@ import click
 
 from .. import demo
 from .._atomic import write_whole
-from ..explore import Result, page
 from ..groups import Groups
 from ..planning.cards import card
 from ..planning.compare import Comparison
@@ -20,7 +19,7 @@ from ..planning.fitted import fitted
 from ..release.file import save_mechanisms
 from .app import Command
 from .design import print_card
-from .explore import DEMO, USERS
+from .explore import DEMO, USERS, Result, page
 from .options import PATH, option
 from .terminal import console, print_note, print_table, print_text, step
 
@@ -30,7 +29,7 @@ from .terminal import console, print_note, print_table, print_text, step
     "--output", "-o", type=PATH, default="sottovoce-demo", panel="Output",
     help="Folder for the tables, the pictures and the page.",
 )  # fmt: skip
-def command(output: Path) -> None:
+def demo_command(output: Path) -> None:
     """Run the whole way on two thousand invented film lovers, and write a page about it.
 
     \b

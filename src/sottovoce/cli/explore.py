@@ -1,26 +1,75 @@
-"""The command explore: write the page with data inside, and open it."""
+"""The command explore: one HTML file with data inside that computes in the browser and sends nothing.
+
+The page itself is `page.html`, built from the folder page/ of the repository. Here the data are put into it:
+priors, the limits that only Python computes, the certified mechanism of the marked ε and, if their owner
+wants, users.
+"""
 
 from __future__ import annotations
 
-import os
+import json
 import tempfile
 import webbrowser
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .. import demo
-from .._atomic import write_whole
-from ..errors import ParameterError
-from ..explore import Source, page
+from .._atomic import inf_to_null, write_whole
+from ..errors import CertificateError, ParameterError
+from ..geometry import Geometry
 from ..groups import Groups
+from ..planning.choose import GAP, Choice, choose, people
+from ..planning.limit import limit
 from ..prior import Prior
+from ..release.certify import certify
+from ..release.file import mechanisms_text
 from ..tables.users import ReadingOptions
+from ..users import Users
 from . import options
 from .app import Command
-from .options import PATH, Columns, Reading, option
+from .options import PATH, Columns, Output, Table, option
 from .terminal import plain, print_note, print_text, step
+
+PAGE = Path(__file__).parents[1] / "page.html"
+HOLE = '<script type="application/json" id="data">null</script>'
+MOST_CATEGORIES = 20_000
+MOST_USERS = 1_000
+"""Users of a group inside a page: the first ones."""
+LARGEST_MECHANISM = 100_000
+"""Characters of a mechanism inside a page: for a larger one the page shows the command."""
+LIMITED = 300
+"""Categories up to which the limit is computed while the user waits."""
+LIMITS, FEW = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), 20
+"""For so few categories the limit is computed at these ε too: with more the user would wait."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data come from, as a command names it: the page prints commands with it."""
+
+    prior: str
+    item: str = "item"
+    count: str | None = None
+    by: str | None = None
+    near: str | None = None
+    read: str = ""
+    users: Mapping[str, str | None] | None = None  # path, user, item, weight, read
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A table that the page shows below everything else."""
+
+    title: str
+    words: str
+    head: Sequence[str]
+    rows: Iterable[Sequence[str]]
+
 
 USERS = {"path": "sottovoce-demo/members.csv", "user": "user", "item": "item"}
 DEMO = Source(
@@ -33,22 +82,124 @@ LOOKED_AT = ReadingOptions(unknown="drop", empty="skip", unknown_groups="drop", 
 """Users are looked at here, not released: what the prior lacks is left out."""
 
 
+def page(
+    priors: Groups[Prior],
+    source: Source,
+    *,
+    epsilon: float = 2.0,
+    geometry: Geometry | None = None,
+    users: Mapping[str, Users] | None = None,
+    results: Sequence[Result] = (),
+    progress: Callable[[], object] = lambda: None,
+) -> str:
+    """The page as HTML, with these data inside.
+
+    `users` are inside only if they are passed, at most 1,000 of each group, and the page says so in red.
+    """
+    for prior in priors.values():
+        if len(prior) > MOST_CATEGORIES:
+            raise ParameterError(
+                f"{len(prior):,} categories are too many for a page, which takes {MOST_CATEGORIES:,}: "
+                f"merge rare ones (sottovoce prior --rare)"
+            )
+    choices, groups = {}, []
+    for name, prior in priors.items():
+        choices[name] = choose(prior, epsilon, limit=len(prior) <= LIMITED, geometry=geometry)
+        limits = _limits(choices[name], geometry)
+        own = {"users": _amounts(users[name])} if users is not None and name in users else {}
+        facts = {"name": name, "categories": list(prior.categories), "weights": prior.probabilities.tolist()}
+        groups.append({**facts, "provenance": prior.provenance, "limits": limits, **own})
+        progress()
+    data = {
+        "source": asdict(source),
+        "groups": groups,
+        "exact": True,
+        "epsilon": epsilon,
+        "mechanism": _mechanism(choices, priors.by),
+        "geometry": None if geometry is None else _tree(geometry),
+        "includesUsers": None if users is None else _inside(users),
+        "results": [{**asdict(result), "rows": [list(row) for row in result.rows]} for result in results],
+    }
+    text = json.dumps(inf_to_null(data), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    before, hole, after = PAGE.read_text(encoding="utf-8").partition(HOLE)
+    if not hole:
+        raise AssertionError("page.html has no place for data: build it again (make page)")
+    return before + hole.replace("null", text) + after
+
+
+def _limits(choice: Choice, geometry: Geometry | None) -> list[dict[str, float]]:
+    """At some ε: the proven lower bound of mean + tail·maximum, and the mean of a sampler that is near it."""
+    if choice.limit is None:
+        return []
+    prior = choice.sampler.prior
+    made = {choice.epsilon: choice.limit}
+    if len(prior) <= FEW and geometry is None:
+        rows, _ = people(prior, None)
+        for epsilon in LIMITS:
+            if epsilon not in made:
+                made[epsilon] = limit(prior, epsilon, rows, tail=choice.tail, relative_gap=GAP)
+    return [
+        {"epsilon": epsilon, "lower": each.lower_bound, "mean": each.mean} for epsilon, each in made.items()
+    ]
+
+
+def _mechanism(choices: Mapping[str, Choice], by: str | None) -> dict[str, Any] | None:
+    """The certified file of what is recommended, unless it is too large or its prior is not public."""
+    if any(choice.sampler.prior.provenance == "users" for choice in choices.values()):
+        return None
+    try:
+        text, _ = mechanisms_text({name: certify(choice.sampler) for name, choice in choices.items()}, by)
+    except CertificateError:
+        return None
+    if len(text) > LARGEST_MECHANISM:
+        return None
+    samplers = {name: choice.sampler.name for name, choice in choices.items()}
+    return {"text": text, "epsilon": next(iter(choices.values())).epsilon, "samplers": samplers}
+
+
+def _tree(geometry: Geometry) -> dict[str, Any]:
+    return {"parents": list(geometry.parents), "lengths": list(geometry.lengths), "unit": geometry.unit}
+
+
+def _amounts(users: Users) -> list[list[tuple[int, float]]]:
+    """Of each of the first users, the categories they have and how much of each."""
+    rows = []
+    for k in range(min(len(users), MOST_USERS)):
+        begin, end = users.p.indptr[k : k + 2]
+        total = 1.0 if users.amounts is None else float(users.amounts[k])
+        shares = (total * users.p.data[begin:end]).round(9).tolist()
+        rows.append(list(zip(users.p.indices[begin:end].tolist(), shares, strict=True)))
+    return rows
+
+
+def _inside(users: Mapping[str, Users]) -> str:
+    """How many users are inside."""
+    total = sum(map(len, users.values()))
+    inside = sum(min(len(each), MOST_USERS) for each in users.values())
+    return f"{inside:,} users" if inside == total else f"{inside:,} of {total:,} users"
+
+
 @click.command("explore", cls=Command)
 @options.path_argument("prior_file", metavar="[PRIOR]", required=False)
 @options.path_argument("users_file", metavar="[USERS]", required=False)
 @option("--epsilon", "-e", type=float, default=2.0, help="Where the page begins; its mechanism has this ε.")
 @option("--include-users", is_flag=True, help="Put the private users of USERS inside the page.")
 @options.all_columns
-@option("--output", "-o", type=PATH, panel="Output", help="Write the page to this .html file; open nothing.")
-@options.force_option
-def command(
+@options.packed(
+    Output,
+    "output",
+    option(
+        "--output", "-o", type=PATH, panel="Output", help="Write the page to this .html file; open nothing."
+    ),
+    options.force_option,
+)
+def explore_command(
     prior_file: Path | None,
     users_file: Path | None,
     epsilon: float,
     include_users: bool,
     columns: Columns,
-    output: Path | None,
-    force: bool,
+    output: Output,
 ) -> None:
     """Write a page and open it in the browser: move ε, pick a sampler, shape a person, see what is released.
 
@@ -62,64 +213,35 @@ def command(
       sottovoce explore survey.csv --by group -e 4
       sottovoce explore survey.csv members.csv --include-users -o page.html
     """
-    _check(prior_file, users_file, include_users, output, force)
-    priors, source, geometry, users = Groups(demo.demo_data().priors, "group"), DEMO, None, None
-    if prior_file is not None:
-        tables = [prior_file] if users_file is None else [prior_file, users_file]
-        written = options.readings(columns.read, *tables)
-        public = columns.public(prior_file, written[0])
-        print_note(f"{prior_file.name}: {plain(public.how)}.")
-        priors, geometry = public.priors, public.geometry
-        source = _source(prior_file, users_file if include_users else None, columns, written, priors)
-        if include_users and users_file is not None:
-            users, how = columns.histories(users_file, public, written[1], LOOKED_AT)
-            print_note(f"{users_file.name}: {how}.")
-    with step("computing", "the limits", total=len(priors), unit="groups") as going:
-        made = page(
-            priors,
-            source,
-            epsilon=epsilon,
-            geometry=geometry,
-            users=users,
-            progress=lambda part: going.reached(part * len(priors)),
-        )
-    path = output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
-    write_whole(made, path, 0o600 if users else 0o666, replace=force)
-    print_text(str(path))
-    if output is None and not _opened(path):
-        print_note("No browser was found here: open the file yourself.")
-
-
-def _check(
-    prior_file: Path | None, users_file: Path | None, include_users: bool, output: Path | None, force: bool
-) -> None:
-    """Refuse what does not fit together or cannot be written, before any work."""
+    output.check(prior_file, users_file, kinds=(".html", ".htm"))
     if include_users and users_file is None:
         raise ParameterError("--include-users needs USERS, the table whose users are put inside the page")
     if users_file is not None and not include_users:
         print_note(f"{users_file.name} is private and was not read: --include-users puts it inside the page.")
-    if output is None:
-        return
-    if output.suffix.lower() not in (".html", ".htm") or not output.parent.is_dir() or output.is_dir():
-        raise ParameterError(f"{output} cannot be written: name an .html file in a folder that exists")
-    if os.path.lexists(output) and not force:
-        raise ParameterError(f"{output} is there already: choose another name, or pass --force to replace it")
+    priors, source, geometry, users = Groups(demo.demo_data().priors, "group"), DEMO, None, None
+    if prior_file is not None:
+        prior_table, *users_tables = columns.tables(prior_file, users_file)
+        public = prior_table.priors()
+        print_note(f"{prior_file.name}: {plain(public.how)}.")
+        priors, geometry, source = public.priors, public.geometry, _source(prior_table, public.by)
+        for table in users_tables if include_users else []:
+            users, how = table.users(public, LOOKED_AT)
+            print_note(f"{table.path.name}: {how}.")
+            own = {**columns.private, "path": _shown(table.path), "read": table.settings}
+            source = replace(source, users=own)
+    with step("computing", "the limits", total=len(priors), unit="groups") as going:
+        made = page(priors, source, epsilon=epsilon, geometry=geometry, users=users, progress=going.advance)
+    path = output.output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
+    write_whole(made, path, 0o600 if users else 0o666, replace=output.force)
+    print_text(str(path))
+    if output.output is None and not _opened(path):
+        print_note("No browser was found here: open the file yourself.")
 
 
-def _source(
-    prior_file: Path,
-    users_file: Path | None,
-    columns: Columns,
-    written: list[Reading],
-    priors: Groups[Prior],
-) -> Source:
-    """The files and options of the commands that the page prints; of a file elsewhere the name alone."""
-    prior, users = (None if path is None else _shown(path) for path in (prior_file, users_file))
-    made = Source(str(prior), columns.item, columns.count, priors.by, columns.near, written[0].as_typed())
-    if users is None:
-        return made
-    own = {"user": columns.user, "item": columns.item, "weight": columns.weight}
-    return replace(made, users={"path": users, **own, "read": written[1].as_typed()})
+def _source(table: Table, by: str | None) -> Source:
+    """The file and options of the commands that the page prints."""
+    own = table.columns
+    return Source(_shown(table.path), own.item, own.count, by, own.near, table.settings)
 
 
 def _shown(path: Path) -> str:

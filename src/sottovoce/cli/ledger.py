@@ -20,7 +20,7 @@ epoch_option = option("--epoch", panel="Budget", help="The period, such as 2026-
 
 
 @click.group("ledger")
-def command() -> None:
+def ledger_command() -> None:
     """Create and read a ledger: a budget of epsilon per user and epoch.
 
     USER is a name as in the table; - reads it from standard input, because every user of this machine can
@@ -28,7 +28,7 @@ def command() -> None:
     """
 
 
-@command.command("create", cls=Command)
+@ledger_command.command("create", cls=Command)
 @path_argument("ledger", metavar="LEDGER")
 @option("--budget", required=True, panel="Budget", help="Epsilon per user and epoch, such as 4, 0.5 or 1/3.")
 @option("--lifetime", panel="Budget", help="Epsilon per user in all epochs together; default no bound.")
@@ -47,7 +47,7 @@ def create(ledger: Path, budget: str, lifetime: str | None, witness: Path | None
     print_note(f"a new ledger starts at {where}: nobody is charged for anything before it")
 
 
-@command.command("show", cls=Command)
+@ledger_command.command("show", cls=Command)
 @path_argument("ledger", metavar="LEDGER")
 @click.argument("user", required=False)
 @epoch_option
@@ -103,7 +103,7 @@ def _show_ledger(book: Ledger, as_json: bool) -> None:
     print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
 
 
-@command.command("grant", cls=Command)
+@ledger_command.command("grant", cls=Command)
 @path_argument("ledger", metavar="LEDGER")
 @click.argument("user")
 @click.argument("more")

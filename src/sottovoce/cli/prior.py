@@ -12,7 +12,7 @@ from ..prior import FROM_USERS
 from ..tables.priors import PriorOptions, PublicData, write_priors
 from . import options
 from .app import Command
-from .options import Columns, Output, option
+from .options import JSON, Columns, Output, option
 from .terminal import number, plain, print_json, print_note, print_table, shown_text
 
 LISTED = 15
@@ -41,7 +41,7 @@ LISTED = 15
     help="What the table is about: public data, or the users to be served. Default: users if it has users.",
 )  # fmt: skip
 @options.output_options("Write the prior to this JSON file.")
-def command(
+def prior_command(
     table: Path,
     columns: Columns,
     rare: str,
@@ -63,11 +63,10 @@ def command(
           --top 100 --rare as=elsewhere --average users -o prior.json
       sottovoce prior survey.xlsx --read sheet=2 --rare as=other --rare-below 5
     """
-    output.check(table, kind="prior")
+    output.check(table, kinds=JSON)
     counted = PriorOptions(**_rare(rare, rare_below, top), top=top, **counting)
-    (reading,) = options.readings(columns.read, table)
-    more = {"user": columns.user, "provenance": provenance, "options": counted, "wide": reading.wide}
-    data = columns.public(table, reading, **more)
+    (public,) = columns.tables(table)
+    data = public.priors(user=columns.user, provenance=provenance, options=counted, wide=public.wide)
     print_note(f"{table.name}: {plain(data.how)}.")
     if output.output is not None:
         write_priors(data, output.output, replace=output.force)

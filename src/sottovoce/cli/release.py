@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +12,14 @@ from .. import _naming
 from ..errors import ParameterError
 from ..release.file import MechanismFile, Policy, load_mechanisms
 from ..release.ledger import Ledger
-from ..releasing import Interrupted, release_file
+from ..releasing import release_file
 from ..tables import files
 from ..tables.users import ReadingOptions
 from . import options
-from .app import Command, Interruptions
+from .app import Command, signals
 from .ledger import epoch_option, given_epoch
 from .options import PATH, Columns, option
-from .terminal import plain, print_interruption, print_note, step
+from .terminal import plain, print_note, step
 
 
 @click.command("release", cls=Command)
@@ -40,7 +41,16 @@ from .terminal import plain, print_interruption, print_note, step
     "--several-groups", default="error", type=click.Choice(("error", "allow")), panel="Users",
     help="Users with several groups; allow publishes the set of them.",
 )  # fmt: skip
-@options.policy_options
+@options.packed(
+    Policy,
+    "policy",
+    option(
+        "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
+        callback=lambda _context, _option, value: "any" if value is None else value,
+    ),
+    option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
+    options.provenance_option,
+)  # fmt: skip
 @option(
     "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."
 )
@@ -58,7 +68,7 @@ from .terminal import plain, print_interruption, print_note, step
     help="Draw every user alone, by the code that the proofs are about: slower, and the same law.",
 )  # fmt: skip
 @options.force_option
-def command(
+def release_command(
     mechanism_file: Path,
     table: Path,
     columns: Columns,
@@ -74,8 +84,7 @@ def command(
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
 
     USERS are private histories: a row per user and item. Everything is checked before anybody is charged:
-    what is refused has cost nothing. A mechanism with several samples writes a row for each of them, numbered
-    in the column sample.
+    what is refused has cost nothing.
 
     \b
     Examples:
@@ -91,37 +100,32 @@ def command(
             "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
             "file you know, or --ledger with a budget"
         )
-    (reading,) = options.readings(columns.read, table)
+    (users,) = columns.tables(table)
     loaded = load_mechanisms(mechanism_file, policy=policy)
     by = _released_column(columns.by, loaded, pinned=policy.digest is not None)
     if by is not None:
-        _naming.group_column(by, columns.user, columns.weight, None if reading.wide else columns.item)
+        _naming.group_column(by, columns.user, columns.weight, None if users.wide else columns.item)
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
-    signals = Interruptions()
-    try:
-        release_file(
-            loaded.mechanisms,
-            table,
-            output,
-            **columns.private,
-            by=by,
-            wide=reading.wide,
-            options=misfits,
-            dialect=reading.dialect,
-            ledger=book,
-            epoch=None if book is None else given_epoch(book, epoch),
-            exhausted=exhausted,
-            exact=exact,
-            force=force,
-            progress=step,
-            note=lambda text: print_note(plain(text)),
-            signals=lambda: signals,
-        )
-    except Interrupted as stopped:
-        print_interruption(f"interrupted: {stopped}")
-        raise SystemExit(128 + signals.number) from None
+    release_file(
+        loaded.mechanisms,
+        table,
+        output,
+        **columns.private,
+        by=by,
+        wide=users.wide,
+        options=misfits,
+        dialect=users.dialect,
+        ledger=book,
+        epoch=None if book is None else given_epoch(book, epoch),
+        exhausted=exhausted,
+        exact=exact,
+        force=force,
+        progress=step,
+        note=lambda text: print_note(plain(text)),
+        signals=lambda: nullcontext(signals),
+    )
 
 
 def _released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:
