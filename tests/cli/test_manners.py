@@ -60,7 +60,7 @@ def test_a_list_of_epsilons_gives_the_rows_of_its_numbers(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compar"], "No such command 'compar'. Did you mean compare? See: sottovoce --help"),
+        (["compar"], "No such command 'compar'. Did you mean 'compare'? See: sottovoce --help"),
         (["ledger", "shw"], "No such command 'shw'. Did you mean 'show'? See: sottovoce ledger --help"),
         (
             ["compare", "--epsilom", "2"],

@@ -119,16 +119,6 @@ class Commands(click.Group):
         command: click.Command = getattr(home, f"{cmd_name}_command")
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command where there is none of this name."""
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            meant = f" Did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"No such command {args[0]!r}.{meant}", ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list without importing the commands."""
         with formatter.section("Commands"):
@@ -156,7 +146,7 @@ def _version(name: str) -> str:
         return f"no {name}"
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quiet", is_flag=True, help="No notes and bars, errors stay; before or behind a command.")
 @click.option(
     "--version",

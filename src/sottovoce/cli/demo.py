@@ -21,7 +21,7 @@ from .app import Command
 from .design import print_card
 from .explore import DEMO, USERS, Result, page
 from .options import PATH, option
-from .terminal import console, print_note, print_table, print_text, step
+from .terminal import print_note, print_table, print_text, step
 
 
 @click.command("demo", cls=Command)
@@ -49,16 +49,15 @@ def demo_command(output: Path) -> None:
         picture = plots.demo_picture(data, table, output / "comparison.png")
         released = demo.demo_release(data)
         estimated = plots.demo_estimate(released, output / "estimate.png")
-        learned = demo.demo_learned(data)
-        results = _results(table, released, learned)
+        results = _compared(table), _estimated(released)
         source = replace(DEMO, prior=str(prior_path), users={**USERS, "path": str(users_path)})
         write_whole(page(Groups(data.priors, "group"), source, results=results), output / "page.html")
     mechanism = output / "mechanism.json"
     save_mechanisms(released.mechanisms, "group", mechanism)
-    facts = card(fitted(data.priors[released.group], 2.0), group=released.group)
-    members = sum(map(len, data.members.values()))
+    total = sum(map(len, released.answers.values()))
+    model = released.found.model
     print_text(
-        f"\nA film club: {members:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
+        f"\nA film club: {total:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
         "A public\nsurvey gives each group a prior q; each member releases one genre that looks like\n"
         "their own history.\n"
     )
@@ -67,72 +66,50 @@ def demo_command(output: Path) -> None:
         "\nTV is the least chance that the released genre differs from an honest draw of\n"
         "the member's own. Mean and maximum over a group's members, averaged over the\nthree groups.\n"
     )
-    print_card(facts)
-    _print_released(released, mechanism)
+    print_card(card(fitted(data.priors[released.group], 2.0), group=released.group))
+    print_text(
+        f"Certified into {mechanism} (digest for {released.group}: "
+        f"{released.mechanisms[released.group].digest[:16]}…)\n"
+        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
+        f"{total / released.seconds:,.0f} a second.\n\n"
+        f"For the estimate, the members {released.group} released a second time, with {model.name} at "
+        f"ε = {model.epsilon:g}.\nThe ε of the two releases add up.\n"
+    )
     _print_result(results[1])
     print_note(released.found.summary())
-    print_text(
-        f"\nAnd if there were no public survey? One member in five answers a private one at "
-        f"ε = {learned.epsilon:g}\n(sottovoce survey); what was learned from it serves the others.\n"
-    )
-    _print_result(results[2])
-    print_note(f"The prior is {learned.prior.origin}. `sottovoce plan` says how many should answer.")
-    console.print()
     program = "sottovoce" if shutil.which("sottovoce") else f"{Path(sys.executable).parent / 'sottovoce'}"
     command = [program, "compare", str(prior_path), str(users_path), "--by", "group"]
     print_text(
-        f"Page     {output / 'page.html'}\nPictures {picture}, {estimated}\n"
+        f"\nPage     {output / 'page.html'}\nPictures {picture}, {estimated}\n"
         f"Tables   {prior_path}, {users_path}\n\n"
         f"Try it yourself:\n  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
     )
 
 
-def _print_released(released: demo.DemoRelease, mechanism: Path) -> None:
-    """Print the releases and their rate."""
-    total = sum(map(len, released.answers.values()))
-    digest = released.mechanisms[released.group].digest[:16]
-    shares = released.found
-    print_text(
-        f"Certified into {mechanism} (digest for {released.group}: {digest}…)\n"
-        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
-        f"{total / released.seconds:,.0f} a second.\n\n"
-        f"For the estimate, the members {released.group} released a second time, with {shares.model.name} at "
-        f"ε = {shares.model.epsilon:g}.\nThe ε of the two releases add up.\n"
+def _compared(table: Comparison) -> Result:
+    """How every sampler serves the members."""
+    return Result(
+        "TV to the member's own taste, mean/maximum",
+        "Every sampler on the 2,000 members, averaged over the groups.",
+        ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
+        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
     )
 
 
-def _results(
-    table: Comparison, released: demo.DemoRelease, learned: demo.DemoLearned
-) -> tuple[Result, Result, Result]:
-    """The tables of the demo, as they are printed and as the page shows them."""
+def _estimated(released: demo.DemoRelease) -> Result:
+    """What the collector learns of the largest group, beside the truth."""
     shares = released.found
     low, high = shares.interval()
     columns = (shares.model.prior, released.truth, shares.shares)
-    estimated = [
-        [str(shares.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}"]
-        for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist()
-    ]
-    return (
-        Result(
-            "TV to the member's own taste, mean/maximum",
-            "Every sampler on the 2,000 members, averaged over the groups.",
-            ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
-            [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
-        ),
-        Result(
-            f"what the collector learns about {released.group}",
-            f"From one more release of each member {released.group}, through {shares.model.name} at "
-            f"ε = {shares.model.epsilon:g}. {shares.summary()}",
-            ("genre", "prior", "truth", "estimate", "95 % interval"),
-            estimated,
-        ),
-        Result(
-            "without a public survey",
-            f"One member in five answers a private survey at ε = {learned.epsilon:g}; what was learned from "
-            f"it serves the others.",
-            ("prior of the others", "mean TV"),
-            [[name, f"{mean:.3f}"] for name, mean in learned.means.items()],
-        ),
+    return Result(
+        f"what the collector learns about {released.group}",
+        f"From one more release of each member {released.group}, through {shares.model.name} at "
+        f"ε = {shares.model.epsilon:g}. {shares.summary()}",
+        ("genre", "prior", "truth", "estimate", "95 % interval"),
+        [
+            [str(shares.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}"]
+            for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist()
+        ],
     )
 
 

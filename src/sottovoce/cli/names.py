@@ -12,7 +12,6 @@ from typing import Any
 from ..divergences import DIVERGENCES, TV, Distance, FDivergence, alpha, hockey_stick
 from ..errors import ParameterError
 from ..geometry import Geometry, wasserstein
-from ..planning.choose import choose
 from ..planning.fitted import fitted
 from ..prior import Prior
 from ..samplers import catalogue
@@ -25,6 +24,8 @@ from .options import option
 
 def auto(prior: Prior, epsilon: float) -> Sampler:
     """Return what `sottovoce choose` recommends for this prior and ε, on users invented from the prior."""
+    from ..planning.choose import choose
+
     return choose(prior, epsilon, limit=False).sampler
 
 
