@@ -189,7 +189,7 @@ def seeds() -> Sequence[bytes]:
             "audit m.json --draws 2000",
             "amplify m.json --reports 1000 --delta 1e-6",
             "collect m.json --store out.json --port 0",
-            "explore prior.csv users.csv --include-users -o page.html",
+            "explore prior.csv -o page.html",
             "--version",
         )
     ]

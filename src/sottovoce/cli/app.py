@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -58,20 +58,6 @@ TOPICS = (
 """The documents that can be read in the terminal, beside the help of the commands."""
 WIDEST = 100
 """The most columns of a page."""
-
-
-def hyphened(names: Iterable[str]) -> list[str]:
-    """The names as they are typed."""
-    return [name.replace("_", "-") for name in names]
-
-
-def complete(names: Sequence[str]) -> Callable[..., list[str]]:
-    """Complete one of these names in the shell; hyphens and underscores are the same."""
-
-    def completed(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in hyphened(names) if name.startswith(incomplete.lower().replace("_", "-"))]
-
-    return completed
 
 
 class Option(click.Option):
@@ -168,7 +154,7 @@ def app(quiet: bool) -> None:
 
 
 @click.command("help")
-@click.argument("topic", nargs=-1, shell_complete=complete([*COMMANDS, *TOPICS]))
+@click.argument("topic", nargs=-1)
 def help_command(topic: tuple[str, ...]) -> None:
     """Read about a command or a topic in the terminal; without TOPIC, list them.
 

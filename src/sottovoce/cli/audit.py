@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..planning.shuffling import amplify, amplify_delta
+from ..planning.shuffling import amplify
 from ..release.audit import AuditReport, Finding, audit, usual_draws
 from ..release.file import ANY, load_mechanisms, parse_mechanisms, read_text
 from ..release.proved import agrees
@@ -111,8 +111,6 @@ def _sentence(finding: Finding, epsilon: float) -> str:
 def amplify_command(mechanism_file: Path, reports: int, delta: float, as_json: bool) -> None:
     """Compute what shuffling adds: the central epsilon of many reports whose order nobody sees.
 
-    With --json, also δ for some values of the central epsilon.
-
     \b
     Examples:
       sottovoce amplify mechanism.json --reports 100000
@@ -122,14 +120,9 @@ def amplify_command(mechanism_file: Path, reports: int, delta: float, as_json: b
     groups: list[dict[str, Any]] = []
     with step("bounding", total=len(loaded.mechanisms), unit="groups") as going:
         for group, mechanism in loaded.mechanisms.items():
+            facts = {"group": group, "local_epsilon": float(mechanism.epsilon), "reports": reports}
             central = amplify(mechanism, reports, delta)
-            local = float(mechanism.epsilon)
-            facts = {"group": group, "local_epsilon": local, "reports": reports, "delta": delta}
-            groups.append(going.after({**facts, "central_epsilon": central}))
-            if as_json:
-                steps = [central * part / 5 for part in range(11)]
-                curve = [{"epsilon": e, "delta": amplify_delta(mechanism, reports, e)} for e in steps]
-                groups[-1]["curve"] = curve
+            groups.append(going.after({**facts, "delta": delta, "central_epsilon": central}))
     if as_json:
         print_json({"groups": groups, "note": TRUST})
         return

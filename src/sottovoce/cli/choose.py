@@ -120,14 +120,8 @@ def _choices(
     with step("choosing", name, total=len(public.priors), unit="groups") as going:
         for before, (group, prior) in enumerate(public.priors.items()):
             try:
-                choices[group] = choose(
-                    prior,
-                    epsilon,
-                    declared.get(group),
-                    **wishes,
-                    geometry=public.geometry,
-                    progress=lambda part, before=before: going.reached(before + part),
-                )
+                more = {**wishes, "geometry": public.geometry, "progress": going.from_part(before)}
+                choices[group] = choose(prior, epsilon, declared.get(group), **more)
             except TargetError as problem:
                 if public.by is None:
                     raise

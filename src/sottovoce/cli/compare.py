@@ -31,12 +31,12 @@ BLOCK = (0, 1, 3)
 @names.epsilons_option
 @option(
     "--sampler", "-s", "samplers", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=names.complete_sampler, callback=names.each(names.parse_sampler),
+    callback=names.each(names.parse_sampler),
     help=f"{names.SAMPLER_NAMES}. Default all; repeat for several.",
 )  # fmt: skip
 @option(
     "--divergence", "-d", "divergences", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=names.complete_divergence, callback=names.each(names.parse_divergence),
+    callback=names.each(names.parse_divergence),
     help=f"{names.DIVERGENCE_NAMES}. Default tv; repeat for several.",
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")

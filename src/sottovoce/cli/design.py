@@ -29,7 +29,7 @@ UNDISTORTED = "yes: for data equal to the prior, the released category follows t
 @options.prior_argument
 @names.epsilons_option
 @option(
-    "--sampler", "-s", metavar="NAME", panel="Samplers", shell_complete=names.complete_sampler,
+    "--sampler", "-s", metavar="NAME", panel="Samplers",
     help=f"Default fitted; auto (as choose recommends), stream:horizon=12, or one of {names.SAMPLER_NAMES}.",
 )  # fmt: skip
 @options.provenance_option

@@ -1,8 +1,8 @@
 """The command explore: one HTML file with data inside that computes in the browser and sends nothing.
 
 The page itself is `page.html`, built from the folder page/ of the repository. Here the data are put into it:
-priors, the limits that only Python computes, the certified mechanism of the marked ε and, if their owner
-wants, users.
+priors, the limits that only Python computes, and the certified mechanism of the marked ε. Users are looked
+at by dropping their table onto the page, which stays in the browser.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import tempfile
 import webbrowser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,14 @@ from ..planning.limit import limit
 from ..prior import Prior
 from ..release.certify import certify
 from ..release.file import mechanisms_text
-from ..tables.users import ReadingOptions
-from ..users import Users
 from . import options
 from .app import Command
-from .options import PATH, Columns, Output, Table, option
+from .options import PATH, Columns, Output, option
 from .terminal import plain, print_note, print_text, step
 
 PAGE = Path(__file__).parents[1] / "page.html"
 HOLE = '<script type="application/json" id="data">null</script>'
 MOST_CATEGORIES = 20_000
-MOST_USERS = 1_000
-"""Users of a group inside a page: the first ones."""
 LARGEST_MECHANISM = 100_000
 """Characters of a mechanism inside a page: for a larger one the page shows the command."""
 LIMITED = 300
@@ -57,7 +53,7 @@ class Source:
     by: str | None = None
     near: str | None = None
     read: str = ""
-    users: Mapping[str, str | None] | None = None  # path, user, item, weight, read
+    users: Mapping[str, str] | None = None  # path, user, item
     note: str = ""
 
 
@@ -78,8 +74,6 @@ DEMO = Source(
     users=USERS,
     note="The data are those of the invented film club: `sottovoce demo` writes these files.",
 )
-LOOKED_AT = ReadingOptions(unknown="drop", empty="skip", unknown_groups="drop", several_groups="allow")
-"""Users are looked at here, not released: what the prior lacks is left out."""
 
 
 def page(
@@ -88,14 +82,10 @@ def page(
     *,
     epsilon: float = 2.0,
     geometry: Geometry | None = None,
-    users: Mapping[str, Users] | None = None,
     results: Sequence[Result] = (),
     progress: Callable[[], object] = lambda: None,
 ) -> str:
-    """The page as HTML, with these data inside.
-
-    `users` are inside only if they are passed, at most 1,000 of each group, and the page says so in red.
-    """
+    """The page as HTML, with these data inside."""
     for prior in priors.values():
         if len(prior) > MOST_CATEGORIES:
             raise ParameterError(
@@ -106,9 +96,8 @@ def page(
     for name, prior in priors.items():
         choices[name] = choose(prior, epsilon, limit=len(prior) <= LIMITED, geometry=geometry)
         limits = _limits(choices[name], geometry)
-        own = {"users": _amounts(users[name])} if users is not None and name in users else {}
         facts = {"name": name, "categories": list(prior.categories), "weights": prior.probabilities.tolist()}
-        groups.append({**facts, "provenance": prior.provenance, "limits": limits, **own})
+        groups.append({**facts, "provenance": prior.provenance, "limits": limits})
         progress()
     data = {
         "source": asdict(source),
@@ -116,8 +105,7 @@ def page(
         "exact": True,
         "epsilon": epsilon,
         "mechanism": _mechanism(choices, priors.by),
-        "geometry": None if geometry is None else _tree(geometry),
-        "includesUsers": None if users is None else _inside(users),
+        "geometry": geometry and {name: getattr(geometry, name) for name in ("parents", "lengths", "unit")},
         "results": [{**asdict(result), "rows": [list(row) for row in result.rows]} for result in results],
     }
     text = json.dumps(inf_to_null(data), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -157,96 +145,47 @@ def _mechanism(choices: Mapping[str, Choice], by: str | None) -> dict[str, Any] 
     return {"text": text, "epsilon": next(iter(choices.values())).epsilon, "samplers": samplers}
 
 
-def _tree(geometry: Geometry) -> dict[str, Any]:
-    return {"parents": list(geometry.parents), "lengths": list(geometry.lengths), "unit": geometry.unit}
-
-
-def _amounts(users: Users) -> list[list[tuple[int, float]]]:
-    """Of each of the first users, the categories they have and how much of each."""
-    rows = []
-    for k in range(min(len(users), MOST_USERS)):
-        begin, end = users.p.indptr[k : k + 2]
-        total = 1.0 if users.amounts is None else float(users.amounts[k])
-        shares = (total * users.p.data[begin:end]).round(9).tolist()
-        rows.append(list(zip(users.p.indices[begin:end].tolist(), shares, strict=True)))
-    return rows
-
-
-def _inside(users: Mapping[str, Users]) -> str:
-    """How many users are inside."""
-    total = sum(map(len, users.values()))
-    inside = sum(min(len(each), MOST_USERS) for each in users.values())
-    return f"{inside:,} users" if inside == total else f"{inside:,} of {total:,} users"
-
-
 @click.command("explore", cls=Command)
 @options.path_argument("prior_file", metavar="[PRIOR]", required=False)
-@options.path_argument("users_file", metavar="[USERS]", required=False)
 @option("--epsilon", "-e", type=float, default=2.0, help="Where the page begins; its mechanism has this ε.")
-@option("--include-users", is_flag=True, help="Put the private users of USERS inside the page.")
-@options.all_columns
+@options.placed_columns
 @options.packed(
     Output,
     "output",
-    option(
-        "--output", "-o", type=PATH, panel="Output", help="Write the page to this .html file; open nothing."
-    ),
+    option("--output", "-o", type=PATH, panel="Output", help="Write this .html file, and open nothing."),
     options.force_option,
 )
-def explore_command(
-    prior_file: Path | None,
-    users_file: Path | None,
-    epsilon: float,
-    include_users: bool,
-    columns: Columns,
-    output: Output,
-) -> None:
+def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, output: Output) -> None:
     """Write a page and open it in the browser: move ε, pick a sampler, shape a person, see what is released.
 
     The page is one file that computes everything in the browser and sends nothing; mail it, archive it, or
-    put it on a web server. PRIOR is public data, by default the demo's. USERS are private: they are inside
-    only with --include-users, and the page then says so.
+    put it on a web server. PRIOR is public data, by default the demo's. Drop a table of users onto the page
+    to see what happens to them.
 
     \b
     Examples:
       sottovoce explore
       sottovoce explore survey.csv --by group -e 4
-      sottovoce explore survey.csv members.csv --include-users -o page.html
+      sottovoce explore survey.csv -o page.html
     """
-    output.check(prior_file, users_file, kinds=(".html", ".htm"))
-    if include_users and users_file is None:
-        raise ParameterError("--include-users needs USERS, the table whose users are put inside the page")
-    if users_file is not None and not include_users:
-        print_note(f"{users_file.name} is private and was not read: --include-users puts it inside the page.")
-    priors, source, geometry, users = Groups(demo.demo_data().priors, "group"), DEMO, None, None
+    output.check(prior_file, kinds=(".html", ".htm"))
+    priors, source, geometry = Groups(demo.demo_data().priors, "group"), DEMO, None
     if prior_file is not None:
-        prior_table, *users_tables = columns.tables(prior_file, users_file)
-        public = prior_table.priors()
+        (table,) = columns.tables(prior_file)
+        public = table.priors()
         print_note(f"{prior_file.name}: {plain(public.how)}.")
-        priors, geometry, source = public.priors, public.geometry, _source(prior_table, public.by)
-        for table in users_tables if include_users else []:
-            users, how = table.users(public, LOOKED_AT)
-            print_note(f"{table.path.name}: {how}.")
-            own = {**columns.private, "path": _shown(table.path), "read": table.settings}
-            source = replace(source, users=own)
+        # A page that is passed on tells no folder of its owner.
+        private = prior_file.is_absolute() or ".." in prior_file.parts
+        shown = prior_file.name if private else str(prior_file)
+        source = Source(shown, columns.item, columns.count, public.by, columns.near, table.settings)
+        priors, geometry = public.priors, public.geometry
     with step("computing", "the limits", total=len(priors), unit="groups") as going:
-        made = page(priors, source, epsilon=epsilon, geometry=geometry, users=users, progress=going.advance)
+        made = page(priors, source, epsilon=epsilon, geometry=geometry, progress=going.advance)
     path = output.output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
-    write_whole(made, path, 0o600 if users else 0o666, replace=output.force)
+    write_whole(made, path, replace=output.force)
     print_text(str(path))
     if output.output is None and not _opened(path):
         print_note("No browser was found here: open the file yourself.")
-
-
-def _source(table: Table, by: str | None) -> Source:
-    """The file and options of the commands that the page prints."""
-    own = table.columns
-    return Source(_shown(table.path), own.item, own.count, by, own.near, table.settings)
-
-
-def _shown(path: Path) -> str:
-    """A path as it was typed, or the name alone: a page that is passed on tells no folder of its owner."""
-    return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
 def _opened(path: Path) -> bool:

@@ -18,8 +18,12 @@ from ..samplers import catalogue
 from ..samplers.base import Sampler
 from ..samplers.nearest import nearest
 from ..samplers.stream import stream
-from .app import complete, hyphened
 from .options import option
+
+
+def hyphened(names: Iterable[str]) -> list[str]:
+    """The names as they are typed."""
+    return [name.replace("_", "-") for name in names]
 
 
 def auto(prior: Prior, epsilon: float) -> Sampler:
@@ -37,8 +41,6 @@ SAMPLER_NAMES = (
     f"{', '.join(hyphened(SAMPLERS))}, nearest; parameters as in blend:weight=0.3, fitted:promise=best"
 )
 DIVERGENCE_NAMES = f"{', '.join(hyphened(DIVERGENCES))}, alpha:order=2, hockey-stick:gamma=2, w1"
-complete_sampler = complete([*SAMPLERS, "auto"])
-complete_divergence = complete([*DIVERGENCES, *(f"{name}:{key}=" for name, (_, key) in PARAMETRIC.items())])
 
 
 def _parse(text: str, what: str, known: Sequence[str]) -> tuple[str, dict[str, Any]]:

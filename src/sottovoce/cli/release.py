@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from .. import _naming
 from ..errors import ParameterError
 from ..release.file import MechanismFile, Policy, load_mechanisms
 from ..release.ledger import Ledger
@@ -103,10 +102,6 @@ def release_command(
     (users,) = columns.tables(table)
     loaded = load_mechanisms(mechanism_file, policy=policy)
     by = _released_column(columns.by, loaded, pinned=policy.digest is not None)
-    if by is not None:
-        _naming.group_column(by, columns.user, columns.weight, None if users.wide else columns.item)
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
     release_file(
         loaded.mechanisms,
@@ -118,7 +113,7 @@ def release_command(
         options=misfits,
         dialect=users.dialect,
         ledger=book,
-        epoch=None if book is None else given_epoch(book, epoch),
+        epoch=epoch if book is None else given_epoch(book, epoch),
         exhausted=exhausted,
         exact=exact,
         force=force,
@@ -140,4 +135,4 @@ def _released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> 
             f"user's value in that column is published in clear beside the release. If it may be, name the "
             f"column with --by, or pin the whole file with --digest"
         )
-    return loaded.by if by is None else _naming.group_column(by)
+    return loaded.by if by is None else by

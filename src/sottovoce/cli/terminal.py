@@ -126,6 +126,10 @@ class Step:
         """Add to what is done."""
         self.reached(self._done + more)
 
+    def from_part(self, before: float) -> Callable[[float], None]:
+        """Return what sets the progress by how much is done of the part after `before` parts."""
+        return lambda part: self.reached(before + part)
+
     def after(self, made: Made) -> Made:
         """Count one more, and return it."""
         self.advance()
