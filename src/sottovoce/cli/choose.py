@@ -74,7 +74,7 @@ def command(
     if source is not None and public_users is None:
         raise ParameterError("--source describes the file of public users, which is missing")
     tables = [prior_file] if public_users is None else [prior_file, public_users]
-    written = options.readings(columns.read, *tables)
+    written = options.dialects(columns.read, *tables)
     public = columns.public(prior_file, written[0])
     declared: dict[str, PublicUsers] = {}
     note = f"{prior_file.name}: {plain(public.how)}."

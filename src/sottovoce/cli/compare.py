@@ -93,7 +93,7 @@ def command(
     if limit and numbers is not None:
         raise ParameterError("--limit and --samples print a table each: name one of them")
     output.check(prior_file, users_file)
-    written = options.readings(columns.read, prior_file, users_file)
+    written = options.dialects(columns.read, prior_file, users_file)
     public = columns.public(prior_file, written[0])
     makers = [partial(options.placed(make, public.geometry), **given) for make, given in parsed]
     distances = options.in_place(named, public.geometry)

@@ -64,7 +64,7 @@ def command(
     if output.output is not None and len(epsilons) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     output.check(prior_file, kind="mechanism")
-    public = columns.public(prior_file, *options.readings(columns.read, prior_file))
+    public = columns.public(prior_file, *options.dialects(columns.read, prior_file))
     if columns.near and (samples > 1 or wanted.partition(":")[0] not in ("nearest", "stream")):
         raise ParameterError(
             "--near is for the samplers nearest and stream: leave it out, or name one of them"

@@ -85,7 +85,7 @@ def command(
     if as_prior is not None and as_prior in (mechanism_file, reports, output.output, older):
         raise ParameterError("--as-prior must name a file of its own")
     replace(output, output=as_prior, as_json=False).check(mechanism_file, reports, kind="prior")
-    (reading,) = options.readings(columns.read, reports)
+    (dialect,) = options.dialects(columns.read, reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
     if columns.by is not None and loaded.by is None:
@@ -93,7 +93,7 @@ def command(
     by = columns.by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(mechanism) for group, mechanism in mechanisms.items()}
     with terminal.reading_of(reports), files.at_hand(reports) as table, files.prefix_errors(table):
-        named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": reading.dialect}
+        named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": dialect}
         counts, how = read_reports(table, Groups(models, by).returned, **named)
     if how:
         print_note(f"{reports.name}: {how}.")

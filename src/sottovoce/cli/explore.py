@@ -16,10 +16,11 @@ from ..errors import ParameterError
 from ..explore import Source, page
 from ..groups import Groups
 from ..prior import Prior
+from ..tables.files import Dialect
 from ..tables.users import ReadingOptions
 from . import options
 from .app import Command
-from .options import PATH, Columns, Reading, option
+from .options import PATH, Columns, as_typed, option
 from .terminal import plain, print_note, print_text, step
 
 USERS = {"path": "sottovoce-demo/members.csv", "user": "user", "item": "item"}
@@ -66,7 +67,7 @@ def command(
     priors, source, geometry, users = Groups(demo.demo_data().priors, "group"), DEMO, None, None
     if prior_file is not None:
         tables = [prior_file] if users_file is None else [prior_file, users_file]
-        written = options.readings(columns.read, *tables)
+        written = options.dialects(columns.read, *tables)
         public = columns.public(prior_file, written[0])
         print_note(f"{prior_file.name}: {plain(public.how)}.")
         priors, geometry = public.priors, public.geometry
@@ -110,16 +111,16 @@ def _source(
     prior_file: Path,
     users_file: Path | None,
     columns: Columns,
-    written: list[Reading],
+    written: list[Dialect],
     priors: Groups[Prior],
 ) -> Source:
     """The files and options of the commands that the page prints; of a file elsewhere the name alone."""
     prior, users = (None if path is None else _shown(path) for path in (prior_file, users_file))
-    made = Source(str(prior), columns.item, columns.count, priors.by, columns.near, written[0].as_typed())
+    made = Source(str(prior), columns.item, columns.count, priors.by, columns.near, as_typed(written[0]))
     if users is None:
         return made
     own = {"user": columns.user, "item": columns.item, "weight": columns.weight}
-    return replace(made, users={"path": users, **own, "read": written[1].as_typed()})
+    return replace(made, users={"path": users, **own, "read": as_typed(written[1])})
 
 
 def _shown(path: Path) -> str:

@@ -31,6 +31,7 @@ from ..samplers.stream import stream
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import NEAR_KEYS, Near, PublicData, read_priors
+from ..tables.query import RESHAPE
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
@@ -250,44 +251,32 @@ epsilons_option = option(
 # ---------------------------------------------------------------- tables
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How one table is written: the dialect, and whether it has a column for each category."""
-
-    dialect: Dialect = DETECTED
-    wide: bool = False
-
-    def as_typed(self) -> str:
-        """Return the settings of --read, as a user types them."""
-        dialect = {k: v for k, v in asdict(self.dialect).items() if v != getattr(DETECTED, k)}
-        return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items())
+def as_typed(dialect: Dialect) -> str:
+    """Return the settings of --read, as a user types them."""
+    changed = {k: v for k, v in asdict(dialect).items() if v != getattr(DETECTED, k)}
+    return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in changed.items())
 
 
-def readings(texts: Sequence[str], *tables: Path) -> list[Reading]:
-    """Return how each table is written: separator=;,sheet=Survey/Members,wide → one value for each table."""
+def dialects(texts: Sequence[str], *tables: Path) -> list[Dialect]:
+    """Return how each table is written: separator=;,sheet=Survey/Members → one value for each table."""
     allowed = [field.name for field in fields(Dialect)]
     settings: dict[str, list[str]] = {}
     for pair in (pair for text in texts for pair in text.split(",")):
-        key, equals, value = pair.partition("=")
+        key, _, value = pair.partition("=")
         key = key.strip()
         values = [value] if value == "/" else value.split("/")
-        fits = key == "wide" and not equals
-        if key in allowed:
-            fits = all(values) and len(values) in (1, len(tables))
-        if not fits or key in settings:
+        if key == "wide":
+            raise ParameterError(RESHAPE)
+        if key not in allowed or key in settings or not all(values) or len(values) not in (1, len(tables)):
             raise ParameterError(
-                f"--read takes {'=…, '.join(allowed)}=… and wide, each once, with commas between them; got "
+                f"--read takes {'=…, '.join(allowed)}=…, each once, with commas between them; got "
                 f"{pair!r} (write separator=comma for a comma, and sheet=1/2 for the sheets of two tables)"
             )
         settings[key] = values * (len(tables) // len(values))
-    wide = settings.pop("wide", None) is not None
     workbooks = {"", *KINDS} & {kind_of(path) for path in tables}  # a pipe may hold anything
     if "sheet" in settings and not workbooks:
         raise ParameterError(f"--read sheet=… is for workbooks ({', '.join(KINDS)}): leave it out")
-    return [
-        Reading(Dialect(**{key: values[k] for key, values in settings.items()}), wide)
-        for k in range(len(tables))
-    ]
+    return [Dialect(**{key: values[k] for key, values in settings.items()}) for k in range(len(tables))]
 
 
 def parse_as(text: str | None, option_name: str, *others: str) -> tuple[str, str | None]:
@@ -332,32 +321,32 @@ class Columns:
     near: str | None = None
     read: tuple[str, ...] = ()
 
-    def public(self, path: Path, reading: Reading, **more: Any) -> PublicData:
+    def public(self, path: Path, dialect: Dialect, **more: Any) -> PublicData:
         """Read the priors of a table of public data."""
         names: Any = {"item": self.item, "count": self.count, "by": self.by, "near": parse_near(self.near)}
         with reading_of(path):
-            return read_priors(path, **names, dialect=reading.dialect, ask=self.count != "none", **more)
+            return read_priors(path, **names, dialect=dialect, ask=self.count != "none", **more)
 
     def histories(
-        self, path: Path, public: PublicData, reading: Reading, options: ReadingOptions
+        self, path: Path, public: PublicData, dialect: Dialect, options: ReadingOptions
     ) -> tuple[dict[str, Users], str]:
         """Read the users of every group, and how they were counted."""
-        settings = {"options": options, "dialect": reading.dialect, "wide": reading.wide}
+        settings: Any = {"options": options, "dialect": dialect, "by": public.by}
         with reading_of(path):
-            return read_user_groups(path, public.priors, **self.private, by=public.by, **settings)
+            return read_user_groups(path, public.priors, **self.private, **settings)
 
     @property
     def private(self) -> dict[str, Any]:
         """The columns of a table of users."""
         return {"user": self.user, "item": self.item, "weight": self.weight}
 
-    def as_typed(self, reading: Reading) -> str:
+    def as_typed(self, dialect: Dialect) -> str:
         """Return the options that read one public table, as a user types them."""
         options = {
             "item": None if self.item == "item" else self.item,
             "count": self.count,
             "near": self.near,
-            "read": reading.as_typed(),
+            "read": as_typed(dialect),
         }
         return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
 
@@ -420,7 +409,7 @@ weight_option = column("--weight", "The users' amounts; default weight or count 
 read_option = option(
     "--read", multiple=True, metavar="SETTINGS", panel="Columns",
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
-    "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
+    "sheet, missing; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
 private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
 near_option = option(

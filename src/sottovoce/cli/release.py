@@ -91,11 +91,11 @@ def command(
             "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
             "file you know, or --ledger with a budget"
         )
-    (reading,) = options.readings(columns.read, table)
+    (dialect,) = options.dialects(columns.read, table)
     loaded = load_mechanisms(mechanism_file, policy=policy)
     by = _released_column(columns.by, loaded, pinned=policy.digest is not None)
     if by is not None:
-        _naming.group_column(by, columns.user, columns.weight, None if reading.wide else columns.item)
+        _naming.group_column(by, columns.user, columns.weight, columns.item)
     if ledger is None and (epoch is not None or exhausted != "error"):
         raise ParameterError("--epoch and --exhausted need --ledger")
     book = None if ledger is None else Ledger.open(ledger)
@@ -107,9 +107,8 @@ def command(
             output,
             **columns.private,
             by=by,
-            wide=reading.wide,
             options=misfits,
-            dialect=reading.dialect,
+            dialect=dialect,
             ledger=book,
             epoch=None if book is None else given_epoch(book, epoch),
             exhausted=exhausted,
