@@ -16,6 +16,7 @@ from ..errors import ParameterError
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import NEAR_KEYS, Near, PublicData, read_priors
+from ..tables.query import RESHAPE
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
@@ -135,42 +136,39 @@ class Columns:
         return {"user": self.user, "item": self.item, "weight": self.weight}
 
     def tables(self, *paths: Path | None) -> list[Table]:
-        """How each table is written: separator=;,sheet=Survey/Members,wide → one value for each of them."""
+        """How each table is written: separator=;,sheet=Survey/Members → one value for each of them."""
         tables = [path for path in paths if path is not None]
         allowed = [field.name for field in fields(Dialect)]
         settings: dict[str, list[str]] = {}
         for pair in (pair for text in self.read for pair in text.split(",")):
-            key, equals, value = pair.partition("=")
+            key, _, value = pair.partition("=")
             key = key.strip()
             values = [value] if value == "/" else value.split("/")
-            fits = key == "wide" and not equals
-            if key in allowed:
-                fits = all(values) and len(values) in (1, len(tables))
-            if not fits or key in settings:
+            if key == "wide":
+                raise ParameterError(RESHAPE)
+            fits = key in allowed and key not in settings
+            if not fits or not all(values) or len(values) not in (1, len(tables)):
                 raise ParameterError(
-                    f"--read takes {'=…, '.join(allowed)}=… and wide, each once, with commas between them; "
-                    f"got {pair!r} (write separator=comma for a comma, and sheet=1/2 for the sheets of two "
-                    f"tables)"
+                    f"--read takes {'=…, '.join(allowed)}=…, each once, with commas between them; got "
+                    f"{pair!r} (write separator=comma for a comma, and sheet=1/2 for the sheets of two tables)"
                 )
             settings[key] = values * (len(tables) // len(values))
-        wide = settings.pop("wide", None) is not None
         workbooks = {"", *KINDS} & {kind_of(path) for path in tables}  # a pipe may hold anything
         if "sheet" in settings and not workbooks:
             raise ParameterError(f"--read sheet=… is for workbooks ({', '.join(KINDS)}): leave it out")
         return [
-            Table(path, self, Dialect(**{key: values[k] for key, values in settings.items()}), wide)
+            Table(path, self, Dialect(**{key: values[k] for key, values in settings.items()}))
             for k, path in enumerate(tables)
         ]
 
 
 @dataclass(frozen=True)
 class Table:
-    """One of a command's tables: its file and columns, how it is written, and if categories are columns."""
+    """One of a command's tables: its file, its columns, and how it is written."""
 
     path: Path
     columns: Columns
     dialect: Dialect
-    wide: bool
 
     def priors(self, **more: Any) -> PublicData:
         """Read the priors of a table of public data."""
@@ -181,7 +179,7 @@ class Table:
 
     def users(self, public: PublicData, options: ReadingOptions) -> tuple[dict[str, Users], str]:
         """Read the users of every group, and how they were counted."""
-        settings: Any = {"options": options, "dialect": self.dialect, "wide": self.wide, "by": public.by}
+        settings: Any = {"options": options, "dialect": self.dialect, "by": public.by}
         with reading_of(self.path):
             return read_user_groups(self.path, public.priors, **self.columns.private, **settings)
 
@@ -217,7 +215,7 @@ near_option = option(
 read_option = option(
     "--read", multiple=True, metavar="SETTINGS", panel="Columns",
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
-    "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
+    "sheet, missing; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
 private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
 public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)

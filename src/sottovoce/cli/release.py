@@ -109,7 +109,6 @@ def release_command(
         output,
         **columns.private,
         by=by,
-        wide=users.wide,
         options=misfits,
         dialect=users.dialect,
         ledger=book,
