@@ -150,7 +150,7 @@ class Columns:
             if not fits or not all(values) or len(values) not in (1, len(tables)):
                 raise ParameterError(
                     f"--read takes {'=…, '.join(allowed)}=…, each once, with commas between them; got "
-                    f"{pair!r} (write separator=comma for a comma, and sheet=1/2 for the sheets of two tables)"
+                    f"{pair!r} (write separator=comma for a comma, sheet=1/2 for the sheets of two tables)"
                 )
             settings[key] = values * (len(tables) // len(values))
         workbooks = {"", *KINDS} & {kind_of(path) for path in tables}  # a pipe may hold anything
