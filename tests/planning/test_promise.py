@@ -196,20 +196,6 @@ def test_a_limit_with_a_promise_is_refused_where_it_cannot_be_had() -> None:
         sv.limit(numbered(np.array([0.4, 0.6])), 1.0, [[0.5, 0.5]], keep_prior=False, promise="best")
 
 
-def test_the_frontier_runs_from_fitted_to_the_best_promise_above_the_limit() -> None:
-    prior = numbered(np.array([0.02, 0.08, 0.2, 0.3, 0.4]))
-    made = sv.frontier(prior, 2.0, steps=4)
-    first, last = made.rows[0], made.rows[-1]
-    assert first.nobody_above == pytest.approx(sv.fitted(prior, 2.0).worst_case(sv.TV), abs=1e-12)
-    assert last.nobody_above == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV), abs=1e-12)
-    assert [row.nobody_above for row in made.rows] == sorted(
-        (r.nobody_above for r in made.rows), reverse=True
-    )
-    assert all(row.lowest_mean is not None and row.lowest_mean <= row.mean + 1e-9 for row in made.rows)
-    assert "nobody above" in str(made)
-    assert len(made.plot().lines) == 2
-
-
 def test_same_for_everybody_takes_the_best_promise_with_the_lower_mean() -> None:
     q = np.sort(np.random.default_rng(5).dirichlet(np.full(30, 1.0)))
     choice = sv.choose(numbered(q), 2.0, same_for_everybody=True, limit=False)

@@ -7,7 +7,7 @@ font here can draw is said once for a picture, with what to do, instead of once 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
@@ -27,7 +27,6 @@ from .._atomic import written_whole
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
-from ..planning.choose import Frontier
 from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
 from ..planning.plan import Plan
 from ..samplers.base import ClipSampler, Sampler, label
@@ -147,20 +146,6 @@ def plot_comparison(
         axes.plot(epsilons, means, label=name, linewidth=1.6, markersize=6, **style(name))
     distance = f"{statistic} {divergence.upper()} distance to the user's p"
     return _labelled(axes, "epsilon (more is less private)", distance)
-
-
-def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -> Axes:
-    """The mean of `fitted` against its promise, and below it the limit: one pair of lines for each group."""
-    axes = _own(axes)
-    for number, (group, frontier) in enumerate(frontiers.items()):
-        promises = [row.nobody_above for row in frontier.rows]
-        look: dict[str, Any] = {"color": f"C{number % 10}", "markersize": 6}
-        of = f", {_plain(group)}" if group else ""
-        axes.plot(promises, [row.mean for row in frontier.rows], "*-", label=f"fitted{of}", **look)
-        bounds = [row.lowest_mean for row in frontier.rows if row.lowest_mean is not None]
-        axes.plot(promises[: len(bounds)], bounds, ":", label=f"limit{of}", **look)
-    axes.legend()
-    return _labelled(axes, "no possible user is further than this", "mean TV distance to the user's p")
 
 
 def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:

@@ -1,7 +1,6 @@
 """Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
 
-Nothing here looks at a private user, so the choice costs no privacy. A frontier is what a promise costs: the
-mean of `fitted` against the largest distance of any possible user.
+Nothing here looks at a private user, so the choice costs no privacy.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .. import _validate
-from .._html import Listed, Listing
 from ..collecting.estimate import how_many, reports_or_none
 from ..divergences import TV, Distance
 from ..errors import ParameterError, TargetError
@@ -29,12 +27,11 @@ from ..samplers.nearest import nearest
 from ..samplers.survey import survey
 from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
-from .limit import MANY, TAIL, Limit, weighed
+from .limit import TAIL, Limit, weighed
 from .limit import limit as best_possible
 from .limit_w1 import LARGEST
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from scipy import sparse
 
 GRID = (*(quarter / 4 for quarter in range(1, 9)), *(half / 2 for half in range(5, 21)))
@@ -406,69 +403,3 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
         and theirs < ours - 5e-5
     ]
     return "with " + ", and ".join(better) if better else "not better on any measure"
-
-
-@dataclass(frozen=True)
-class FrontierRow:
-    """`fitted` with one promise, measured, and the smallest mean that any sampler with that promise has.
-
-    `nobody_above` is the largest distance of any possible user. `lowest_mean` is a proven lower bound, and
-    None over more than 150 categories.
-    """
-
-    nobody_above: float
-    mean: float
-    p99: float
-    maximum: float
-    lowest_mean: float | None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Listed):
-    """Promises from none to the best one, and the mean within each; total variation."""
-
-    epsilon: float
-    measured_on: str
-    rows: tuple[FrontierRow, ...]
-
-    def listing(self) -> Listing:
-        """The table that is printed."""
-        numbers = [(r.nobody_above, r.mean, r.p99, r.maximum, r.lowest_mean) for r in self.rows]
-        return Listing(
-            ("nobody above", "mean", "99th percentile", "maximum", "limit of the mean"),
-            [["" if number is None else f"{number:.4f}" for number in row] for row in numbers],
-            {"mean": [row.mean for row in self.rows]},
-            f"What a promise costs at epsilon {self.epsilon:g}, measured on {self.measured_on}:",
-        )
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the mean against the promise, with the limit below it."""
-        from ..pictures.plots import plot_frontier
-
-        return plot_frontier({"": self}, axes)
-
-
-def frontier(prior: Prior, epsilon: float, users: PublicUsers | None = None, *, steps: int = 6) -> Frontier:
-    """Measure `fitted` with promises from its own worst case down to the best that keeps the prior.
-
-    The users are those of `choose`. The limit of the mean is the best that any sampler with the same promise
-    could do for these very users.
-
-    >>> made = frontier(Prior(["a", "b", "c"], [0.6, 0.3, 0.1]), 2.0, steps=3)
-    >>> [row.mean >= row.lowest_mean for row in made.rows]
-    [True, True, True]
-    """
-    count = _validate.whole_at_least(2, steps=steps)
-    rows, measured_on = people(prior, users)
-    free = fitted(prior, epsilon, users)
-    most, least = free.worst_case(TV), prior_minimax(prior, epsilon).worst_case(TV)
-    measured = []
-    for k, above in enumerate(np.linspace(most, least, count).tolist()):
-        promise = promise_for(above, least)
-        sampler = free if k == 0 else fitted(prior, epsilon, users, promise=promise)
-        (row,) = compare(rows, sampler)
-        bound = None
-        if len(prior) <= MANY:
-            bound = best_possible(prior, epsilon, rows, tail=0, promise=promise).lower_bound
-        measured.append(FrontierRow(sampler.worst_case(TV), row.mean, row.p99, row.maximum, bound))
-    return Frontier(float(epsilon), measured_on, tuple(measured))
