@@ -21,7 +21,6 @@ from .geometry import Tree as Tree
 from .geometry import wasserstein as wasserstein
 from .pictures.plots import plot_box as plot_box
 from .planning.choose import choose as choose
-from .planning.choose import frontier as frontier
 from .planning.compare import Comparison as Comparison
 from .planning.compare import compare as compare
 from .planning.compare import compare_over_time as compare_over_time

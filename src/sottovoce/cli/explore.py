@@ -125,7 +125,7 @@ def _limits(choice: Choice, geometry: Geometry | None) -> list[dict[str, float]]
         rows, _ = people(prior, None)
         for epsilon in LIMITS:
             if epsilon not in made:
-                made[epsilon] = limit(prior, epsilon, rows, tail=choice.tail, relative_gap=GAP)
+                made[epsilon] = limit(prior, epsilon, rows, relative_gap=GAP)
     return [
         {"epsilon": epsilon, "lower": each.lower_bound, "mean": each.mean} for epsilon, each in made.items()
     ]

@@ -109,8 +109,7 @@ def plan_command(categories_file: Path, users: int, epsilon: float, as_json: boo
     """Plan a survey: what share of the users should answer it, and how well the others are served then.
 
     CATEGORIES is a text file with one category a line, or a table with them in its column item. The surveys
-    and the users are invented; the population is taken to fall off like rank^-0.9. In Python,
-    sv.plan(…).plot() draws it.
+    and the users are invented; the population is taken to fall off like rank^-0.9.
 
     \b
     Examples:
