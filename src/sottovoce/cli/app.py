@@ -40,7 +40,7 @@ COMMANDS = {
     "help": "Read about a command or a topic in the terminal.",
 }
 """Every command in the order in which a user needs it, with the first line of its help."""
-HOMES = {"plan": "survey", "amplify": "audit", "help": "app"}
+HOMES = {"plan": "survey", "ledger": "release", "amplify": "audit", "demo": "explore", "help": "app"}
 """The module of a command that has none of its own name."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What ends a command from outside."""
