@@ -81,8 +81,7 @@ def design_command(
         )
         if public.by is not None:
             print_note(f"A release with this file publishes each user's {plain(public.by)!r} in clear.")
-    with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
-        cards = [going.after(any_card(made, group)) for (group, _), made in samplers.items()]
+    cards = [any_card(made, group) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
     must = "" if learned else " It must be public data, not counts of the users to be served."
     print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
@@ -114,12 +113,6 @@ def print_card(facts: Card | NearCard | StreamCard) -> None:
         rows = _stream_rows(facts)
     else:
         rows = _near_rows(facts) if isinstance(facts, NearCard) else _sampler_rows(facts)
-    for k, row in enumerate(facts.shuffled):
-        words = f"{row.reports:,} reports: central ε ≤ {row.central_epsilon:.2g} at δ = {row.delta:g}"
-        rows.append(("if shuffled" if k == 0 else "", words))
-    if facts.shuffled:
-        trust = "with a shuffler that users trust; epsilon holds whatever the shuffler does"
-        rows.append(("", f"[dim]{trust}[/dim]"))
     print_facts([*rows, ("prior digest", facts.prior_digest[:16])])
     if facts.provenance == "users":
         terminal.console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
