@@ -22,6 +22,7 @@ from ..errors import ParameterError
 from ..geometry import Wasserstein
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES, Prior
+from ..release.box import row_weights
 from ..release.certify import certify
 from ..release.mechanism import Mechanism
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
@@ -433,28 +434,26 @@ class Walk(NamedTuple):
 
 
 def walk(mechanism: Mechanism, steps: Iterable[UsersLike], *, divergence: FDivergence = TV) -> Iterator[Walk]:
-    """Simulate the streams of some users, in the batch path of the mechanism that would be shipped."""
+    """Simulate the streams of some users, by the mechanism that would be shipped."""
     engine = stream_engine(mechanism)
     if engine.persistence:
         raise ParameterError("mechanism must be a stream without persistence")
     f, generator = checked_f(divergence), np.random.default_rng(0)
-    bounds = None
+    bounds: list[tuple[int, int]] = []
     for step, users in enumerate(steps):
         rows = mechanism.prepare(users)
-        bounds = engine.first_many(rows.shape[0]) if bounds is None else bounds
+        bounds = bounds or [engine.first()] * rows.shape[0]
         moved = np.zeros(rows.shape[0])
-
-        def observe(
-            who: Any, weights: Any, units: Any, n: int = rows.shape[1], moved: FloatArray = moved
-        ) -> None:
-            p, x = (weights / weights.sum(axis=0)).T, (units / engine.total).T
-            everything = np.count_nonzero(weights, axis=0) == n
-            rest = np.where(everything, 0.0, np.maximum(1 - x.sum(axis=1), 0.0))
-            moved[who] = f.on_support(p, x, rest)
-
-        words = generator.integers(0, engine.total, rows.shape[0])
-        _, bounds = engine.step_many(rows, words, bounds, step, observe)
-        yield Walk(moved, bounds[:, 0] / engine.one)
+        for i, word in enumerate(generator.integers(0, engine.total, rows.shape[0]).tolist()):
+            held = row_weights(rows, i)
+            law = engine.step_law(held, *engine.ratios(*bounds[i], step))
+            bounds[i] = engine.moved(*bounds[i], *engine.drawn(law, word)[1:])
+            if held:
+                counts = np.array([count for _, count in held], dtype=np.float64)
+                units = [law.weight(index)[1] for index, _ in held]
+                rest = np.asarray((engine.total - sum(units)) / engine.total)
+                moved[i] = f.on_support(counts / counts.sum(), np.array(units) / engine.total, rest)
+        yield Walk(moved, np.array([low for low, _ in bounds]) / engine.one)
 
 
 def _in_short(distances: FloatArray) -> dict[str, Any]:
