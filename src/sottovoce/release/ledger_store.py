@@ -19,32 +19,19 @@ from pathlib import Path
 from .._atomic import flush_folder, write_whole
 from ..errors import LedgerError
 
-VERSION = "3"
+VERSION = "4"
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""
 
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE epochs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE kinds (id INTEGER PRIMARY KEY, mechanism TEXT NOT NULL, "group" TEXT NOT NULL,
+CREATE TABLE kinds (id INTEGER PRIMARY KEY, mechanism TEXT NOT NULL, "group" TEXT NOT NULL, life TEXT,
                     UNIQUE (mechanism, "group")) STRICT;
-CREATE TABLE spent (user BLOB, epoch INTEGER, micro INTEGER NOT NULL,
-                    PRIMARY KEY (user, epoch)) STRICT, WITHOUT ROWID;
-CREATE TABLE granted (user BLOB, epoch INTEGER, micro INTEGER NOT NULL,
-                      PRIMARY KEY (user, epoch)) STRICT, WITHOUT ROWID;
-CREATE TABLE answers (user BLOB, epoch INTEGER, kind INTEGER, position INTEGER,
-                      PRIMARY KEY (user, epoch, kind)) STRICT, WITHOUT ROWID;
-CREATE TABLE carried (user BLOB, epoch INTEGER, life TEXT, micro INTEGER NOT NULL,
-                      PRIMARY KEY (user, epoch, life)) STRICT, WITHOUT ROWID;
+CREATE TABLE entries (user BLOB, epoch INTEGER, kind INTEGER, answer INTEGER, here INTEGER NOT NULL,
+                      ever INTEGER NOT NULL, PRIMARY KEY (user, epoch, kind)) STRICT, WITHOUT ROWID;
 CREATE TABLE streams (user BLOB, life TEXT, state TEXT NOT NULL,
                       PRIMARY KEY (user, life)) STRICT, WITHOUT ROWID;
-"""
-_WORKING = """
-PRAGMA temp_store = MEMORY;
-CREATE TEMP TABLE asked (user BLOB, kind INTEGER, cost INTEGER, place INTEGER, carried INTEGER,
-                         PRIMARY KEY (user, kind)) WITHOUT ROWID;
-CREATE TEMP TABLE lacking (user BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TEMP TABLE drawn (user BLOB PRIMARY KEY, position INTEGER) WITHOUT ROWID;
 """
 
 
@@ -122,7 +109,6 @@ class Store:
                 raise refused(f"{path} {formats}: its charges cannot be taken over")
             stated = self.fact("witness")
             self.witness = Path(stated) if stated else beside
-            self.database.executescript(_WORKING)
             self.check()
             opened = True
         except (OSError, *DAMAGED):
@@ -187,24 +173,28 @@ class Store:
     @contextmanager
     def exclusively(self) -> Iterator[sqlite3.Connection]:
         """One writer at a time, all or nothing, on disk when it returns."""
-        try:
-            self.database.execute("BEGIN IMMEDIATE")
+        with self._transaction("BEGIN IMMEDIATE", "is busy or could not be written"):
             self.check()
             yield self.database
-            self.database.execute("COMMIT")
-        except DAMAGED:
-            raise refused(f"{self.path} is busy or could not be written") from None
-        finally:
-            if self.database.in_transaction:
-                self.database.execute("ROLLBACK")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Plain questions to the store."""
-        try:
+        """Questions to the store as it is at one moment."""
+        with self._transaction("BEGIN", "could not be read"):
             yield self.database
+
+    @contextmanager
+    def _transaction(self, begin: str, problem: str) -> Iterator[None]:
+        try:
+            self.database.execute(begin)
+            try:
+                yield
+                self.database.execute("COMMIT")
+            finally:
+                if self.database.in_transaction:
+                    self.database.execute("ROLLBACK")
         except DAMAGED:
-            raise refused(f"{self.path} could not be read") from None
+            raise refused(f"{self.path} {problem}") from None
 
     @property
     def commits(self) -> int:
