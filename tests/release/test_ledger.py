@@ -163,7 +163,7 @@ def test_a_store_rolled_back_under_an_open_ledger_refuses(tmp_path: Path) -> Non
     book = Ledger.create(path, budget=5)
     book.release(mechanism(), "ann", ["c1"])
     with sqlite3.connect(path) as other:
-        other.execute("UPDATE facts SET value = '0' WHERE name = 'commits'")
+        other.execute("UPDATE facts SET commits = 0")
         other.execute("DELETE FROM entries")
     with pytest.raises(sv.errors.LedgerError, match="rolled back"):
         book.release(mechanism(0.5), "ann", ["c1"])

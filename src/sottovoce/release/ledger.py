@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 import sqlite3
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -66,12 +65,9 @@ def budget_of(amount: Amount) -> int:
         value = None
     if value is None:
         raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
-    if not 0 < value <= LARGEST:
-        raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
-    micro = value.numerator * MICRO // value.denominator
-    if micro < 1:
-        raise ParameterError(f"budget must be at least 0.000001, got {text}")
-    return micro
+    if not Fraction(1, MICRO) <= value <= LARGEST:
+        raise ParameterError(f"budget must be at least 0.000001 and at most {LARGEST}, got {text}")
+    return value.numerator * MICRO // value.denominator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,9 +96,6 @@ class Request:
         """What draws for rows that were checked."""
         return self.mechanism.draw_singly if self.exact else self.mechanism.draw
 
-    def __repr__(self) -> str:
-        return f"<Request of {len(self.users)} releases>"
-
 
 def request(
     mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, group: str = "", exact: bool = False
@@ -124,7 +117,7 @@ def request(
     return Request(mechanism, names, rows, group, exact)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Receipt:
     """What charging came to: how many releases were paid for now, and how many had been paid before.
 
@@ -137,11 +130,7 @@ class Receipt:
     continued: int
     repeated: int
     left_out: int  # releases left out because their user has too little left
-    kept: tuple[_validate.IntArray, ...]  # for each request, which of its users may be released
-
-    def __repr__(self) -> str:
-        paid = f"{self.charged} charged" + (f", {self.continued} continued" if self.continued else "")
-        return f"<Receipt: {paid}, {self.repeated} repeated, {self.left_out} left out>"
+    kept: tuple[_validate.IntArray, ...] = field(repr=False)  # which users of each request may be released
 
 
 @dataclass(frozen=True)
@@ -216,16 +205,8 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self._store = Store(real_path(path))
         self.path, self.witness = self._store.path, self._store.witness
-        try:
-            self._key = bytes.fromhex(self._store.fact("key"))
-            self._budget = self._store.number("budget")
-            self._lifetime = self._store.number("lifetime") if self._store.fact("lifetime") else None
-            readable = len(self._key) == 32
-        except (sqlite3.Error, ValueError):
-            readable = False
-        if not readable:
-            self._store.close()
-            raise self._store.unreadable()
+        facts = self._store.facts()
+        self._key, self._budget, self._lifetime = facts.key, facts.budget, facts.lifetime
 
     def __repr__(self) -> str:
         lifetime = "" if self._lifetime is None else f", {epsilon_text(self._lifetime)} in all"
@@ -253,14 +234,10 @@ class Ledger:
         Raises
             LedgerError: something is there already, or the files cannot be made. Nobody's file is touched.
         """
-        facts = {
-            "key": secrets.token_hex(32),
-            "budget": str(budget_of(budget)),
-            "lifetime": "" if lifetime is None else str(budget_of(lifetime)),
-        }
-        if lifetime is not None and budget_of(lifetime) < budget_of(budget):
+        most, ever = budget_of(budget), None if lifetime is None else budget_of(lifetime)
+        if ever is not None and ever < most:
             raise ParameterError("lifetime must be at least the budget of one epoch")
-        create_store(real_path(path), facts, None if witness is None else real_path(witness))
+        create_store(real_path(path), most, ever, None if witness is None else real_path(witness))
         return cls(path)
 
     @property
@@ -277,19 +254,16 @@ class Ledger:
         """The epochs in which something was charged or granted, by name."""
         sql = """SELECT name, COUNT(DISTINCT CASE WHEN ever > 0 THEN user END), COALESCE(SUM(ever), 0)
             FROM epochs LEFT JOIN entries ON epoch = id GROUP BY id ORDER BY name"""
-        with self._store.reading() as database:
-            rows = database.execute(sql).fetchall()
+        rows = self._store.rows(sql)
         return tuple(EpochTotal(name, users, Fraction(micro, MICRO)) for name, users, micro in rows)
 
     def knows(self, epoch: str) -> bool:
         """Whether anything was ever charged or granted in an epoch."""
-        with self._store.reading() as database:
-            return _number(database, "epochs", {"name": epoch_name(epoch)}) != NOBODY
+        return bool(self._store.rows("SELECT 1 FROM epochs WHERE name = ?", [epoch_name(epoch)]))
 
     def users(self) -> int:
         """How many users were ever charged."""
-        with self._store.reading() as database:
-            (count,) = database.execute("SELECT COUNT(DISTINCT user) FROM entries WHERE ever > 0").fetchone()
+        ((count,),) = self._store.rows("SELECT COUNT(DISTINCT user) FROM entries WHERE ever > 0")
         return int(count)
 
     def left(self, user: Category, epoch: str | None = None) -> Fraction:
@@ -301,8 +275,7 @@ class Ledger:
 
     def total(self, user: Category) -> Fraction:
         """How much ε a user has spent in all epochs together."""
-        with self._store.reading() as database:
-            _, ever = database.execute(_SPENT, (NOBODY, self._hash(user_name(user)))).fetchone()
+        ((_, ever),) = self._store.rows(_SPENT, [NOBODY, self._hash(user_name(user))])
         return Fraction(ever, MICRO)
 
     def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
@@ -456,9 +429,9 @@ class Ledger:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""
         if epoch is not None:
             return epoch_name(epoch)
-        with self._store.reading() as database:
-            rows = database.execute("SELECT name FROM epochs WHERE name != '' ORDER BY name").fetchall()
-        others = [name for (name,) in rows]
+        others = [
+            name for (name,) in self._store.rows("SELECT name FROM epochs WHERE name != '' ORDER BY name")
+        ]
         if others:
             known = f"{len(others)}, such as {', '.join(map(repr, others[-6:]))}"
             raise ParameterError(f"name an epoch (epoch=, --epoch): the ledger knows {known}")
