@@ -105,11 +105,6 @@ def request(
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
     if not _naming.is_text(group):
         raise ParameterError("group must be text")
-    if len(mechanism.answers) ** mechanism.samples >= 1 << 63:
-        raise ParameterError(
-            f"a ledger remembers a release as one number below 2^63: {mechanism.samples} samples of "
-            f"{len(mechanism.categories)} categories do not fit; take fewer samples or merge categories"
-        )
     rows = mechanism.prepare(p)
     names = one_form(users)
     if len(names) != rows.shape[0]:
@@ -393,8 +388,8 @@ class Ledger:
                     drawing = [i for i in missing if now[i] is None]
                     rows = asked.rows[which[drawing]]
                     drawn = self._next_of_streams(database, asked, [users[i] for i in drawing], rows)
-                numbers = map(asked.mechanism.number_of, drawn)
-                entered = [(users[i], number) for i, number in zip(drawing, numbers, strict=True)]
+                index = asked.mechanism.answer_index
+                entered = [(users[i], index[answer]) for i, answer in zip(drawing, drawn, strict=True)]
                 _enter_answers(database, entered, *key)
                 now = _answers(database, users, *key)  # a grant may have come between
                 answers = [now[i] if old is None else old for i, old in enumerate(answers)]
@@ -406,9 +401,10 @@ class Ledger:
         # written over the open file has no later commits.
         gone, fresh = [i for i, answer in enumerate(answers) if kept[i] != answer], set(missing)
         lost = any(commits <= (drawn_at if i in fresh else known) for i in gone)
-        if lost or any(answer not in asked.mechanism.numbers for answer in answers):
+        names = asked.mechanism.answers
+        if lost or any(answer not in range(len(names)) for answer in answers):
             raise refused(f"an answer vanished from {self.path} or was changed")
-        return [asked.mechanism.answer_of(answer) for answer in answers if answer is not None]
+        return [names[answer] for answer in answers if answer is not None]
 
     def _next_of_streams(
         self, database: sqlite3.Connection, asked: Request, users: Sequence[bytes], rows: Any
