@@ -1,4 +1,4 @@
-"""`make bench`: measure everything; write build/benchmarks.md and the table of docs/benchmarks.md."""
+"""`make bench`: measure everything; write build/benchmarks.md and the table of docs/evidence.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import collecting, commands, core, cost, estimation, page, release, sever
 from .measure import Line, table
 
 (COST,) = cost.SECTIONS
-PAGE, BLOCK = "docs/benchmarks.md", "benchmarks"
+PAGE, BLOCK = "docs/evidence.md", "benchmarks"
 FULL = ROOT / "build" / "benchmarks.md"
 HEAD = ["|what|ours|against|ratio|required|", "|---|---:|---:|---:|---:|"]
 MEASURED = {
