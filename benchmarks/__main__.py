@@ -14,7 +14,7 @@ import scipy
 
 from experiments.documents import ROOT, write_block
 
-from . import collecting, commands, core, cost, estimation, page, release, several, spark, tables
+from . import collecting, commands, core, cost, estimation, page, release, spark, tables
 from .measure import Line, table
 
 (COST,) = cost.SECTIONS
@@ -25,7 +25,6 @@ MEASURED = {
     **core.SECTIONS,
     **cost.SECTIONS,
     **release.SECTIONS,
-    **several.SECTIONS,
     **tables.SECTIONS,
     **commands.SECTIONS,
     **collecting.SECTIONS,

@@ -40,14 +40,14 @@ FILES = [
 OPTIONS = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 OUTSIDE = re.compile(r"(^|=)[/~]+")
 """The beginning of a path that leads out of the folder: it is left out."""
-SLOW = {"--draws": "2000", "--workers": "1", "--port": "0", "--samples": "1"}
+SLOW = {"--draws": "2000", "--workers": "1", "--port": "0"}
 """Options whose value may honestly ask for hours, or for a port: they get this one."""
 COMMANDS = [
     "prior", "choose", "compare", "design", "ledger create", "ledger show", "ledger grant",
     "release", "collect", "estimate", "audit", "amplify", "explore",
 ]  # fmt: skip
 SAMPLERS = [
-    "kernel-clip", "blend:weight=0.3", "fitted", "auto", "randomized-response", "kernel-clip:trimmed=1", "tv",
+    "kernel-clip", "blend:weight=0.3", "fitted", "auto", "randomized-response", "tv",
 ]  # fmt: skip
 MOST_ARGUMENTS = 14
 

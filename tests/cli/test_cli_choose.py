@@ -114,7 +114,6 @@ def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--unknown", "users"], "--unknown must be"),
-        (["--limit", "--samples", "2"], "print a table each: name one of them"),
     ],
 )
 def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:

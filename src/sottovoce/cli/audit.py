@@ -22,9 +22,7 @@ SHOWN = 5
 
 @click.command("audit", cls=Command)
 @mechanism_argument
-@option(
-    "--draws", type=int, help="Most releases per mechanism; default a million, 100,000 for several samples."
-)
+@option("--draws", type=int, help="Most releases per mechanism; default a million, 100,000 of a stream.")
 @option("--confidence", default=0.999, help="Probability that a sound mechanism passes.")
 @option("--proved", is_flag=True, help="Ask the checker that `make checker` builds, too.")
 @policy_options

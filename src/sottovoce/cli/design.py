@@ -14,7 +14,6 @@ from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
-from ..samplers.stream import MOST_STEPS, several
 from ..tables.priors import PublicData
 from . import options, terminal
 from .app import Command
@@ -31,10 +30,6 @@ UNDISTORTED = "yes: for data equal to the prior, the released category follows t
     "--sampler", "-s", metavar="NAME", panel="Samplers", shell_complete=options.complete_sampler,
     help=f"Default fitted; auto (as choose recommends), stream:horizon=12, or one of {SAMPLER_NAMES}.",
 )  # fmt: skip
-@option(
-    "--samples", default=1, type=click.IntRange(1, MOST_STEPS), panel="Samplers",
-    help="Categories in one release; epsilon covers all of them together.",
-)  # fmt: skip
 @options.provenance_option
 @options.placed_columns
 @options.output_options("Certify, and write the mechanism to this JSON file.")
@@ -42,7 +37,6 @@ def command(
     prior_file: Path,
     epsilons: list[float],
     sampler: str | None,
-    samples: int,
     provenance: str,
     columns: Columns,
     output: Output,
@@ -54,7 +48,6 @@ def command(
       sottovoce design survey.csv --epsilon 2
       sottovoce design survey.csv -e 2 -e 4 -s prior-minimax --by group
       sottovoce design survey.csv -e 2 --by group -o mechanism.json
-      sottovoce design survey.csv -e 4 --samples 4 -o four.json
       sottovoce design survey.csv -e 8 -s stream:horizon=52 -o stream.json
       sottovoce design cells.csv -e 16 -s stream:persistence=0.99 \\
           --near latitude=lat,longitude=lon -o places.json
@@ -65,16 +58,11 @@ def command(
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     output.check(prior_file, kind="mechanism")
     public = columns.public(prior_file, *options.readings(columns.read, prior_file))
-    if columns.near and (samples > 1 or wanted.partition(":")[0] not in ("nearest", "stream")):
+    if columns.near and wanted.partition(":")[0] not in ("nearest", "stream"):
         raise ParameterError(
             "--near is for the samplers nearest and stream: leave it out, or name one of them"
         )
-    if samples > 1:
-        if sampler is not None:
-            raise ParameterError("several samples are the steps of a stream: leave out --sampler")
-        make, parameters = several, {"samples": samples}
-    else:
-        make = options.placed(make, public.geometry)
+    make = options.placed(make, public.geometry)
     parts = len(public.priors) * len(epsilons)
     with step("designing", prior_file.name, total=parts, unit="samplers") as going:
         samplers = {
@@ -119,7 +107,7 @@ def _certified(
 
 
 def print_card(facts: Card | NearCard | StreamCard) -> None:
-    """Print the card of one sampler, of a stream, or of several samples."""
+    """Print the card of a sampler or a stream."""
     if isinstance(facts, StreamCard):
         rows = _stream_rows(facts)
     else:
@@ -179,14 +167,11 @@ def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
 
 
 def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
-    releases = f"{facts.samples} categories in one release"
-    if facts.samples == 1:
-        planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
-        releases = f"any number, {planned}; each device keeps a state"
+    planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
     persistent = "no: with persistence the public law follows the last release"
     rows: list[tuple[str, object]] = [
         ("sampler", f"[bold]stream[/bold] for {shown_text(facts.group)}"),
-        ("releases", releases),
+        ("releases", f"any number, {planned}; each device keeps a state"),
         ("epsilon", f"{facts.epsilon:g} for all of them together"),
         ("categories", f"{facts.categories:,}"),
         ("keeps the prior", f"{UNDISTORTED}, for ever" if facts.keeps_prior else persistent),

@@ -12,7 +12,7 @@ from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -24,8 +24,7 @@ from ..planning.fitted import fitted
 from ..prior import Prior
 from ..release.file import Policy
 from ..samplers import catalogue
-from ..samplers.base import ClipSampler, Sampler
-from ..samplers.catalogue import MARK, trimmed
+from ..samplers.base import Sampler
 from ..samplers.nearest import nearest
 from ..samplers.stream import stream
 from ..tables import files
@@ -160,9 +159,6 @@ def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., An
         raise ParameterError("design -s stream makes a stream; in Python, compare_over_time compares one")
     name, options = _parse(text, "sampler", list(known))
     make = known[name]
-    if options.get(MARK) == 1:  # of any clip sampler
-        options.pop(MARK)
-        make = partial(_trimmed, make)
     parameters = signature(known[name]).parameters.values()
     keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     allowed = [keyword for keyword in keywords if keyword not in ("geometry", "paced")]
@@ -202,10 +198,6 @@ def placed(make: Callable[..., Any], geometry: Geometry | None) -> Callable[...,
     if make is nearest and geometry is None:
         raise ParameterError("sampler nearest needs --near, the columns that say which categories are near")
     return partial(make, geometry=geometry) if make in (nearest, stream) else make
-
-
-def _trimmed(make: Callable[..., Sampler], *arguments: Any, **options: Any) -> Sampler:
-    return trimmed(cast(ClipSampler, make(*arguments, **options)))
 
 
 def parse_divergence(text: str) -> FDivergence | None:

@@ -74,8 +74,7 @@ def command(
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
 
     USERS are private histories: a row per user and item. Everything is checked before anybody is charged:
-    what is refused has cost nothing. A mechanism with several samples writes a row for each of them, numbered
-    in the column sample.
+    what is refused has cost nothing.
 
     \b
     Examples:

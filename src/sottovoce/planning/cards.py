@@ -67,7 +67,7 @@ class AnyCard:
     """What every card says."""
 
     group: str
-    epsilon: float  # of a stream or several samples, for all of them together
+    epsilon: float  # of a stream, for all releases together
     categories: int
     keeps_prior: bool
     prior_digest: str
@@ -109,15 +109,14 @@ class NearCard(AnyCard):
 class StreamCard(AnyCard):
     """The facts about a stream that follow from its prior alone."""
 
-    samples: int  # of one release; 1 for a stream
     horizon: int | None  # releases that the pace is planned for
     released_as_another: float | None  # at most, at the first step: Pr(X ≠ Z); not known with a geometry
 
 
 def any_card(made: Any, group: str) -> Card | NearCard | StreamCard:
-    """The card of a sampler, a stream, several samples or `nearest`, with what shuffling adds."""
+    """The card of a sampler, a stream or `nearest`, with what shuffling adds."""
     if isinstance(made, Stream):
-        return stream_card(made, group=group, shuffled=True)
+        return stream_card(made, group=group)
     make = near_card if isinstance(made, NearestSampler) else card
     return make(made, group=group, shuffled=True)
 
@@ -190,30 +189,29 @@ def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool
     )
 
 
-def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = False) -> StreamCard:
-    """Collect the facts; with `shuffled` what shuffling the tuples of several samples adds.
+def stream_card(sampler: Stream, *, group: str = EVERYBODY) -> StreamCard:
+    """Collect the facts.
 
-    >>> from sottovoce import Prior, several
-    >>> round(stream_card(several(Prior(["A", "B"], [0.2, 0.8]), 4.0, samples=2)).released_as_another, 2)
+    >>> from sottovoce import Prior, stream
+    >>> round(stream_card(stream(Prior(["A", "B"], [0.2, 0.8]), 4.0, horizon=2)).released_as_another, 2)
     0.15
     """
     mechanism = certify(sampler, provenance="users")  # nothing is released
     return StreamCard(
-        **_of_any(sampler, group, mechanism if shuffled and sampler.samples > 1 else None),
-        samples=sampler.samples,
+        **_of_any(sampler, group, None),
         horizon=len(sampler.pace) if sampler.pace[-1] == PACE and not sampler.persistence else None,
         released_as_another=None if sampler.geometry else furthest_at_first(stream_engine(mechanism)),
     )
 
 
 def stream_engine(mechanism: Mechanism) -> StreamEngine:
-    """The engine of a stream, or of several samples."""
+    """The engine of a stream."""
     if not isinstance(mechanism.engine, StreamEngine):
-        raise ParameterError("mechanism must be a stream, or several samples of one")
+        raise ParameterError("mechanism must be a stream")
     return mechanism.engine
 
 
-def _of_any(sampler: Sampler | Stream, group: str, shuffled: Mechanism | Sampler | None) -> dict[str, Any]:
+def _of_any(sampler: Sampler | Stream, group: str, shuffled: Sampler | None) -> dict[str, Any]:
     """What every card says; of what is shuffled also ε′ for 10,000 and 100,000 reports, on the safe side."""
     return {
         "group": group,

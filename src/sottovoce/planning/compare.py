@@ -1,8 +1,8 @@
-"""Many samplers × many users × many divergences, as one tidy table; and several releases of each user.
+"""Many samplers × many users × many divergences, as one tidy table; and streams over time.
 
 A comparison looks at the users' true data. Its numbers are for choosing a sampler on data you may look at;
-they are not themselves private and must not be published about private users. Several samples and streams are
-simulated with the mechanism that would be shipped.
+they are not themselves private and must not be published about private users. Streams are simulated
+with the mechanism that would be shipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..release.certify import certify
 from ..release.mechanism import Mechanism
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
 from ..samplers.nearest import NearestSampler
-from ..samplers.stream import Stream, several
+from ..samplers.stream import Stream
 from ..users import Users, UsersLike, rows_for
 from .cards import stream_engine
 from .fitted import fitted
@@ -42,8 +42,6 @@ BEST_POSSIBLE = "best possible"
 """The sampler's name in a row of the limit: what no ε-private sampler that keeps the prior can beat."""
 ALL_GROUPS = "all groups"
 """The group's name in a row about the users of all groups together."""
-TOGETHER, SEPARATELY = "together", "separately"
-"""Ways to release several samples."""
 
 _Measured: TypeAlias = "tuple[ComparisonRow, FloatArray]"
 
@@ -461,62 +459,6 @@ def _in_short(distances: FloatArray) -> dict[str, Any]:
     """The number of users, and the mean, 99th percentile and maximum of their distances."""
     summary = summarise(distances)
     return {"users": len(distances), **{name: summary[name] for name in ("mean", "p99", "maximum")}}
-
-
-@dataclass(frozen=True)
-class SamplesRow:
-    """One way to spend ε on so many samples: the distance of one sample, averaged over a user's samples."""
-
-    samples: int
-    way: str  # "together": one release of all samples; "separately": each at ε/samples
-    epsilon: float  # for all samples together
-    divergence: str
-    users: int
-    mean: float
-    p99: float
-    maximum: float
-
-
-def compare_samples(
-    users: UsersLike | Users,
-    prior: Prior,
-    epsilon: float,
-    *,
-    samples: Iterable[int],
-    sampler: Callable[..., Sampler] = fitted,
-    divergence: FDivergence = TV,
-    progress: Callable[[], object] | None = None,
-) -> tuple[SamplesRow, ...]:
-    """How far each of several samples is from the user's data, released together and separately.
-
-    One row for one sample; two for more: all samples together for ε (`several`, simulated), and each
-    separately for ε/samples, by `sampler`. `progress` is called after every row.
-
-    >>> import sottovoce as sv
-    >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
-    >>> rows = compare_samples([[0.7, 0.2, 0.1]] * 100, prior, 4.0, samples=[1, 4])
-    >>> [(row.samples, row.way) for row in rows]
-    [(1, 'together'), (4, 'together'), (4, 'separately')]
-    >>> rows[1].mean < rows[2].mean
-    True
-    """
-    laws = _validate.users(rows_for(users, prior), len(prior))
-    f, total, rows = checked_f(divergence), _validate.privacy(epsilon), []
-    for k in samples:
-        many = _validate.whole_at_least(1, samples=k)
-        ways = {}
-        if many > 1:
-            made = several(prior, total, samples=many)
-            mechanism = certify(made, provenance="users")  # nothing is released
-            steps = [step.distances for step in walk(mechanism, [laws] * many, divergence=f)]
-            ways[TOGETHER] = np.mean(steps, axis=0)
-        alone = sampler(prior, total / many).divergence(laws, f)
-        ways[SEPARATELY if many > 1 else TOGETHER] = np.atleast_1d(alone)
-        for way, distances in ways.items():
-            rows.append(SamplesRow(many, way, total, f.name, **_in_short(distances)))
-            if progress is not None:
-                progress()
-    return tuple(rows)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
 def certified_floor(mechanism: Mechanism) -> Fraction:
     """The smallest weights of all that can be released, added up, as a share of all units.
 
-    Of several samples it is the floor of the tuples, 1/R₀: a tuple is what is shuffled.
+    Of a stream it is 1/R₀, for all its releases together: a transcript is what is shuffled.
     """
     engine, total = mechanism.engine, 1 << mechanism.bits
     if isinstance(engine, StreamEngine):

@@ -110,11 +110,6 @@ def request(
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
     if not _naming.is_text(group):
         raise ParameterError("group must be text")
-    if len(mechanism.answers) ** mechanism.samples >= 1 << 63:
-        raise ParameterError(
-            f"a ledger remembers a release as one number below 2^63: {mechanism.samples} samples of "
-            f"{len(mechanism.categories)} categories do not fit; take fewer samples or merge categories"
-        )
     rows = mechanism.prepare(p)
     names = one_form(users)
     if len(names) != rows.shape[0]:
@@ -414,7 +409,8 @@ class Ledger:
         elif missing:
             self._store.testify()  # also for a charge that somebody else paid and could not use
             drawn = asked.draw(asked.rows[which[missing]])
-            rows = [(users[i], asked.mechanism.number_of(new)) for i, new in zip(missing, drawn, strict=True)]
+            index = asked.mechanism.answer_index
+            rows = [(users[i], index[new]) for i, new in zip(missing, drawn, strict=True)]
             with self._store.exclusively() as database:
                 _enter_answers(database, rows, _number(database, "kinds", *asked.kind), number)
                 now = _positions(database, len(users), number)  # a grant may have come between
@@ -428,9 +424,10 @@ class Ledger:
         gone = [i for i, position in enumerate(positions) if kept[i] != position]
         fresh = set(missing) if gone else set()
         lost = any(commits <= (drawn_at if i in fresh else known) for i in gone)
-        if lost or any(position not in asked.mechanism.numbers for position in positions):
+        answers = asked.mechanism.answers
+        if lost or any(position not in range(len(answers)) for position in positions):
             raise refused(f"an answer vanished from {self.path} or was changed")
-        return [asked.mechanism.answer_of(position) for position in positions if position is not None]
+        return [answers[position] for position in positions if position is not None]
 
     def _next_of_streams(
         self, asked: Request, epoch: int, which: _validate.IntArray, users: list[bytes]
@@ -453,7 +450,7 @@ class Ledger:
                 rows = asked.rows[which[these]]
                 answers, following = asked.draw(rows, [states[i] for i in these])
                 for i, answer, state in zip(these, answers, following, strict=True):
-                    positions[i] = mechanism.number_of(answer)
+                    positions[i] = mechanism.answer_index[answer]
                     after.append((state.to_text(), users[i], life))
             drawn = [(users[i], number) for i in missing if (number := positions[i]) is not None]
             _enter_answers(database, drawn, kind, epoch)

@@ -67,8 +67,7 @@ class Mechanism:
         For every two users and everything that can be released, Pr[release] differs by a factor of at most
         A ≤ e^ε, as an inequality between integers that was checked when the mechanism was made or loaded.
         Randomness comes from the operating system only; a release draws the same number of random bytes
-        whatever the data are. With several samples, ε covers all samples of one release together; in a
-        stream it covers all releases of a user that carry the state on.
+        whatever the data are. In a stream ε covers all releases of a user that carry the state on.
 
     Make one with `certify(sampler)` or `load(path)`.
     """
@@ -114,12 +113,7 @@ class Mechanism:
     @property
     def streaming(self) -> bool:
         """Whether a release takes a state and gives back the next one."""
-        return isinstance(self.engine, StreamEngine) and self.samples == 1
-
-    @property
-    def samples(self) -> int:
-        """How many categories one release gives; with more than one, a release is a tuple of them."""
-        return self.engine.samples
+        return isinstance(self.engine, StreamEngine)
 
     @cached_property
     def index(self) -> Mapping[Category, int]:
@@ -128,7 +122,7 @@ class Mechanism:
 
     @property
     def answers(self) -> Sequence[Category]:
-        """What one sample can be: the categories or, of a survey, the numbers of its reports."""
+        """What a release can be: the categories or, of a survey, the numbers of its reports."""
         return range(self.engine.reports) if isinstance(self.engine, SurveyEngine) else self.categories
 
     @cached_property
@@ -166,13 +160,12 @@ class Mechanism:
         p: UsersLike | None = None,
         unknown: str = "prior",
     ) -> Any:
-        """Release for one user, from their records or their distribution p: a category, or a tuple of them.
+        """Release one category for one user, from their records or their distribution p.
 
-        The type `str | int` is that of one sample; of several it is a tuple. Draws the same number of bytes
-        from the operating system whatever the data are. Calling it twice for the same data spends ε twice:
-        use a ledger to stop that. A stream takes the user's state, at first `start()`, and gives back the
-        category and the next state. Keep that one and forget the old one: a state that is used twice spends
-        ε twice.
+        Draws the same number of bytes from the operating system whatever the data are. Calling it twice for
+        the same data spends ε twice: use a ledger to stop that. A stream takes the user's state, at first
+        `start()`, and gives back the category and the next state. Keep that one and forget the old one: a
+        state that is used twice spends ε twice.
 
         Records that are no categories count for nothing, and a user without records (or with p = 0) is
         released as the public: as a user whose counts are the weights of the prior. With unknown="error" both
@@ -191,10 +184,7 @@ class Mechanism:
             return self._stepped(checked, *engine.drawn(law, word))
         if state is not None:
             raise ParameterError("only a stream takes a state")
-        position = self._position(held)
-        if isinstance(position, int):
-            return self.answers[position]
-        return tuple(self.categories[i] for i in position)
+        return self.answers[self._position(held)]
 
     def _held(
         self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
@@ -227,7 +217,7 @@ class Mechanism:
         return self._stepped(checked, place, prior, engine.units(law)[place])[1]
 
     def _engine(self) -> StreamEngine:
-        if not isinstance(self.engine, StreamEngine) or self.samples > 1:
+        if not isinstance(self.engine, StreamEngine):
             raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
         return self.engine
 
@@ -266,14 +256,14 @@ class Mechanism:
         last = place if self._engine().persistence else None
         return self.categories[place], StreamState(self.epsilon, state.step + 1, low, high, last)
 
-    def _position(self, held: weights.Weights) -> Any:
-        """Draw for one user: the released category's position, or a tuple of them."""
+    def _position(self, held: weights.Weights) -> int:
+        """Draw for one user: the released category's position."""
         return self.engine.position(held, randomness.words(self.engine.words, self.bits))
 
     def release_many(
         self, p: UsersLike | Users, states: Sequence[StreamState] | None = None, *, exact: bool = False
     ) -> Any:
-        """Release one category per row of p, dense or sparse; with several samples, a row of them each.
+        """Release one category per row of p, dense or sparse.
 
         A stream takes the states of the users, all after the same number of releases, and gives back the
         categories and the next states.
@@ -329,7 +319,7 @@ class Mechanism:
         users = rows.shape[0]
         if users == 1:
             return self._named(np.array([self._position(row_weights(rows, 0))]))
-        positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
+        positions = np.empty(users, dtype=np.int64)
         self.engine.prepare_many()
 
         def take(begin: int, size: int, words: Any) -> None:
@@ -346,7 +336,7 @@ class Mechanism:
         if states is not None:
             raise ParameterError("only a stream takes states")
         users = rows.shape[0]
-        positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
+        positions = np.empty(users, dtype=np.int64)
         for i in range(users):
             positions[i] = self._position(row_weights(rows, i))
         return self._named(positions)
@@ -388,8 +378,7 @@ class Mechanism:
     ) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the answers.
 
-        With several samples it is that of the tuples, in the order of itertools.product; of a stream it is
-        that of the next release of a user with this state.
+        Of a stream it is that of the next release of a user with this state.
         """
         held = self._held(records, p)
         if not self.streaming:
@@ -397,25 +386,6 @@ class Mechanism:
         engine, checked = self._engine(), self.check_state(state)
         law = engine.next_law(held, checked)
         return [Fraction(units, engine.total) for units in engine.units(law)]
-
-    @property
-    def numbers(self) -> range:
-        """The numbers of everything that can be released."""
-        return range(len(self.answers) ** self.samples)
-
-    def number_of(self, answer: Any) -> int:
-        """A release as one integer below answers^samples: what a ledger remembers."""
-        number = 0
-        for category in answer if self.samples > 1 else (answer,):
-            number = number * len(self.answers) + self.answer_index[category]
-        return number
-
-    def answer_of(self, number: int) -> Any:
-        """The release that has this number."""
-        if self.samples == 1:
-            return self.answers[number]
-        n = len(self.categories)
-        return tuple(self.categories[number // n**power % n] for power in range(self.samples - 1, -1, -1))
 
     @cached_property
     def digest(self) -> str:
@@ -456,18 +426,14 @@ class Mechanism:
 
     def __repr__(self) -> str:
         mark = "" if self.provenance == "public" else f", prior {self.origin}"
-        many = f"{self.samples} samples of a " if self.samples > 1 else ""
-        return (
-            f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
-            f"epsilon={self.epsilon}{mark}>"
-        )
+        size = f"{len(self.categories)} categories"
+        return f"<Mechanism {self.sampler} on {size}, epsilon={self.epsilon}{mark}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the facts that a client checks."""
         rows: list[tuple[str, object]] = [
-            ("epsilon", f"{self.epsilon}" + (" for all samples together" if self.samples > 1 else "")),
+            ("epsilon", f"{self.epsilon}"),
             ("categories", f"{len(self.categories):,}"),
-            ("samples per release", self.samples),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
             ("prior", self.origin),
             ("certificate", f"holds, in whole units of 2^-{self.bits}"),
@@ -483,16 +449,6 @@ def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:
             f"{what} keeps no state, and this mechanism is a stream: use a ledger, or mechanism.release("
             f"records, state) in Python"
         )
-
-
-def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
-    """Refuse mechanisms with several samples where a release must be one category."""
-    for mechanism in mechanisms:
-        if mechanism.samples > 1:
-            raise ParameterError(
-                f"{what} takes one sample per user, and this mechanism releases {mechanism.samples}; design "
-                f"it without samples, or release with `sottovoce release`"
-            )
 
 
 def processors() -> int:

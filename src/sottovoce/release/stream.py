@@ -51,8 +51,6 @@ MOST_DIGITS = 40  # ⌊A⌋ has at most so many: with more, a ratio could leave 
 HALF = 31  # R is multiplied in halves of so many digits
 OCTAVE = 64  # a pace looks at log2 of a ratio in 64ths
 SHARE_DIGITS = 41  # binary digits to which a user's weights are cut, all of them together
-DEEP = 200  # samples up to which the law of tuples is written out
-LISTED = 1_000_000  # the law of tuples is written out up to so many of them
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,15 +140,14 @@ class StepLaw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StreamEngine(Engine):
-    """Streams, and several samples as the steps of one."""
+    """Streams: a mechanism carries the state from one release to the next."""
 
     kind: ClassVar[str] = "stream"
     version: ClassVar[int] = 2
-    own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "samples", "persistence"})
+    own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "persistence"})
     prior: tuple[int, ...]
     start: int
     pace: tuple[int, ...]
-    samples: int
     persistence: int
     ratio: Fraction
     bits: int = BITS
@@ -174,7 +171,7 @@ class StreamEngine(Engine):
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """A prior in whole units, a start between 1 and A, and settings within their ranges."""
-        whole_numbers(self.prior, self.pace, (self.start, self.samples, self.persistence, self.bits))
+        whole_numbers(self.prior, self.pace, (self.start, self.persistence, self.bits))
         if ratio != self.ratio or bits != self.bits:
             raise CertificateError("the stream is not the one of its ratio")
         check_prior_weights(self.prior, size, self.prior_total)
@@ -184,10 +181,8 @@ class StreamEngine(Engine):
             raise CertificateError("the start of a stream must lie between 1 and A")
         if not 1 <= len(self.pace) <= MOST_STEPS or not all(0 <= one <= PACE for one in self.pace):
             raise CertificateError(f"the pace of a stream must be 1 to {MOST_STEPS} numbers from 0 to {PACE}")
-        if not 1 <= self.samples <= MOST_STEPS or not 0 <= self.persistence < PERSISTENCE:
-            raise CertificateError("samples or persistence of a stream are out of range")
-        if self.samples > 1 and self.persistence:
-            raise CertificateError("several samples have no persistence")
+        if not 0 <= self.persistence < PERSISTENCE:
+            raise CertificateError("the persistence of a stream is out of range")
 
     def keeps_prior(self) -> bool:
         """2^22·Q is in every box, and nearest to a user equal to Q; with persistence Q is not the prior."""
@@ -351,34 +346,9 @@ class StreamEngine(Engine):
         """Build the tables of a batch."""
         _ = self._tables
 
-    def position(self, weights: Weights, words: list[int]) -> tuple[int, ...]:
-        """The positions of several samples: the releases of a new stream, all from the same data."""
-        (low, high), out = self.first(), []
-        for step, word in enumerate(words):
-            law = self.step_law(weights, *self.ratios(low, high, step))
-            i, prior, units = self.drawn(law, word)
-            low, high = self.moved(low, high, prior, units)
-            out.append(i)
-        return tuple(out)
-
-    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row."""
-        out = np.empty((rows.shape[0], len(words)), dtype=np.int64)
-        bounds = self.first_many(rows.shape[0])
-        for step, drawn in enumerate(words):
-            out[:, step], bounds = self.step_many(rows, drawn, bounds, step)
-        return out
-
     def law(self, weights: Weights) -> list[Fraction]:
-        """The law of the tuples of several samples, in lexicographic order of the positions."""
-        n = len(self.prior)
-        if self.samples > DEEP or n**self.samples > LISTED:
-            raise ParameterError(
-                f"the law of {self.samples} samples of {n} categories has {n}^{self.samples} entries; at "
-                f"most {LISTED:,} are written out"
-            )
-
-        return self.transcripts(weights, self.samples)
+        """The law of the first release of a user."""
+        return self.transcripts(weights, 1)
 
     def transcripts(self, weights: Weights, steps: int) -> list[Fraction]:
         """The law of the first releases of a user, all from the same data, in lexicographic order."""
@@ -408,7 +378,6 @@ class StreamEngine(Engine):
             "prior": list(map(str, self.prior)),
             "start": str(self.start),
             "pace": list(self.pace),
-            "samples": self.samples,
             "persistence": self.persistence,
         }
 
@@ -417,13 +386,13 @@ class StreamEngine(Engine):
         """What `fields` wrote."""
         plain, prior = fields.plain, fields.wholes("prior")
         pace, start = plain["pace"], plain["start"]
-        numbers = [plain["samples"], plain["persistence"], *(pace if isinstance(pace, list) else [None])]
+        numbers = [plain["persistence"], *(pace if isinstance(pace, list) else [None])]
         whole = isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII)
         if ratio < 1 or not whole:
             raise CertificateError("the ratio A must be at least 1, and the start an integer")
         if not all(type(one) is int for one in numbers):
             raise CertificateError("the settings of a stream must be whole numbers")
-        return cls(prior, int(start), tuple(pace), numbers[0], numbers[1], ratio, fields.bits)
+        return cls(prior, int(start), tuple(pace), plain["persistence"], ratio, fields.bits)
 
     # --- many users at one step ----------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from typing import Any
 from .._naming import is_text
 from ..prior import Category
 from ..release.file import ANY, parse_mechanisms, read_text
-from ..release.mechanism import Mechanism, one_sample_each
+from ..release.mechanism import Mechanism
 
 MOST_BYTES = 1 << 20
 MOST_REPORTS = 1000
@@ -84,7 +84,6 @@ def read_served(path: Path) -> Served:
 def parse_served(text: str, source: str) -> Served:
     """What a text describes; a worker process makes its own from the text that the first process read."""
     parsed = parse_mechanisms(text, source, ANY)
-    one_sample_each(parsed.mechanisms.values(), "the collector")
     return Served(text, parsed.mechanisms, parsed.by)
 
 

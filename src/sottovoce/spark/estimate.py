@@ -11,7 +11,7 @@ from ..collecting.model import model_of
 from ..collecting.reports import checked_counts, weight_of
 from ..errors import TableError
 from ..groups import Groups
-from ..release.mechanism import Mechanism, one_sample_each
+from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
 from ..tables.query import Columns, require
 from .cells import count_on_spark, keys_of, parts_of, record_frame
@@ -39,7 +39,6 @@ def estimate(
     """
     known: Groups[Mechanism | Sampler] = Groups.of(mechanism, by)
     models = {name: model_of(one) for name, one in known.items()}
-    one_sample_each((one for one in known.values() if isinstance(one, Mechanism)), "Spark's estimate")
     columns = list(frame.columns)
     user = "user" if user is None and "user" in columns else user
     weight = weight_of(columns, item, user)
