@@ -17,8 +17,8 @@ PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
 TOPICS = (
-    "tutorial", "commands", "choosing", "own-sampler", "tables", "collecting", "estimating", "guarantees",
-    "format", "notation",
+    "tutorial", "commands", "choosing", "tables", "collecting", "estimating", "guarantees", "format",
+    "notation",
 )  # fmt: skip
 """The documents that can be read in the terminal, beside the help of the commands."""
 WIDEST = 100
