@@ -30,7 +30,6 @@ CASES: tuple[tuple[str, int, Callable[..., sv.Sampler]], ...] = (
     ("`randomized_response`, 2 categories", 2, sv.randomized_response),
     ("`randomized_response`, 18 categories", 18, sv.randomized_response),
     ("`kernel_clip`, 18 categories", 18, sv.kernel_clip),
-    ("`relative_mollifier`, 18 categories", 18, sv.relative_mollifier),
     ("`kernel_clip`, 2,000 categories", 2000, sv.kernel_clip),
 )
 SETTINGS = ((1.0, 10_000), (4.0, 10_000), (4.0, 100_000), (8.0, 100_000))
