@@ -119,7 +119,7 @@ def collecting() -> list[Line]:
                 Line(what, f"{rate:,.0f}/s", f"{LEAST:,}/s", f"{rate / LEAST:.1f}×", "≥ 1×", rate >= LEAST)
             )
             grown = memory[0.99] / memory[0.1]
-            what = f"memory at the end against that after a tenth of them, {workers} process"
+            what = f"memory at the end against a tenth, {workers} process"
             what += "es" if workers > 1 else ""
             now, then = f"{memory[0.99]:.0f} MiB", f"{memory[0.1]:.0f} MiB"
             lines.append(Line(what, now, then, f"{grown:.2f}×", "≤ 1.1×", grown <= 1.1))
