@@ -96,7 +96,7 @@ def test_audit_amplify_and_collect_know_them(folder: Path) -> None:
     told = run("amplify", "three.json", "--reports", 10000, "--json", cwd=folder)
     central = json.loads(told.stdout)["groups"][0]["central_epsilon"]
     assert 0 < central < 4
-    told = run("collect", "three.json", "--store", "store.db", cwd=folder)
+    told = run("collect", "serve", "three.json", "--store", "store.db", cwd=folder)
     assert (told.returncode, "one sample per user" in told.stderr) == (2, True)
     assert not (folder / "store.db").exists()
 

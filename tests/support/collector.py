@@ -98,14 +98,15 @@ def rows_of(store: Path) -> set[tuple[bytes, int, int]]:
 class Collector:
     """The application on a store of its own; every call is one request."""
 
-    def __init__(self, mechanism_file: Path, store: Path, **settings: Any) -> None:
+    def __init__(self, mechanism_file: Path, store: Path, *others: Path, **settings: Any) -> None:
         self.served: Served = read_served(mechanism_file)
         self.store = store
         if not store.exists():
-            create_store(store, self.served.digests)
+            create_store(store)
         self.said: list[str] = []
         self.loop = asyncio.new_event_loop()
-        self.app: Any = make_app(Settings(store=store, **settings), self.served, self.said.append)
+        files = [self.served, *map(read_served, others)]
+        self.app: Any = make_app(Settings(store=store, **settings), files, self.said.append)
 
     def __enter__(self) -> Collector:
         return self
@@ -155,12 +156,13 @@ class Collector:
         async def send(message: Any) -> None:
             sent.append(message)
 
+        path, _, query = path.partition("?")
         scope = {
             "type": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in given],
             "root_path": "",
             "scheme": "http",
@@ -214,7 +216,7 @@ class Running:
 @contextmanager
 def collecting(mechanism_file: Path, store: Path, *arguments: object, port: int = 0) -> Iterator[Running]:
     """A running collector that has printed its address."""
-    command = [sys.executable, "-m", "sottovoce", "collect", mechanism_file, "--store", store]
+    command = [sys.executable, "-m", "sottovoce", "collect", "serve", mechanism_file, "--store", store]
     process = subprocess.Popen(
         [*map(str, command), "--port", str(port), *map(str, arguments)],
         stdout=subprocess.DEVNULL,
