@@ -20,6 +20,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import psutil
 
 import sottovoce as sv
@@ -95,6 +96,20 @@ def rows_of(store: Path) -> set[tuple[bytes, int, int]]:
     return set(found)
 
 
+def check_described(description: Any, method: str, path: str, answer: Answer) -> set[tuple[str, str, str]]:
+    """Compare an answer with the description of its operation, if it is one; return what was compared."""
+    operation = description["paths"].get(path, {}).get(method)
+    if operation is None:
+        assert answer.status in (404, 405, 421)
+        return set()
+    described = operation["responses"][str(answer.status)]
+    if answer.status != 304:
+        kind = answer.headers["content-type"].split(";")[0]
+        value = json.loads(answer.body) if kind == "application/json" else answer.body.decode()
+        jsonschema.validate(value, described["content"][kind]["schema"])
+    return {(method, path, str(answer.status))}
+
+
 class Collector:
     """The application on a store of its own; every call is one request."""
 
@@ -104,6 +119,8 @@ class Collector:
         if not store.exists():
             create_store(store)
         self.said: list[str] = []
+        self.seen: set[tuple[str, str, str]] = set()
+        self._description: Any = None
         self.loop = asyncio.new_event_loop()
         files = [self.served, *map(read_served, others)]
         self.app: Any = make_app(Settings(store=store, **settings), files, self.said.append)
@@ -170,9 +187,22 @@ class Collector:
             "client": ("192.0.2.77", 54321),
             "http_version": "1.1",
         }
-        self.loop.run_until_complete(self.app(scope, receive, send))
+        try:
+            self.loop.run_until_complete(self.app(scope, receive, send))
+        except Exception:
+            if not sent or sent[0]["status"] != 500:  # the application answers, and raises again for a log
+                raise
         found = {name.decode().lower(): value.decode() for name, value in sent[0]["headers"]}
-        return Answer(sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:]))
+        answer = Answer(sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:]))
+        if path != "/openapi.json" and method in ("GET", "POST"):
+            self.seen |= check_described(self.description(), method.lower(), path, answer)
+        return answer
+
+    def description(self) -> Any:
+        """What the collector says of itself."""
+        if self._description is None:
+            self._description = json.loads(self.ask("GET", "/openapi.json").body)
+        return self._description
 
     def post(self, reports: object) -> Answer:
         return self.ask("POST", "/v1/reports", JSON, batch(reports))

@@ -276,7 +276,7 @@ def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
     """An export as text, part by part."""
     for rows in export(store, mechanisms):
         part = io.StringIO()
-        csv.writer(part, lineterminator="\n").writerows(rows)
+        csv.writer(part, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
         yield part.getvalue()
 
 
