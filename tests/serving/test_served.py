@@ -247,14 +247,23 @@ def test_the_page_in_a_browser(tmp_path: Path, dark: bool) -> None:
         assert running.post([report(mechanism.digest, one) for one in told])[0] == 202
         window.wait_for_selector("text=1,000 reports")
         window.wait_for_selector(".row")
-        assert window.locator(".row").count() == 5
+        assert window.locator(".row:not(.axis)").count() == 5
         assert window.evaluate("document.documentElement.scrollWidth") <= 390
         shades = window.evaluate("getComputedStyle(document.body).backgroundColor")
         assert shades == ("rgb(20, 23, 31)" if dark else "rgb(252, 252, 253)")
         library = sv.estimate(mechanism, told)
-        first = window.locator(".row .value").first.inner_text()
+        first = window.locator(".row:not(.axis) .value").first.inner_text()
         assert first.startswith(f"{100 * library.shares.max():.1f} %")
         assert window.locator(".verdict").inner_text() == library.verdict().summary()
+        marks = sorted(mark for mark in library.marks() if mark in ("more", "fewer"))
+        assert marks == sorted(window.locator(".stands:not(:empty)").all_inner_texts())
+        assert len(marks) == library.verdict().standing_out > 0
+        axis = window.locator(".axis .ticks").inner_text()
+        told += list(mechanism.release_many(np.tile([0.6, 0.1, 0.1, 0.1, 0.1], (1000, 1))))
+        assert running.post([report(mechanism.digest, one) for one in told[1000:]])[0] == 202
+        window.wait_for_selector("text=2,000 reports")
+        window.wait_for_selector("text=2,000 since")
+        assert window.locator(".axis .ticks").inner_text() == axis  # what moves is the reports, not the axis
         assert faults == []
         if folder := os.environ.get("SOTTOVOCE_PICTURES"):
             for width in (390, 1100):
