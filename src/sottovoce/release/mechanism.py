@@ -33,7 +33,7 @@ from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .nearest import NearestEngine, NearestStreamEngine
-from .stream import StreamEngine, StreamState, StreamStates
+from .stream import StreamEngine, StreamState
 from .survey import Numbers, SurveyEngine
 
 ENGINES = (
@@ -172,10 +172,7 @@ class Mechanism:
         """
         held = self._held(records, p, unknown)
         if self.streaming:
-            engine, checked = self._engine(), self.check_state(state)
-            law = engine.next_law(held, checked)
-            (word,) = randomness.words(1, self.bits)
-            return self._stepped(checked, *engine.drawn(law, word))
+            return self.step(held, self.check_state(state), *randomness.words(1, self.bits))
         if state is not None:
             raise ParameterError("only a stream takes a state")
         return self.answers[self._position(held)]
@@ -205,26 +202,13 @@ class Mechanism:
         """The state that follows the release of a category: for planning, and for replaying attacks."""
         engine, checked = self._engine(), self.check_state(state)
         law = engine.next_law(weights.from_law(p, len(self.categories)), checked)
-        place = self.index[category]
-        own = {i: q for i, q, _ in law.own}
-        prior = own.get(place, law.before[place + 1] - law.before[place])
-        return self._stepped(checked, place, prior, engine.units(law)[place])[1]
+        index = self.index[category]
+        return self._stepped(checked, index, *law.weight(index))[1]
 
     def _engine(self) -> StreamEngine:
         if not isinstance(self.engine, StreamEngine):
             raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
         return self.engine
-
-    def check_states(self, states: StreamStates, users: int) -> StreamStates:
-        """`check_state` for many."""
-        lowest, most = self._engine().lost()
-        low, high = states.bounds[:, 0], states.bounds[:, 1]
-        inside = bool(((lowest <= low) & (low <= high) & (high <= most)).all())
-        if len(states) != users or states.epsilon != self.epsilon or states.step < 0 or not inside:
-            raise ParameterError("the states are not those of a stream with this epsilon, one for every row")
-        n = len(self.categories)
-        known = [last if last is not None and 0 <= last < n else None for last in states.last]
-        return replace(states, last=known)  # an earlier file may have had more categories
 
     def check_state(self, state: StreamState | None) -> StreamState:
         """The state, if it is one of a stream with this ε; others are refused."""
@@ -239,12 +223,17 @@ class Mechanism:
             return replace(state, last=None)  # of an earlier file, with more categories
         return state
 
+    def step(self, held: weights.Weights, state: StreamState, word: int) -> tuple[Category, StreamState]:
+        """What a word releases for a user of a stream, and the next state; both were checked."""
+        engine = self._engine()
+        return self._stepped(state, *engine.drawn(engine.next_law(held, state), word))
+
     def _stepped(
-        self, state: StreamState, place: int, prior: int, units: int
+        self, state: StreamState, index: int, prior: int, units: int
     ) -> tuple[Category, StreamState]:
         low, high = self._engine().moved(state.low, state.high, prior, units)
-        last = place if self._engine().persistence else None
-        return self.categories[place], StreamState(self.epsilon, state.step + 1, low, high, last)
+        last = index if self._engine().persistence else None
+        return self.categories[index], StreamState(self.epsilon, state.step + 1, low, high, last)
 
     def _position(self, held: weights.Weights) -> int:
         """Draw for one user: the released category's position."""
@@ -255,8 +244,8 @@ class Mechanism:
     ) -> Any:
         """Release one category per row of p, dense or sparse.
 
-        A stream takes the states of the users, all after the same number of releases, and gives back the
-        categories and the next states.
+        A stream takes a state for each row, and gives back the categories and the next states. It draws
+        every user alone.
 
         Rows of floats are distributions, rows of integers are counts, rows of zeros are users without
         records, released as the public; `Users` are their distributions, if they were read with these
@@ -275,7 +264,7 @@ class Mechanism:
     def draw(self, rows: Any, states: Sequence[StreamState] | None = None, *, exact: bool = False) -> Any:
         """Release one category per prepared row. A single row takes the path of `release`, without tables."""
         if self.streaming:
-            return self._draw_streams(rows, StreamStates.of(states or ()), exact=exact)
+            return self._draw_streams(rows, states)
         if states is not None:
             raise ParameterError("only a stream takes states")
         engine, positions = self.engine, np.empty(rows.shape[0], dtype=np.int64)
@@ -291,28 +280,15 @@ class Mechanism:
         self._in_batches(len(positions), take)
         return self._named(positions)
 
-    def _draw_streams(self, rows: Any, before: StreamStates, *, exact: bool) -> Any:
-        """One step for every row, in batches side by side; exactly, or with persistence, row by row."""
-        users, engine, step = rows.shape[0], self._engine(), before.step
-        before = self.check_states(before, users)
-        places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
-        last: list[int | None] = [None] * users
-        if engine.persistence or exact:
-            for i, word in enumerate(randomness.words(users, self.bits)):
-                low, high = bounds[i].tolist()
-                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
-                places[i], prior, units = engine.drawn(law, word)
-                bounds[i] = engine.moved(low, high, prior, units)
-            if engine.persistence:
-                last = places.tolist()
-            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
-
-        def take(part: slice, words: Any) -> None:
-            places[part], bounds[part] = engine.step_many(rows[part], words[0], bounds[part], step)
-
-        engine.prepare_many()
-        self._in_batches(users, take)
-        return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
+    def _draw_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
+        """One step for every row, one after another."""
+        users = rows.shape[0]
+        if states is None or len(states) != users:
+            raise ParameterError("a stream takes a state for every row")
+        before, words = list(map(self.check_state, states)), randomness.words(users, self.bits)
+        drawn = [self.step(row_weights(rows, i), before[i], words[i]) for i in range(users)]
+        answers = np.array([category for category, _ in drawn], dtype=object)
+        return answers, [state for _, state in drawn]
 
     def _in_batches(self, users: int, take: Callable[[slice, Any], None]) -> None:
         """Call `take` with the rows and the words of every batch, on as many threads as help.
