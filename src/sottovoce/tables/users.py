@@ -268,8 +268,9 @@ def _checked(
     """Refuse what does not fit, and count what is left out; the users too, where they are held."""
     by, users = cells.columns.by, None
     tally.check_groups(cells.groups, known, options.unknown_groups)
-    for name in known.keys() & set(cells.groups) if options.unknown == "other" else ():
-        tally.other_category(known[name], options.other, name if by is not None else None)
+    for name in cells.groups:
+        if options.unknown == "other" and name in known:
+            tally.other_category(known[name], options.other, name if by is not None else None)
     check_one_group(cells.in_several_groups(), cells.users, by, options.several_groups)
     left = LeftOut(groups=len(set(cells.groups) - set(known)))
     for batch in cells.batches(None if held else BATCH_ROWS, named=held):
