@@ -77,12 +77,13 @@ def test_a_database_of_another_format_is_refused(tmp_path: Path, pragma: str, me
 
 def test_a_store_whose_schema_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
-    create_store(path, {"all": MECHANISM.digest})
+    create_store(path)
+    open_store(path, [(MECHANISM.digest, "all")])[0].close()
     no_text(path, b"CREATE TABLE counts")
     with pytest.raises(sv.errors.StoreError, match="cannot be read: it is damaged"):
         stored_counts(path, {"all": model_of(MECHANISM)})
     with pytest.raises(sv.errors.StoreError, match="cannot be opened: it is damaged"):
-        open_store(path, {"all": MECHANISM.digest})
+        open_store(path, [(MECHANISM.digest, "all")])
 
 
 def test_an_unknown_category_that_nobody_reported_changes_nothing(tmp_path: Path) -> None:

@@ -164,5 +164,5 @@ def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(command, "release_file", lambda *_, **terms: asked.append(terms["exact"]))
     for more in ([], ["--exact"]):
         texts = list(map(str, [*given[1:], "-o", tmp_path / "x.csv", *more]))
-        command.command.main(texts, standalone_mode=False)
+        command.release_command.main(texts, standalone_mode=False)
     assert asked == [False, True]
