@@ -82,7 +82,7 @@ def question(plain: Mapping[str, Any]) -> str:
             value = plain[name]
             if type(value) is not kind_of_value:
                 raise ValueError
-            units += [len(value), *map(_whole, value)] if kind_of_value is list else [_whole(value)]
+            units += [len(value), *map(_whole, value)] if isinstance(value, list) else [_whole(value)]
         if type(keeps) is not bool:
             raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
