@@ -58,7 +58,7 @@ def _simulated(prior: sv.Prior, records: int, closeness: float, rng: np.random.G
 def table() -> str:
     """Mean, 99th percentile and maximum TV as Markdown, the best that keeps the prior in bold."""
     measured = measure()
-    head = ["sampler", *(f"{key}: mean / p99 / max" for key in measured), "keeps q"]
+    head = ["sampler", *(f"{key}: mean/p99/max" for key in measured), "keeps q"]
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * len(measured)}|:---:|"]
     for i, name in enumerate(MAKERS):
         cells = []
@@ -70,7 +70,7 @@ def table() -> str:
                 value = f"{getattr(row, statistic):.3f}"
                 best = f"{min(getattr(other, statistic) for other in keeping):.3f}"
                 values.append(f"**{value}**" if row.keeps_prior and value == best else value)
-            cells.append(" / ".join(values))
+            cells.append("/".join(values))
         keeps = "yes" if all(c.rows[i].keeps_prior for c in measured.values()) else "no"
         lines.append(f"| `{name}` | {' | '.join(cells)} | {keeps} |")
     notes = "\n".join(f"- **{key}**: {words}" for key, (words, *_) in SITUATIONS.items())

@@ -59,8 +59,6 @@ from .samplers.stream import stream as stream
 from .samplers.survey import survey as survey
 from .tables.files import Dialect as Dialect
 from .tables.priors import build_prior as build_prior
-from .tables.query import count_table as count_table
-from .tables.tally import Tally as Tally
 from .tables.users import read_users as read_users
 from .users import Users as Users
 

@@ -254,7 +254,8 @@ def test_the_loop_by_commands(tmp_path: Path) -> None:
     raw = "prior", "users.csv", "--user", "user", "-o", "raw.json"
     run(*raw, **where)
     check_refused(run("design", "raw.json", "-e", "2", "-o", "no.json", **where), "--provenance users")
-    check_refused(run("estimate", "survey.json", "reports.csv", "--few", **where), "--as-prior")
+    refused = "estimate", "survey.json", "reports.csv", "--older", "prior.json"
+    check_refused(run(*refused, **where), "--as-prior")
 
 
 def test_the_names_of_a_survey_come_from_lines_or_from_a_public_table(tmp_path: Path) -> None:

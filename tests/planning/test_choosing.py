@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.cli.options import parse_sampler
+from sottovoce.cli.names import parse_sampler
 from sottovoce.prior import FROM_USERS
 
 PRIOR = sv.Prior(["a", "b", "c", "d", "e"], [0.45, 0.3, 0.15, 0.07, 0.03])
@@ -199,8 +199,8 @@ def test_without_users_the_order_of_the_categories_does_not_matter() -> None:
 def test_what_is_typed_makes_the_same_floor(users: sv.PublicUsers | None) -> None:
     for epsilon in (0.7, 2.0, 5.0):
         found = sv.choose(PRIOR, epsilon, users, limit=False)
-        make, options = parse_sampler(found.as_typed)
-        assert np.array_equal(make(PRIOR, epsilon, **options).floor, found.sampler.floor)
+        make = parse_sampler(found.as_typed)
+        assert np.array_equal(make(PRIOR, epsilon).floor, found.sampler.floor)
         assert f"-e {epsilon:g} -s {found.as_typed} " in found.command()
 
 

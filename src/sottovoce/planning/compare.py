@@ -23,6 +23,7 @@ from ..errors import ParameterError
 from ..geometry import Wasserstein
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES, Prior
+from ..release.box import row_weights
 from ..release.certify import certify
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
 from ..samplers.nearest import NearestSampler
@@ -414,17 +415,19 @@ def compare_over_time(
         raise ParameterError("steps must be one table per release, with the same users in the same order")
     mechanism, generator = certify(sampler, provenance="users"), np.random.default_rng(0)
     engine: Any = mechanism.engine
-    alone, bounds, rows = fitted(prior, sampler.epsilon / len(laws)), engine.first_many(laws[0].shape[0]), []
+    alone, rows = fitted(prior, sampler.epsilon / len(laws)), list[ComparisonRow]()
+    bounds = [engine.first()] * laws[0].shape[0]
     for step, law in enumerate(laws):
         counts, moved = mechanism.prepare(law), np.zeros(law.shape[0])
-
-        def observe(who: Any, weights: Any, units: Any, moved: FloatArray = moved) -> None:
-            p, x = (weights / weights.sum(axis=0)).T, (units / engine.total).T
-            everything = np.count_nonzero(weights, axis=0) == len(prior)
-            moved[who] = f.on_support(p, x, np.where(everything, 0.0, np.maximum(1 - x.sum(axis=1), 0.0)))
-
-        words = generator.integers(0, engine.total, law.shape[0])
-        _, bounds = engine.step_many(counts, words, bounds, step, observe)
+        for i, word in enumerate(generator.integers(0, engine.total, law.shape[0]).tolist()):
+            held = row_weights(counts, i)
+            drawn = engine.step_law(held, *engine.ratios(*bounds[i], step))
+            bounds[i] = engine.moved(*bounds[i], *engine.drawn(drawn, word)[1:])
+            if held:
+                p = np.array([count for _, count in held], dtype=np.float64)
+                units = [drawn.weight(index)[1] for index, _ in held]
+                rest = np.asarray((engine.total - sum(units)) / engine.total)
+                moved[i] = f.on_support(p / p.sum(), np.array(units) / engine.total, rest)
         here = np.diff(law.indptr) > 0
         if not here.any():
             raise ParameterError("steps must have a user with records each")
