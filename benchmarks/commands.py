@@ -39,10 +39,11 @@ duckdb.sql("CREATE TABLE cells AS SELECT t.user, item, count(*) n FROM read_parq
 print(spent() - before, time.perf_counter() - begin)
 """
 _TALLIED = """
-import time, sottovoce as sv
-sv.count_table({small!r}, user="user", item="item")
+import time
+from sottovoce.tables.query import Columns, count_table
+count_table({small!r}, Columns("item", "user"))
 begin, before = time.perf_counter(), spent()
-sv.count_table({log!r}, user="user", item="item")
+count_table({log!r}, Columns("item", "user"))
 took = time.perf_counter() - begin
 print(spent() - before, took)
 """

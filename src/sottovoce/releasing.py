@@ -15,8 +15,8 @@ from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer, count_table
-from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users, users_of_tally
+from .tables.query import Writer
+from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users
 from .users import Users
 
 BATCH = 100_000
@@ -125,9 +125,10 @@ def release_table(
             f"`sottovoce release`, for Spark sottovoce.spark.release"
         )
     options.setdefault("unknown", "prior")
+    named: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by}
     reading = ReadingOptions(**options)
-    cells = count_table(frame, user=user, item=item, weight=weight, by=by, lenient=reading.lenient)
-    groups = users_of_tally(cells, known, reading)
+    with checked_users(frame, known, options=reading, held=True, usual=(), **named) as users:
+        groups = next(iter(users))
     drawn = draw_batches(known, [groups], exact=exact)
     if ledger is not None:
         requests = requests_of(form, groups, exact=exact)
@@ -249,7 +250,7 @@ def release_file(
     users are in memory and charged in one commit; running again costs nothing more. `Interrupted` and every
     error tell what was charged. The order of the rows depends on the names of groups and users only.
     With `exact` every user is drawn alone, as `Mechanism.release_many` does.
-    `columns` are those of `tables.users.private_columns`.
+    `columns` are those of `tables.users.checked_users`.
     """
     table, output = Path(table), Path(output)
     by = columns.get("by")

@@ -130,9 +130,6 @@ def test_amplify_says_what_the_library_says_and_whom_one_has_to_trust(tmp_path: 
     for told, (group, one) in zip(said["groups"], sv.load_groups(out, policy=ANY).items(), strict=True):
         assert told["group"] == group
         assert told["central_epsilon"] == sv.amplify(one, 500, 1e-5)
-        assert [point["delta"] for point in told["curve"]] == [
-            sv.amplify_delta(one, 500, point["epsilon"]) for point in told["curve"]
-        ]
     assert "trust" in said["note"]
     printed = run("amplify", out, "--reports", "500")
     assert printed.stdout.count("500 shuffled reports at a local epsilon of 2") == 2

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from command import run
 
 import sottovoce as sv
-from sottovoce.cli.audit import command
+from sottovoce.cli.audit import audit_command
 from sottovoce.release.file import Policy, read_text, save_mechanisms
 from sottovoce.release.proved import PROGRAM, VARIABLE, question
 
@@ -85,7 +85,7 @@ def test_the_checker_gets_what_was_checked_and_the_file_is_read_once(
         return text
 
     monkeypatch.setattr("sottovoce.cli.audit.read_text", once)
-    done = CliRunner().invoke(command, [str(path), "--proved", "--draws", "2000"])
+    done = CliRunner().invoke(audit_command, [str(path), "--proved", "--draws", "2000"])
     assert done.exit_code == 0, done.output
     assert read == [path]
     assert (tmp_path / "asked.txt").read_text() == question(mechanism.document()) + "\n"

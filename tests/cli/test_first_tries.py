@@ -226,7 +226,6 @@ def results() -> list[Any]:
         sv.compare(users, [sv.fitted(PRIOR, 2), sv.kernel_clip(PRIOR, 2)]),
         sv.choose(PRIOR, 2.0, limit=False),
         sv.limit(PRIOR, 2.0, users),
-        sv.frontier(PRIOR, 2.0, steps=2),
         sv.plan(range(5), 2000, 2.0),
         sv.audit(sv.certify(sv.fitted(PRIOR, 2)), draws=2000),
         shares,

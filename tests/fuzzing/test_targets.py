@@ -11,13 +11,12 @@ import pytest
 
 pytest.importorskip("starlette")
 
-import sottovoce as sv
 from fuzzing import arguments, clients, collector, databases, mechanisms, tables, workbooks
 from fuzzing.target import CORPUS, Finding, Target, run_blindly
 from fuzzing.targets import TARGETS
 from sottovoce.release import exact, file
 from sottovoce.serving import server
-from sottovoce.tables import tally
+from sottovoce.tables import query, tally
 
 
 @pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.full)])
@@ -71,14 +70,14 @@ def test_a_certificate_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("name", "words"), [("tables", "by the csv module"), ("workbooks", "by hand")])
 def test_a_row_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
-    count = sv.count_table
+    count = query.count_table
 
     def twice(*given: object, **named: object) -> tally.Tally:
         found = count(*given, **named)  # type: ignore[arg-type]
         found.rows[0] += 1
         return found
 
-    monkeypatch.setattr(f"fuzzing.{name}.sv.count_table", twice)
+    monkeypatch.setattr("sottovoce.tables.query.count_table", twice)
     assert words in broken(TARGETS[name])
 
 
@@ -125,10 +124,10 @@ def test_mutants_are_other_bytes() -> None:
 def test_a_command_is_run_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written outside of its folder, and what was replaced for it is there again."""
     monkeypatch.chdir(tmp_path)
-    before = server.serve
+    before = server.server_of
     for place in ("out.json", "/out.json", "../../out.json", f"{tmp_path}/out.json"):
         arguments.check(f"design\nprior.json\n-e\n1\n-o\n{place}".encode())
         arguments.check(f"design\nprior.json\n-e\n1\n--output={place}".encode())
     assert list(tmp_path.iterdir()) == []
     assert not Path("/out.json").exists()
-    assert server.serve is before
+    assert server.server_of is before

@@ -212,12 +212,3 @@ def test_a_named_group_column_is_no_suspect(tmp_path: Path) -> None:
     )  # not a full cross table: perhaps people
     grouped = priors_table.read_priors(path, by="land", options=PriorOptions(smoothing=1))
     assert any(prior.provenance == "public" for prior in grouped.priors.values())
-
-
-def test_a_wide_table_with_several_rows_looks_like_people(tmp_path: Path) -> None:
-    one = write(tmp_path, "one.csv", "a,b\n3,4\n")
-    several = write(tmp_path, "several.csv", "a,b\n3,4\n1,2\n")
-    assert priors_table.read_priors(one, wide=True).priors["all"].provenance == "public"
-    assert priors_table.read_priors(several, wide=True).priors["all"].provenance == "users"
-    stated = priors_table.read_priors(several, wide=True, provenance="public")
-    assert stated.priors["all"].provenance == "public"

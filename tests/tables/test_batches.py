@@ -15,7 +15,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import releasing
-from sottovoce.tables import query, tally, users
+from sottovoce.tables import query, users
 from sottovoce.tables.query import Columns, Writer, opened, ordered_cells
 from sottovoce.tables.users import ReadingOptions, checked_users, read_user_groups
 
@@ -72,7 +72,7 @@ def test_spellings_of_one_name_are_one_user_in_several_groups(tmp_path: Path) ->
     frame.write_parquet(tmp_path / "t.parquet")
     with opened(tmp_path / "t.parquet") as source:
         cells = ordered_cells(source, Columns("item", "user", by="region"))
-        assert cells.in_several_groups() == tally.in_several_groups(next(cells.batches())) == 4
+        assert cells.in_several_groups() == 4
     with (
         pytest.raises(
             sv.errors.UserDataError, match=r"4 of 10 users have more than one value in column 'region'"
@@ -169,7 +169,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 
     monkeypatch.setattr(query.Source, "run", replaced)
     with pytest.raises(sv.errors.TableError, match="was changed while it was read"):
-        sv.count_table(path, user="user", item="item")
+        sv.build_prior(path, user="user", item="item")
 
 
 def test_one_user_in_several_spellings_is_refused(tmp_path: Path) -> None:

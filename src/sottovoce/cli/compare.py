@@ -5,28 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ..divergences import TV
+from ..divergences import TV, FDivergence
 from ..planning.compare import Comparison, compare
 from ..planning.limit import TAIL
 from ..prior import FROM_USERS
 from ..tables.users import ReadingOptions
-from . import options, terminal
+from . import names, options, terminal
 from .app import Command
-from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, option
-from .terminal import (
-    NOT_PRIVATE,
-    number,
-    plain,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-    shown_text,
-    step,
-)
+from .options import Columns, Output, option
+from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_table, print_text, shown_text
 
 MOST_ROWS = 40
 """With more rows only those of all groups together are printed."""
@@ -37,26 +28,28 @@ BLOCK = (0, 1, 3)
 @click.command("compare", cls=Command)
 @options.prior_argument
 @options.path_argument("users_file", metavar="USERS")
-@options.epsilons_option
+@names.epsilons_option
 @option(
     "--sampler", "-s", "samplers", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=options.complete_sampler, help=f"{SAMPLER_NAMES}. Default all; repeat for several.",
+    callback=names.each(names.parse_sampler),
+    help=f"{names.SAMPLER_NAMES}. Default all; repeat for several.",
 )  # fmt: skip
 @option(
     "--divergence", "-d", "divergences", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=options.complete_divergence, help=f"{DIVERGENCE_NAMES}. Default tv; repeat for several.",
+    callback=names.each(names.parse_divergence),
+    help=f"{names.DIVERGENCE_NAMES}. Default tv; repeat for several.",
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
 @options.all_columns
 @options.packed(options.left_out, "misfits")
 @options.unknown_option
 @options.output_options()
-def command(
+def compare_command(
     prior_file: Path,
     users_file: Path,
     epsilons: list[float],
-    samplers: tuple[str, ...],
-    divergences: tuple[str, ...],
+    samplers: list[partial[Any]],
+    divergences: list[FDivergence | None],
     limit: bool,
     columns: Columns,
     misfits: ReadingOptions,
@@ -74,21 +67,18 @@ def command(
           -s kernel-clip -s blend:weight=0.3 -d tv -d kl -o table.csv
       sottovoce compare years.csv members.csv -e 2 --near position=item
     """
-    every = [*options.SAMPLERS, *(["nearest"] if columns.near else [])]
-    parsed = [options.parse_sampler(text) for text in samplers or every]
-    named = [options.parse_divergence(text) for text in divergences]
     output.check(prior_file, users_file)
-    written = options.readings(columns.read, prior_file, users_file)
-    public = columns.public(prior_file, written[0])
-    makers = [partial(options.placed(make, public.geometry), **given) for make, given in parsed]
-    distances = options.in_place(named, public.geometry)
-    groups, how = columns.histories(users_file, public, written[1], misfits)
+    prior_table, users_table = columns.tables(prior_file, users_file)
+    public = prior_table.priors()
+    makers = names.with_geometry(samplers, public.geometry)
+    distances = names.in_geometry(divergences, public.geometry)
+    groups, how = users_table.users(public, misfits)
     chosen = {
         group: [make(prior, epsilon) for epsilon in epsilons for make in makers]
         for group, prior in public.priors.items()
     }
     parts = sum(len(chosen[group]) for group in groups) + limit * len(epsilons) * len(groups)
-    with step("comparing", users_file.name, total=parts, unit="samplers") as going:
+    with terminal.step("comparing", users_file.name, total=parts, unit="samplers") as going:
         table = compare(groups, chosen, distances, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     if output.write_rows(table.to_dicts()):

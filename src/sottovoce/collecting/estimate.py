@@ -190,14 +190,14 @@ class Estimate:
             raise EstimateError(
                 f"reports of {model.name} tell the law that was released, which is drawn towards the old "
                 f"prior: collect with a survey or a linear mechanism, or learn from them all the same "
-                f"(force=True, --few)"
+                f"(in Python, force=True)"
             )
         needed = reports_for_prior(model)
         if self.reports < needed and not force:
             raise EstimateError(
                 f"{self.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} "
                 f"categories at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a "
-                f"larger epsilon or fewer categories; or learn from few all the same (force=True, --few)"
+                f"larger epsilon or fewer categories; or learn from few all the same (in Python, force=True)"
             )
         centre = starting_law(older, model)
         usual = SPREAD if older is None else 0.05

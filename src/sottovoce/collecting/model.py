@@ -279,13 +279,6 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
     )
 
 
-def furthest_at_first(engine: StreamEngine) -> float:
-    """The largest total variation of any user at the first step: a point mass on the rarest category."""
-    rarest, (least, most) = min(engine.prior), engine.ratios(*engine.first(), 0)
-    spare = engine.total - least * (sum(engine.prior) - rarest)
-    return 1 - min(most * rarest, spare) / engine.total
-
-
 def _check_response(name: str, invertible: bool) -> None:
     if not invertible:
         raise EstimateError(

@@ -76,7 +76,7 @@ def made_from(q: FloatArray, weighings: Sequence[FloatArray]) -> bool:
         return False  # one user may be like the public; a uniform prior tells nothing
     for moment in weighings:
         ratio, freedom, expected = distance(q, moment)
-        close = ratio < _quantile(freedom, RARE / len(weighings))
+        close = ratio < 1 and ratio < _quantile(freedom, RARE / len(weighings))  # scipy.special loads slowly
         sharp = expected < SHARP and ratio < _quantile(freedom, 1 - RARE)
         if close or sharp or _same_shape(q, moment[3:].reshape(3, -1)[0]):
             return True

@@ -65,7 +65,7 @@ class Engine(ABC):
         raise NotImplementedError
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row, with one array per word; a stream has `step_many`."""
+        """The same for every row, with one array per word."""
         raise NotImplementedError
 
     @abstractmethod

@@ -99,7 +99,10 @@ def _engine(sampler: Sampler | Stream | Survey, ratio: Fraction, bits: int) -> E
     elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
         kept = tuple(np.flatnonzero(sampler.kernel.kept).tolist())
     else:
-        raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
+        raise ParameterError(
+            f"sampler {sampler.name!r} has a rule or a matrix of its own, for which there are no exact "
+            "integers: it can be compared; a floor of your own can be certified, as a ClipSampler"
+        )
     return ResponseEngine(kept, *_response_weights(len(kept), ratio, bits), n, prior, bits)
 
 

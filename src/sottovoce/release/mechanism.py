@@ -33,7 +33,7 @@ from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .nearest import ENTRIES, NearestEngine, NearestStreamEngine
-from .stream import StreamEngine, StreamState, StreamStates
+from .stream import StreamEngine, StreamState
 from .survey import Numbers, SurveyEngine
 
 ENGINES = (
@@ -178,10 +178,7 @@ class Mechanism:
         """
         held = self._held(records, p, unknown)
         if self.streaming:
-            engine, checked = self._engine(), self.check_state(state)
-            law = engine.next_law(held, checked)
-            (word,) = randomness.words(1, self.bits)
-            return self._stepped(checked, *engine.drawn(law, word))
+            return self.step(held, self.check_state(state), *randomness.words(1, self.bits))
         if state is not None:
             raise ParameterError("only a stream takes a state")
         return self.answers[self._position(held)]
@@ -211,30 +208,13 @@ class Mechanism:
         """The state that follows the release of a category: for planning, and for replaying attacks."""
         engine, checked = self._engine(), self.check_state(state)
         law = engine.next_law(weights.from_law(p, len(self.categories)), checked)
-        place = self.index[category]
-        own = {i: q for i, q, _ in law.own}
-        prior = own.get(place, law.before[place + 1] - law.before[place])
-        return self._stepped(checked, place, prior, engine.units(law)[place])[1]
+        index = self.index[category]
+        return self._stepped(checked, index, *law.weight(index))[1]
 
     def _engine(self) -> StreamEngine:
         if not isinstance(self.engine, StreamEngine):
             raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
         return self.engine
-
-    def start_many(self, users: int) -> StreamStates:
-        """The states of so many users before their first release."""
-        return StreamStates(self.epsilon, 0, self._engine().first_many(users), [None] * users)
-
-    def check_states(self, states: StreamStates, users: int) -> StreamStates:
-        """`check_state` for many."""
-        lowest, most = self._engine().lost()
-        low, high = states.bounds[:, 0], states.bounds[:, 1]
-        inside = bool(((lowest <= low) & (low <= high) & (high <= most)).all())
-        if len(states) != users or states.epsilon != self.epsilon or states.step < 0 or not inside:
-            raise ParameterError("the states are not those of a stream with this epsilon, one for every row")
-        n = len(self.categories)
-        known = [last if last is not None and 0 <= last < n else None for last in states.last]
-        return replace(states, last=known)  # an earlier file may have had more categories
 
     def check_state(self, state: StreamState | None) -> StreamState:
         """The state, if it is one of a stream with this ε; others are refused."""
@@ -249,12 +229,17 @@ class Mechanism:
             return replace(state, last=None)  # of an earlier file, with more categories
         return state
 
+    def step(self, held: weights.Weights, state: StreamState, word: int) -> tuple[Category, StreamState]:
+        """What a word releases for a user of a stream, and the next state; both were checked."""
+        engine = self._engine()
+        return self._stepped(state, *engine.drawn(engine.next_law(held, state), word))
+
     def _stepped(
-        self, state: StreamState, place: int, prior: int, units: int
+        self, state: StreamState, index: int, prior: int, units: int
     ) -> tuple[Category, StreamState]:
         low, high = self._engine().moved(state.low, state.high, prior, units)
-        last = place if self._engine().persistence else None
-        return self.categories[place], StreamState(self.epsilon, state.step + 1, low, high, last)
+        last = index if self._engine().persistence else None
+        return self.categories[index], StreamState(self.epsilon, state.step + 1, low, high, last)
 
     def _position(self, held: weights.Weights) -> int:
         """Draw for one user: the released category's position."""
@@ -265,8 +250,8 @@ class Mechanism:
     ) -> Any:
         """Release one category per row of p, dense or sparse.
 
-        A stream takes the states of the users, all after the same number of releases, and gives back the
-        categories and the next states.
+        A stream takes a state for each row, and gives back the categories and the next states. It draws
+        every user alone.
 
         Rows of floats are distributions, rows of integers are counts, rows of zeros are users without
         records, released as the public; `Users` are their distributions, if they were read with these
@@ -279,32 +264,15 @@ class Mechanism:
         rows = self.prepare(p)
         return self.draw_singly(rows, states) if exact else self.draw(rows, states)
 
-    def _release_streams(
-        self, rows: Any, states: Sequence[StreamState] | None, *, singly: bool = False
-    ) -> Any:
-        """One step for every row, in batches side by side; with persistence, or singly, row by row."""
+    def _release_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
+        """One step for every row, one after another."""
         users = rows.shape[0]
-        before = self.check_states(StreamStates.of(states or ()), users)
-        engine, step = self._engine(), before.step
-        places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
-        if engine.persistence or singly:
-            for i, word in enumerate(randomness.words(users, self.bits)):
-                low, high = bounds[i].tolist()
-                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
-                places[i], prior, units = engine.drawn(law, word)
-                bounds[i] = engine.moved(low, high, prior, units)
-            last = places.tolist() if engine.persistence else [None] * users
-            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
-        self.engine.prepare_many()
-
-        def take(begin: int, size: int, words: Any) -> None:
-            end = begin + size
-            batch = rows[begin:end] if size < users else rows
-            (word,) = words
-            places[begin:end], bounds[begin:end] = engine.step_many(batch, word, bounds[begin:end], step)
-
-        self._in_batches(users, 1, take)
-        return self._names[places], StreamStates(self.epsilon, step + 1, bounds, [None] * users)
+        if states is None or len(states) != users:
+            raise ParameterError("a stream takes a state for every row")
+        before, words = list(map(self.check_state, states)), randomness.words(users, self.bits)
+        drawn = [self.step(row_weights(rows, i), before[i], words[i]) for i in range(users)]
+        answers = np.array([category for category, _ in drawn], dtype=object)
+        return answers, [state for _, state in drawn]
 
     def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into integers; nothing is drawn."""
@@ -332,7 +300,7 @@ class Mechanism:
     def draw_singly(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
         """`draw`, one row after another by the path of `release`, each with words of its own."""
         if self.streaming:
-            return self._release_streams(rows, states, singly=True)
+            return self._release_streams(rows, states)
         if states is not None:
             raise ParameterError("only a stream takes states")
         users = rows.shape[0]
@@ -348,7 +316,7 @@ class Mechanism:
         same answer however many threads there are.
         """
         most = BATCH if words <= FEW else max(BATCH * FEW // words, 1)
-        if isinstance(self.engine, NearestEngine | NearestStreamEngine):  # every law is written out
+        if isinstance(self.engine, NearestEngine):  # every law is written out
             most = max(min(most, ENTRIES // len(self.categories)), 1)
         begins, turn = iter(range(0, users, most)), Lock()
 
