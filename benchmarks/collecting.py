@@ -43,10 +43,10 @@ def bodies(digest: str, batches: int) -> list[bytes]:
 
 
 @contextmanager
-def running(folder: Path, workers: int) -> Iterator[tuple[psutil.Process, int]]:
+def running(folder: Path) -> Iterator[tuple[psutil.Process, int]]:
     """A collector that answers, and its port."""
-    command = [sys.executable, "-m", "sottovoce", "collect", str(folder / "m.json"), "--port", "0"]
-    command += ["--store", str(folder / f"r{workers}.db"), "--workers", str(workers), "--rate", "1000000"]
+    command = [sys.executable, "-m", "sottovoce", "collect", "serve", str(folder / "m.json"), "--port", "0"]
+    command += ["--store", str(folder / "r.db")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stderr.readline() if process.stderr is not None else ""
@@ -57,7 +57,6 @@ def running(folder: Path, workers: int) -> Iterator[tuple[psutil.Process, int]]:
             if connection.getresponse().status == 200:
                 break
         connection.close()
-        time.sleep(3)  # until the second worker is there too
         yield psutil.Process(process.pid), port
     finally:
         process.send_signal(signal.SIGTERM)
@@ -86,44 +85,45 @@ def send(port: int, waiting: list[bytes], codes: list[int]) -> None:
 
 
 def collecting() -> list[Line]:
-    """Batches of 100 over four connections, into a new store, with one and with two processes."""
-    lines = []
+    """Batches of 100 over four connections, into a new store."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         mechanism = sv.certify(sv.minimax_kernel(PRIOR, 2.0))
         mechanism.save(folder / "m.json")
-        for workers in (1, 2):
-            waiting, codes = bodies(mechanism.digest, BATCHES), list[int]()
-            with running(folder, workers) as (process, port):
-                begin = time.perf_counter()
-                senders = [threading.Thread(target=send, args=(port, waiting, codes)) for _ in range(SENDERS)]
-                for sender in senders:
-                    sender.start()
-                memory = {}
-                for part in (0.1, 0.5, 0.99):
-                    while len(codes) < part * BATCHES:
-                        time.sleep(0.01)
-                    memory[part] = resident(process)
-                for sender in senders:
-                    sender.join()
-                took = time.perf_counter() - begin
-            if set(codes) != {202}:
-                raise RuntimeError(f"answers other than 202: {set(codes)}")
-            stored = int(sv.estimate(mechanism, folder / f"r{workers}.db").reports)
-            if stored != BATCH * BATCHES:
-                raise RuntimeError(f"{stored} reports are stored, {BATCH * BATCHES} were sent")
-            rate = stored / took
-            what = f"{stored:,} reports in batches of {BATCH}, flushed before each answer, {workers} process"
-            what += "es" if workers > 1 else ""
-            lines.append(
-                Line(what, f"{rate:,.0f}/s", f"{LEAST:,}/s", f"{rate / LEAST:.1f}×", "≥ 1×", rate >= LEAST)
-            )
-            grown = memory[0.99] / memory[0.1]
-            what = f"memory at the end against that after a tenth of them, {workers} process"
-            what += "es" if workers > 1 else ""
-            now, then = f"{memory[0.99]:.0f} MiB", f"{memory[0.1]:.0f} MiB"
-            lines.append(Line(what, now, then, f"{grown:.2f}×", "≤ 1.1×", grown <= 1.1))
-    return lines
+        waiting, codes = bodies(mechanism.digest, BATCHES), list[int]()
+        with running(folder) as (process, port):
+            begin = time.perf_counter()
+            senders = [threading.Thread(target=send, args=(port, waiting, codes)) for _ in range(SENDERS)]
+            for sender in senders:
+                sender.start()
+            memory = {}
+            for part in (0.1, 0.5, 0.99):
+                while len(codes) < part * BATCHES:
+                    time.sleep(0.01)
+                memory[part] = resident(process)
+            for sender in senders:
+                sender.join()
+            took = time.perf_counter() - begin
+        if set(codes) != {202}:
+            raise RuntimeError(f"answers other than 202: {set(codes)}")
+        stored = int(sv.estimate(mechanism, folder / "r.db").reports)
+    if stored != BATCH * BATCHES:
+        raise RuntimeError(f"{stored} reports are stored, {BATCH * BATCHES} were sent")
+    rate = stored / took
+    what = f"{stored:,} reports in batches of {BATCH}, flushed before each answer"
+    grown = memory[0.99] / memory[0.1]
+    now, then = f"{memory[0.99]:.0f} MiB", f"{memory[0.1]:.0f} MiB"
+    return [
+        Line(what, f"{rate:,.0f}/s", f"{LEAST:,}/s", f"{rate / LEAST:.1f}×", "≥ 1×", rate >= LEAST),
+        Line(
+            "memory at the end against that after a tenth of them",
+            now,
+            then,
+            f"{grown:.2f}×",
+            "≤ 1.1×",
+            grown <= 1.1,
+        ),
+    ]
 
 
 SECTIONS = {"The collector": collecting}

@@ -156,7 +156,7 @@ def charges() -> list[Line]:
     holds = users / took >= 70_000 or took <= 1.5 * bare
     ratio = f"{took / bare:.2f}×"
     against = f"{users / bare / 1e3:,.0f} k/s"
-    what = "charges of a ledger, one commit, against the bare writes of the same tables"
+    what = "charges, one commit, against bare writes"
     return [Line(what, rate, against, ratio, "≥ 70 k/s or ≤ 1.5×", holds)]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.pictures.plots import new_figure, plot_frontier, save_figure
+from sottovoce.pictures.plots import new_figure, save_figure
+from sottovoce.planning.choose import people, promise_for
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -57,7 +58,7 @@ def _simulated(prior: sv.Prior, records: int, closeness: float, rng: np.random.G
 def table() -> str:
     """Mean, 99th percentile and maximum TV as Markdown, the best that keeps the prior in bold."""
     measured = measure()
-    head = ["sampler", *(f"{key}: mean / p99 / max" for key in measured), "keeps q"]
+    head = ["sampler", *(f"{key}: mean/p99/max" for key in measured), "keeps q"]
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * len(measured)}|:---:|"]
     for i, name in enumerate(MAKERS):
         cells = []
@@ -69,24 +70,49 @@ def table() -> str:
                 value = f"{getattr(row, statistic):.3f}"
                 best = f"{min(getattr(other, statistic) for other in keeping):.3f}"
                 values.append(f"**{value}**" if row.keeps_prior and value == best else value)
-            cells.append(" / ".join(values))
+            cells.append("/".join(values))
         keeps = "yes" if all(c.rows[i].keeps_prior for c in measured.values()) else "no"
         lines.append(f"| `{name}` | {' | '.join(cells)} | {keeps} |")
     notes = "\n".join(f"- **{key}**: {words}" for key, (words, *_) in SITUATIONS.items())
     return f"{notes}\n\n" + "\n".join(lines)
 
 
+def frontier(prior: sv.Prior, steps: int = 6) -> list[tuple[float, float, float, float, float]]:
+    """The largest distance of any possible user, mean, 99th percentile, maximum and the limit of the mean.
+
+    A row for each promise of `fitted`, from its own worst case to the best one, on the users of `choose`.
+    """
+    users, _ = people(prior, None)
+    most = sv.fitted(prior, FRONTIER_EPSILON).worst_case(sv.TV)
+    least = sv.prior_minimax(prior, FRONTIER_EPSILON).worst_case(sv.TV)
+    rows = []
+    for above in np.linspace(most, least, steps).tolist():
+        promise = promise_for(above, least)
+        sampler = sv.fitted(prior, FRONTIER_EPSILON, promise=None if above == most else promise)
+        (row,) = sv.compare(users, sampler)
+        bound = sv.limit(prior, FRONTIER_EPSILON, users, tail=0, promise=promise).lower_bound
+        rows.append((sampler.worst_case(sv.TV), row.mean, row.p99, row.maximum, bound))
+    return rows
+
+
 def frontier_picture(folder: Path) -> Path:
-    """The frontier of every group of the invented club."""
+    """The mean against the promise, and below it the limit, of every group of the invented club."""
     figure = new_figure(6, 4.4)
-    priors = demo_data().priors.items()
-    plot_frontier({group: sv.frontier(prior, FRONTIER_EPSILON) for group, prior in priors}, figure.subplots())
+    axes = figure.subplots()
+    for number, (group, prior) in enumerate(demo_data().priors.items()):
+        promises, means, _, _, bounds = zip(*frontier(prior), strict=True)
+        axes.plot(promises, means, "*-", label=f"fitted, {group}", color=f"C{number}", markersize=6)
+        axes.plot(promises, bounds, ":", label=f"limit, {group}", color=f"C{number}")
+    axes.legend()
+    axes.set(xlabel="no possible user is further than this", ylabel="mean TV distance to the user's p")
+    axes.set_ylim(bottom=0)
+    axes.grid(color="#EEEEEE")
     return save_figure(figure, folder / "frontier.png")
 
 
 def frontier_table() -> str:
     """What a promise costs in one group of the invented club, as Markdown."""
-    made = sv.frontier(demo_data().priors[FRONTIER_GROUP], FRONTIER_EPSILON)
-    table = made.listing()
-    lines = [f"| {' | '.join(table.head)} |", "|---:" * len(table.head) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in table.rows])
+    head = ("nobody above", "mean", "99th percentile", "maximum", "limit of the mean")
+    lines = [f"| {' | '.join(head)} |", "|---:" * len(head) + "|"]
+    rows = frontier(demo_data().priors[FRONTIER_GROUP])
+    return "\n".join(lines + [f"| {' | '.join(f'{cell:.4f}' for cell in row)} |" for row in rows])

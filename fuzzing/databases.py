@@ -12,14 +12,14 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
-from sottovoce.collecting.store import create_store, open_store, stored_counts, stored_total
+from sottovoce.collecting.store import create_store, open_store, stored_counts, stored_totals
 from sottovoce.release.ledger import charge_of
 
 from .patches import damaged, mutated
 from .target import Target, folder, holds, refusals, written
 
 MECHANISM = sv.certify(sv.kernel_clip(sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2]), 1.0))
-DIGESTS = {"all": MECHANISM.digest}
+KEY = (MECHANISM.digest, "all")
 _BESIDE = ("-journal", "-wal", "-shm")
 
 
@@ -89,9 +89,9 @@ def ledger_seeds() -> Sequence[bytes]:
 @cache
 def _sound_store() -> bytes:
     path = folder() / "sound.store"
-    create_store(path, DIGESTS)
-    database, numbers = open_store(path, DIGESTS)
-    rows = [(bytes([i]) * 16, numbers["all"], i % 3) for i in range(60)]
+    create_store(path)
+    database, numbers = open_store(path, [KEY])
+    rows = [(bytes([i]) * 16, numbers[KEY], i % 3) for i in range(60)]
     with database:
         database.executemany("INSERT INTO reports VALUES (?, ?, ?)", rows)
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -109,10 +109,10 @@ def check_store(data: bytes) -> bool:
     if counts is not None:
         holds(bool(np.all(np.isfinite(counts)) and np.all(counts >= 0)), "a store counts below zero")
     with refusals():
-        database, numbers = open_store(path, DIGESTS)
+        database, numbers = open_store(path, [KEY])
         try:
-            holds(set(numbers) == {"all"}, "a store of other groups")
-            stored_total(database)
+            holds(set(numbers) == {KEY}, "a store of other groups")
+            stored_totals(database)
         except sqlite3.Error:  # the collector answers 503, and says so once
             pass
         finally:

@@ -10,10 +10,10 @@ import { build } from "esbuild";
 
 const HOME = dirname(fileURLToPath(import.meta.url));
 const PACKAGES = ["preact", "d3-dsv", "hyparquet", "fzstd"];
-/** The template, its script, where it goes, and whose licences it has to show. */
+/** The template, its script and style, where it goes, and whose licences it has to show. */
 const PAGES = [
-  ["explorer.html", "explorer.jsx", "page.html", PACKAGES],
-  ["collector.html", "collector.jsx", "serving/page.html", ["preact"]],
+  ["explorer.html", "explorer.jsx", "page.css", "page.html", PACKAGES],
+  ["collector.html", "collector.jsx", "collector.css", "serving/page.html", ["preact"]],
 ];
 const OPTIONS = {
   bundle: true,
@@ -33,9 +33,9 @@ const licenceOf = (name) => `${name} ${JSON.parse(read("node_modules", name, "pa
 const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 /** One page: the template with its parts filled in. */
-async function page(template, script, packages) {
+async function page(template, script, stylesheet, packages) {
   const code = await bundled(script);
-  const style = await bundled("page.css");
+  const style = await bundled(stylesheet);
   const licences = packages.map(licenceOf).join("\n\n").trim();
   const parts = {
     STYLE: style,
@@ -48,7 +48,7 @@ async function page(template, script, packages) {
 }
 
 const folder = process.argv[2] ?? join(HOME, "..", "src", "sottovoce");
-for (const [template, script, target, packages] of PAGES) {
+for (const [template, script, stylesheet, target, packages] of PAGES) {
   mkdirSync(dirname(join(folder, target)), { recursive: true });
-  writeFileSync(join(folder, target), await page(template, script, packages));
+  writeFileSync(join(folder, target), await page(template, script, stylesheet, packages));
 }

@@ -113,7 +113,7 @@ def main() -> None:
         mechanism.save(file)
         origin, collector = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{other}"
         store = options.store or Path(folder) / "reports.db"
-        command = [sys.executable, "-m", "sottovoce", "collect", file, "--store", store]
+        command = [sys.executable, "-m", "sottovoce", "collect", "serve", file, "--store", store]
         command += ["--port", other, "--origin", origin, "--page"]
         collecting = subprocess.Popen([str(part) for part in command])
         counts = {str(name): int(count) for name, count in zip(prior.categories, survey, strict=True)}

@@ -308,7 +308,7 @@ def test_outputs_never_replace_inputs(tmp_path: Path) -> None:
     check_refused(run("design", prior, "-e", 1, "-o", prior), "must not be one of the inputs")
     assert prior.read_text() == '{"a": 3, "b": 1}'
     check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "no" / "m.json"), "there is no folder")
-    check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "m.csv"), "a mechanism file ends in .json")
+    check_refused(run("design", prior, "-e", 1, "-o", tmp_path / "m.csv"), "its name must end in .json")
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
@@ -335,15 +335,3 @@ def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:
         done = run("compare", prior, tmp_path / "bad.parquet", "-e", 1)
         assert done.returncode in (0, 2)
         assert "Traceback" not in done.stderr
-
-
-def test_any_clip_sampler_can_be_trimmed_on_the_command_line(tmp_path: Path) -> None:
-    prior = write(tmp_path, "p.csv", "item,count\na,60\nb,25\nc,10\nd,5\n")
-    out = tmp_path / "m.json"
-    done = run("design", prior, "-e", 6, "-s", "local-minimax:trimmed=1,gamma=30", "-o", out)
-    assert done.returncode == 0, done.stderr
-    expected = sv.trimmed(sv.local_minimax(sv.Prior(list("abcd"), [0.6, 0.25, 0.1, 0.05]), 6.0, gamma=30))
-    assert dict(sv.load(out, policy=ANY).options) == {"gamma": "30.0", "trimmed": "1.0"}
-    assert sv.load(out, policy=ANY).digest == sv.certify(expected).digest
-    check_refused(run("design", prior, "-e", 6, "-s", "minimax-kernel:trimmed=1"), "only a clip sampler")
-    check_refused(run("design", prior, "-e", 6, "-s", "blend:trimmed=2"), "takes weight, got 'trimmed'")

@@ -102,7 +102,7 @@ def test_clip_reports_are_called_what_they_are(made: Path) -> None:
         (lambda t: t.head(1), ["m.json"], "at least 2 reports, there are 1"),
         (lambda t: t.with_columns(age=pl.lit("other")), ["m.json"], "1 of 1 groups have no prior"),
         (lambda t: t, ["m.json", "--level", "1.5"], "level must lie between 0 and 1"),
-        (lambda t: t, ["m.json", "--picture", "x.txt"], "name a .png, .pdf or .svg file"),
+        (lambda t: t, ["m.json", "--picture", "x.txt"], "must end in .png, .pdf or .svg"),
         (lambda t: t, ["m.json", "-o", "x.txt"], "must end in .csv, .parquet or .json"),
     ],
 )

@@ -124,10 +124,10 @@ def test_mutants_are_other_bytes() -> None:
 def test_a_command_is_run_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written outside of its folder, and what was replaced for it is there again."""
     monkeypatch.chdir(tmp_path)
-    before = server.serve
+    before = server.server_of
     for place in ("out.json", "/out.json", "../../out.json", f"{tmp_path}/out.json"):
         arguments.check(f"design\nprior.json\n-e\n1\n-o\n{place}".encode())
         arguments.check(f"design\nprior.json\n-e\n1\n--output={place}".encode())
     assert list(tmp_path.iterdir()) == []
     assert not Path("/out.json").exists()
-    assert server.serve is before
+    assert server.server_of is before

@@ -6,8 +6,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +18,6 @@ import pytest
 
 pytest.importorskip("uvicorn")
 from collector import JSON, Running, batch, collecting, listening, report, rows_of, write_mechanism
-from command import run
 
 import sottovoce as sv
 from sottovoce.release.file import ANY
@@ -87,7 +84,7 @@ def until_answered(load: Load, batches: int) -> None:
         time.sleep(0.002)
 
 
-def killed_again_and_again(folder: Path, rounds: int, *arguments: object) -> None:
+def killed_again_and_again(folder: Path, rounds: int) -> None:
     """Kill at random moments, start again, and compare what is stored with what was answered."""
     path, store = write_mechanism(folder), folder / "r.db"
     digest = sv.load(path, policy=ANY).digest
@@ -95,7 +92,7 @@ def killed_again_and_again(folder: Path, rounds: int, *arguments: object) -> Non
     sent: list[Reports] = []
     answered: list[Reports] = []
     for _ in range(rounds):
-        with collecting(path, store, "--rate", 1e6, *arguments) as running, loading(running, digest) as load:
+        with collecting(path, store) as running, loading(running, digest) as load:
             until_answered(load, chance.randrange(1, 30))
             time.sleep(chance.random() * 0.02)
             running.kill()
@@ -108,7 +105,7 @@ def killed_again_and_again(folder: Path, rounds: int, *arguments: object) -> Non
         assert set(ids(answered)) <= stored <= set(ids(sent))
         for reports in load.sent:  # a batch is there as a whole or not at all
             assert len(stored & set(ids([reports]))) in (0, len(reports))
-    with collecting(path, store, "--rate", 1e6, *arguments) as running:
+    with collecting(path, store) as running:
         for reports in (*load.sent, *answered[-20:]):
             assert running.post(reports)[0] == 202
     stored = {row[0] for row in rows_of(store)}
@@ -119,87 +116,25 @@ def test_killed_at_any_moment_it_loses_nothing_and_doubles_nothing(tmp_path: Pat
     killed_again_and_again(tmp_path, 2)
 
 
-def test_two_workers_killed_at_any_moment(tmp_path: Path) -> None:
-    killed_again_and_again(tmp_path, 1, "--workers", 2)
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_killed_thirty_times(tmp_path: Path, workers: int) -> None:
-    killed_again_and_again(tmp_path, 30, "--workers", workers)
+def test_killed_thirty_times(tmp_path: Path) -> None:
+    killed_again_and_again(tmp_path, 30)
 
 
-@pytest.mark.parametrize(("number", "workers"), [(signal.SIGTERM, 1), (signal.SIGINT, 2)])
-def test_a_clean_end_loses_nothing_that_was_answered(
-    tmp_path: Path, number: signal.Signals, workers: int
-) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_clean_end_loses_nothing_that_was_answered(tmp_path: Path, number: signal.Signals) -> None:
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
     digest = sv.load(path, policy=ANY).digest
-    with collecting(path, store, "--workers", workers, "--rate", 1e6) as running:
+    with collecting(path, store) as running:
         with loading(running, digest) as load:
             until_answered(load, 20)
-            group = number == signal.SIGINT  # Ctrl-C reaches all processes of the terminal
-            (os.killpg if group else os.kill)(running.process.pid, number)
+            os.kill(running.process.pid, number)
             assert running.process.wait(timeout=300) == 0
         assert listening(running.port) == []
         assert running.last_words() == "stopped\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "r.db"]  # the log was taken in
     stored = {row[0] for row in rows_of(store)}
     assert set(ids(load.answered)) <= stored <= set(ids(load.sent))
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
-def test_ctrl_c_cannot_hit_a_worker_that_starts(tmp_path: Path) -> None:
-    path = write_mechanism(tmp_path)
-    command = [sys.executable, "-m", "sottovoce", "collect", str(path), "--store", str(tmp_path / "r.db")]
-    command += ["--port", "0", "--workers", "2"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        first = psutil.Process(process.pid)
-        while len(first.children()) < 3:  # the workers, and what tracks resources for multiprocessing
-            assert process.poll() is None
-            time.sleep(0.01)
-        for child in first.children():
-            status = Path(f"/proc/{child.pid}/status").read_text()
-            masks = [int(line[8:], 16) for line in status.splitlines() if line[:6] in ("SigBlk", "SigIgn")]
-            assert (masks[0] | masks[1]) >> (signal.SIGINT - 1) & 1, child.cmdline()
-    finally:
-        process.terminate()
-        process.wait(timeout=300)
-
-
-def test_workers_share_the_load_are_replaced_and_end_with_the_first_process(tmp_path: Path) -> None:
-    path, store = write_mechanism(tmp_path), tmp_path / "r.db"
-    digest = sv.load(path, policy=ANY).digest
-    with collecting(path, store, "--workers", 2, "--rate", 1e6) as running:
-        first = psutil.Process(running.process.pid)
-
-        def works(child: psutil.Process) -> bool:
-            try:
-                return "resource_tracker" not in " ".join(child.cmdline())
-            except (psutil.ZombieProcess, psutil.NoSuchProcess):  # killed, and not yet replaced
-                return False
-
-        def workers() -> list[psutil.Process]:
-            return [child for child in first.children() if works(child)]
-
-        before = workers()
-        assert len(before) == 2
-        with loading(running, digest) as load:
-            until_answered(load, 20)
-            before[0].kill()
-            until_answered(load, 20)
-            end = time.monotonic() + 300
-            while len(workers()) < 2 or before[0] in workers():
-                assert time.monotonic() < end
-                time.sleep(0.05)
-            until_answered(load, 20)
-        assert run("estimate", path, store, "--json").returncode == 0
-        left = workers()
-        first.kill()
-        _, alive = psutil.wait_procs(left, timeout=300)
-        assert alive == []
-    assert set(ids(load.answered)) <= {row[0] for row in rows_of(store)}
 
 
 def test_what_is_estimated_grows_with_the_store(tmp_path: Path) -> None:
@@ -262,7 +197,7 @@ def test_no_address_user_or_time_is_kept_or_said(tmp_path: Path) -> None:
 def test_memory_stays_flat_under_load(tmp_path: Path) -> None:
     """Ten times the reports take no more memory: they wait nowhere, and no list grows with them."""
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
-    with collecting(path, store, "--rate", 1e6) as running:
+    with collecting(path, store) as running:
         process = psutil.Process(running.process.pid)
         with loading(running, sv.load(path, policy=ANY).digest, 1000) as load:
             until_answered(load, 40)

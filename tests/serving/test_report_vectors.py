@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from vector_checks import vectors
 
-from sottovoce.serving.batches import Refusal, parse_served, read_batch
+from sottovoce.serving.batches import Refusal, parse_served, read_batch, reportable
 
-SERVED = [parse_served(text, "a vector") for text in vectors("reports")["mechanisms"]]
+SERVED = [reportable([parse_served(text, "a vector")]) for text in vectors("reports")["mechanisms"]]
 
 
 @pytest.mark.parametrize("case", vectors("reports")["cases"], ids=lambda case: case["name"])

@@ -33,7 +33,7 @@ from command import check_refused, run
 import sottovoce as sv
 from sottovoce.errors import ParameterError
 from sottovoce.release.file import ANY
-from sottovoce.serving import app
+from sottovoce.serving import app, live
 
 
 @pytest.fixture
@@ -57,28 +57,6 @@ def test_the_mechanism_file_is_served_byte_for_byte(collector: Collector, tmp_pa
 def test_a_file_of_groups_is_served_as_it_is(tmp_path: Path) -> None:
     with Collector(write_groups(tmp_path), tmp_path / "r.db") as collector:
         assert collector.ask("GET", "/v1/mechanism").body == (tmp_path / "groups.json").read_bytes()
-
-
-def test_the_client_is_served_and_nothing_else_of_its_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "client"
-    (folder / "src").mkdir(parents=True)
-    (folder / "src" / "index.js").write_text("export const a = 1;")
-    (folder / "types.d.ts").write_text("export {};")
-    for name in (".env.js", "secret.db", "notes.txt"):
-        (folder / name).write_text("secret")
-    (tmp_path / "outside.js").write_text("secret")
-    os.symlink(tmp_path / "outside.js", folder / "link.js")
-    with Collector(write_mechanism(tmp_path), tmp_path / "r.db", client=folder) as collector:
-        found = collector.ask("GET", "/client/src/index.js")
-        assert (found.status, found.body) == (200, b"export const a = 1;")
-        assert found.headers["content-type"].startswith("text/javascript")
-        assert collector.ask("GET", "/client/types.d.ts").status == 200
-        strange = (".env.js", "secret.db", "notes.txt", "link.js", "../outside.js", "src/../../outside.js")
-        for name in (*strange, "", "src", "src/", "//etc/passwd", "no.js"):
-            answer = collector.ask("GET", f"/client/{name}")
-            assert answer.status == 404, name
-            assert b"secret" not in answer.body
-            assert json.loads(answer.body)["error"]
 
 
 @pytest.mark.parametrize(
@@ -153,12 +131,12 @@ def test_an_origin_is_named_as_often_as_there_are_sites(tmp_path: Path) -> None:
             connection.request("GET", "/v1/mechanism", headers={"origin": origin})
             assert connection.getresponse().headers["access-control-allow-origin"] == origin
             connection.close()
-    refused = run("collect", path, "--store", store, "--origin", "*", *arguments[:2])
+    refused = run("collect", "serve", path, "--store", store, "--origin", "*", *arguments[:2])
     check_refused(refused, "origin must look like")
 
 
 def test_every_answer_is_guarded(collector: Collector) -> None:
-    for path in ("/", "/v1/mechanism", "/v1/estimate", "/nothing", "/client/a.js"):
+    for path in ("/", "/v1/mechanism", "/v1/estimate", "/nothing", "/healthz", "/metrics", "/v1/export"):
         headers = collector.ask("GET", path).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
@@ -214,7 +192,7 @@ def test_the_live_estimate_rests_ten_times_as_long_as_it_took(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, calls = [0.0], []
-    one = app.Live(collector.served, collector.store, {"all": 0}, lambda: now[0])
+    one = live.Live(collector.served, collector.store, {(collector.digest, "all"): 1}, lambda: now[0])
     real = one._now
 
     def slow() -> dict[str, Any]:
@@ -225,7 +203,7 @@ def test_the_live_estimate_rests_ten_times_as_long_as_it_took(
     monkeypatch.setattr(one, "_now", slow)
     for moment in (0.0, 1.0, 5.4, 5.6, 6.0, 20.0):
         now[0] = max(now[0], moment)
-        one.answer()
+        one.answer([])
     assert calls == [0.0, 5.6, 20.0]
 
 
@@ -269,14 +247,23 @@ def test_the_page_in_a_browser(tmp_path: Path, dark: bool) -> None:
         assert running.post([report(mechanism.digest, one) for one in told])[0] == 202
         window.wait_for_selector("text=1,000 reports")
         window.wait_for_selector(".row")
-        assert window.locator(".row").count() == 5
+        assert window.locator(".row:not(.axis)").count() == 5
         assert window.evaluate("document.documentElement.scrollWidth") <= 390
         shades = window.evaluate("getComputedStyle(document.body).backgroundColor")
         assert shades == ("rgb(20, 23, 31)" if dark else "rgb(252, 252, 253)")
         library = sv.estimate(mechanism, told)
-        first = window.locator(".row .value").first.inner_text()
+        first = window.locator(".row:not(.axis) .value").first.inner_text()
         assert first.startswith(f"{100 * library.shares.max():.1f} %")
         assert window.locator(".verdict").inner_text() == library.verdict().summary()
+        marks = sorted(mark for mark in library.marks() if mark in ("more", "fewer"))
+        assert marks == sorted(window.locator(".stands:not(:empty)").all_inner_texts())
+        assert len(marks) == library.verdict().standing_out > 0
+        axis = window.locator(".axis .ticks").inner_text()
+        told += list(mechanism.release_many(np.tile([0.6, 0.1, 0.1, 0.1, 0.1], (1000, 1))))
+        assert running.post([report(mechanism.digest, one) for one in told[1000:]])[0] == 202
+        window.wait_for_selector("text=2,000 reports")
+        window.wait_for_selector("text=2,000 since")
+        assert window.locator(".axis .ticks").inner_text() == axis  # what moves is the reports, not the axis
         assert faults == []
         if folder := os.environ.get("SOTTOVOCE_PICTURES"):
             for width in (390, 1100):

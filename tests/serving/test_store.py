@@ -18,15 +18,17 @@ from collector import Collector, report, rows_of, write_groups, write_mechanism
 from command import check_refused, run
 
 import sottovoce as sv
-from sottovoce.collecting.store import create_store, is_store, open_store, reading, stored_total
+from sottovoce.collecting.store import Key, create_store, is_store, open_store, reading, stored_totals
 from sottovoce.release.file import ANY
 from sottovoce.serving import writer as writing
 from sottovoce.serving.batches import Refusal
 from sottovoce.serving.writer import Writer
 
+KEY = ("0" * 64, "all")
 
-def rows(count: int, group: str = "all", place: int = 0) -> list[tuple[bytes, str, int]]:
-    return [(secrets.token_bytes(16), group, place) for _ in range(count)]
+
+def rows(count: int, place: int = 0) -> list[tuple[bytes, Key, int]]:
+    return [(secrets.token_bytes(16), KEY, place) for _ in range(count)]
 
 
 def test_a_store_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
@@ -41,7 +43,7 @@ def test_a_store_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> No
 
 
 def test_a_store_holds_three_things_of_a_report_and_no_order(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
+    create_store(tmp_path / "r.db")
     database = sqlite3.connect(tmp_path / "r.db")
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert tables == {"mechanisms", "reports", "counts"}
@@ -57,7 +59,7 @@ def test_a_store_holds_three_things_of_a_report_and_no_order(tmp_path: Path) -> 
 
 
 def test_the_sums_follow_the_reports_whoever_changes_them(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
+    create_store(tmp_path / "r.db")
     database = sqlite3.connect(tmp_path / "r.db")
     database.executemany("INSERT INTO reports VALUES (?, 0, ?)", [(os.urandom(16), i % 3) for i in range(30)])
     database.execute("DELETE FROM reports WHERE category = 1 AND id < x'80'")
@@ -71,52 +73,53 @@ def test_the_sums_follow_the_reports_whoever_changes_them(tmp_path: Path) -> Non
 def test_a_store_is_never_overwritten_and_nothing_is_left_of_a_failure(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     with pytest.raises(FileExistsError):
-        create_store(tmp_path / "there", {"all": "0" * 64})
+        create_store(tmp_path / "there")
     with pytest.raises(sv.errors.StoreError, match="No such file"):
-        create_store(tmp_path / "no" / "r.db", {"all": "0" * 64})
+        create_store(tmp_path / "no" / "r.db")
     assert (tmp_path / "there").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
+    create_store(tmp_path / "r.db")
     sqlite3.connect(tmp_path / "other.db").executescript("CREATE TABLE a (b)").connection.close()
     (tmp_path / "r.csv").write_text("item\nWar\n")
     (tmp_path / "empty").touch()
     for name in ("other.db", "r.csv", "empty", "nothing", "."):
         assert not is_store(tmp_path / name)
         with pytest.raises(sv.errors.StoreError, match="not a store of reports"):
-            open_store(tmp_path / name, {"all": "0" * 64})
+            open_store(tmp_path / name, [KEY])
+    open_store(tmp_path / "r.db", [KEY])[0].close()
     with pytest.raises(sv.errors.StoreError, match="another mechanism file"):
-        open_store(tmp_path / "r.db", {"all": "1" * 64})
+        open_store(tmp_path / "r.db", [("1" * 64, "all")])
     with pytest.raises(sv.errors.StoreError, match="another mechanism file"):
-        open_store(tmp_path / "r.db", {"old": "0" * 64})
+        open_store(tmp_path / "r.db", [(KEY[0], "old")])
     os.link(tmp_path / "r.db", tmp_path / "second.db")
     with pytest.raises(sv.errors.StoreError, match="second name"):
-        open_store(tmp_path / "r.db", {"all": "0" * 64})
+        open_store(tmp_path / "r.db", [KEY])
     (tmp_path / "second.db").unlink()
     database = sqlite3.connect(tmp_path / "r.db")
     database.execute("PRAGMA user_version = 2")
     database.close()
     with pytest.raises(sv.errors.StoreError, match="has format 2, this version reads 1"):
-        open_store(tmp_path / "r.db", {"all": "0" * 64})
+        open_store(tmp_path / "r.db", [KEY])
 
 
 def test_a_commit_is_flushed_to_the_disk(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
-    database, numbers = open_store(tmp_path / "r.db", {"all": "0" * 64})
-    assert numbers == {"all": 0}
+    create_store(tmp_path / "r.db")
+    database, numbers = open_store(tmp_path / "r.db", [KEY])
+    assert numbers == {KEY: 1}
     assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert database.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     database.close()
 
 
 def test_writers_share_a_store_and_each_batch_is_whole(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
+    create_store(tmp_path / "r.db")
     said: list[str] = []
-    writers = [Writer(tmp_path / "r.db", {"all": "0" * 64}, said.append) for _ in range(2)]
+    writers = [Writer(tmp_path / "r.db", [KEY], said.append) for _ in range(2)]
     batches = [rows(7, place=i % 4) for i in range(60)]
-    spoilt = [[*rows(6), (batches[i][3][0], "all", 9)] for i in range(20)]  # an id with another content
+    spoilt = [[*rows(6), (batches[i][3][0], KEY, 9)] for i in range(20)]  # an id with another content
     for i, one in enumerate(batches[:20]):
         writers[i % 2].store(one).result()
     futures = [writers[i % 2].store(one) for i, one in enumerate([*batches, *spoilt, *batches])]
@@ -125,19 +128,19 @@ def test_writers_share_a_store_and_each_batch_is_whole(tmp_path: Path) -> None:
     assert all(isinstance(one, Refusal) and one.status == 409 for one in outcomes[60:80])
     for writer in writers:
         writer.close()
-    assert rows_of(tmp_path / "r.db") == {(name, 0, place) for one in batches for name, _, place in one}
+    assert rows_of(tmp_path / "r.db") == {(name, 1, place) for one in batches for name, _, place in one}
     assert said == []
 
 
 def test_a_reader_sees_whole_batches_and_stops_no_writer(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
-    writer = Writer(tmp_path / "r.db", {"all": "0" * 64}, lambda _: None)
+    create_store(tmp_path / "r.db")
+    writer = Writer(tmp_path / "r.db", [KEY], lambda _: None)
     writer.store(rows(10)).result()
     with reading(tmp_path / "r.db") as database:
-        assert stored_total(database) == 10
+        assert sum(stored_totals(database).values()) == 10
         for _ in range(5):
             writer.store(rows(10)).result()  # a reader that is not done keeps nobody waiting
-        assert stored_total(database) == 10  # and sees the moment at which it began
+        assert sum(stored_totals(database).values()) == 10  # and sees the moment at which it began
     done = threading.Event()
 
     def write() -> None:
@@ -149,7 +152,7 @@ def test_a_reader_sees_whole_batches_and_stops_no_writer(tmp_path: Path) -> None
     seen = []
     for _ in range(50):
         with reading(tmp_path / "r.db") as database:
-            seen.append(stored_total(database))
+            seen.append(sum(stored_totals(database).values()))
     done.set()
     thread.join()
     writer.close()
@@ -188,13 +191,13 @@ def test_a_locked_store_answers_503_and_the_same_batch_later_202(
 
 
 def test_a_full_disk_refuses_whole_batches_until_there_is_room(tmp_path: Path) -> None:
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
+    create_store(tmp_path / "r.db")
     said: list[str] = []
-    writer = Writer(tmp_path / "r.db", {"all": "0" * 64}, said.append)
+    writer = Writer(tmp_path / "r.db", [KEY], said.append)
     database = writer._database
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages + 2}")
-    taken: list[list[tuple[bytes, str, int]]] = []
+    taken: list[list[tuple[bytes, Key, int]]] = []
     refused = rows(1)
     for _ in range(100):
         one = rows(50)
@@ -216,8 +219,8 @@ def test_a_full_disk_refuses_whole_batches_until_there_is_room(tmp_path: Path) -
 
 def test_waiting_reports_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "MOST_WAITING", 25)
-    create_store(tmp_path / "r.db", {"all": "0" * 64})
-    writer = Writer(tmp_path / "r.db", {"all": "0" * 64}, lambda _: None)
+    create_store(tmp_path / "r.db")
+    writer = Writer(tmp_path / "r.db", [KEY], lambda _: None)
     other = sqlite3.connect(tmp_path / "r.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # the writer waits
     futures = [writer.store(rows(10)) for _ in range(2)]
@@ -271,14 +274,15 @@ def test_estimate_from_a_store_of_groups_equals_estimate_from_a_table(tmp_path: 
 def test_estimate_refuses_the_wrong_store(tmp_path: Path) -> None:
     path, groups = write_mechanism(tmp_path), write_groups(tmp_path)
     mechanism = sv.load(path, policy=ANY)
-    create_store(tmp_path / "r.db", {"all": mechanism.digest})
+    create_store(tmp_path / "r.db")
+    open_store(tmp_path / "r.db", [(mechanism.digest, "all")])[0].close()
     check_refused(run("estimate", path, tmp_path / "r.db"), "holds no report yet")
     check_refused(run("estimate", groups, tmp_path / "r.db"), "another mechanism file")
     check_refused(run("estimate", path, tmp_path / "r.db", "--user", "u"), "a store of reports has none")
     with pytest.raises(sv.errors.EstimateError, match="not a sampler"):
         sv.estimate(sv.minimax_kernel(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0), tmp_path / "r.db")
     database = sqlite3.connect(tmp_path / "r.db")
-    database.execute("INSERT INTO reports VALUES (?, 0, 99)", (os.urandom(16),))
+    database.execute("INSERT INTO reports VALUES (?, 1, 99)", (os.urandom(16),))
     database.commit()
     database.close()
     check_refused(run("estimate", path, tmp_path / "r.db"), "changed from outside")

@@ -20,6 +20,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import psutil
 
 import sottovoce as sv
@@ -95,17 +96,34 @@ def rows_of(store: Path) -> set[tuple[bytes, int, int]]:
     return set(found)
 
 
+def check_described(description: Any, method: str, path: str, answer: Answer) -> set[tuple[str, str, str]]:
+    """Compare an answer with the description of its operation, if it is one; return what was compared."""
+    operation = description["paths"].get(path, {}).get(method)
+    if operation is None:
+        assert answer.status in (404, 405, 421)
+        return set()
+    described = operation["responses"][str(answer.status)]
+    if answer.status != 304:
+        kind = answer.headers["content-type"].split(";")[0]
+        value = json.loads(answer.body) if kind == "application/json" else answer.body.decode()
+        jsonschema.validate(value, described["content"][kind]["schema"])
+    return {(method, path, str(answer.status))}
+
+
 class Collector:
     """The application on a store of its own; every call is one request."""
 
-    def __init__(self, mechanism_file: Path, store: Path, **settings: Any) -> None:
+    def __init__(self, mechanism_file: Path, store: Path, *others: Path, **settings: Any) -> None:
         self.served: Served = read_served(mechanism_file)
         self.store = store
         if not store.exists():
-            create_store(store, self.served.digests)
+            create_store(store)
         self.said: list[str] = []
+        self.seen: set[tuple[str, str, str]] = set()
+        self._description: Any = None
         self.loop = asyncio.new_event_loop()
-        self.app: Any = make_app(Settings(store=store, **settings), self.served, self.said.append)
+        files = [self.served, *map(read_served, others)]
+        self.app: Any = make_app(Settings(store=store, **settings), files, self.said.append)
 
     def __enter__(self) -> Collector:
         return self
@@ -155,12 +173,13 @@ class Collector:
         async def send(message: Any) -> None:
             sent.append(message)
 
+        path, _, query = path.partition("?")
         scope = {
             "type": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in given],
             "root_path": "",
             "scheme": "http",
@@ -168,9 +187,22 @@ class Collector:
             "client": ("192.0.2.77", 54321),
             "http_version": "1.1",
         }
-        self.loop.run_until_complete(self.app(scope, receive, send))
+        try:
+            self.loop.run_until_complete(self.app(scope, receive, send))
+        except Exception:
+            if not sent or sent[0]["status"] != 500:  # the application answers, and raises again for a log
+                raise
         found = {name.decode().lower(): value.decode() for name, value in sent[0]["headers"]}
-        return Answer(sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:]))
+        answer = Answer(sent[0]["status"], found, b"".join(one.get("body", b"") for one in sent[1:]))
+        if path != "/openapi.json" and method in ("GET", "POST"):
+            self.seen |= check_described(self.description(), method.lower(), path, answer)
+        return answer
+
+    def description(self) -> Any:
+        """What the collector says of itself."""
+        if self._description is None:
+            self._description = json.loads(self.ask("GET", "/openapi.json").body)
+        return self._description
 
     def post(self, reports: object) -> Answer:
         return self.ask("POST", "/v1/reports", JSON, batch(reports))
@@ -214,7 +246,7 @@ class Running:
 @contextmanager
 def collecting(mechanism_file: Path, store: Path, *arguments: object, port: int = 0) -> Iterator[Running]:
     """A running collector that has printed its address."""
-    command = [sys.executable, "-m", "sottovoce", "collect", mechanism_file, "--store", store]
+    command = [sys.executable, "-m", "sottovoce", "collect", "serve", mechanism_file, "--store", store]
     process = subprocess.Popen(
         [*map(str, command), "--port", str(port), *map(str, arguments)],
         stdout=subprocess.DEVNULL,

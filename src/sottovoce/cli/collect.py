@@ -1,9 +1,8 @@
-"""The command collect: serve a mechanism file and receive reports."""
+"""The command collect: serve mechanism files and receive reports; export and back up what was received."""
 
 from __future__ import annotations
 
 import errno
-import math
 import os
 import socket
 from contextlib import suppress
@@ -12,21 +11,30 @@ from pathlib import Path
 
 import click
 
+from ..collecting import store as stores
 from ..errors import ParameterError
 from ..prior import FROM_USERS
+from ..release.file import ANY, load_mechanisms
 from .app import Command
-from .options import PATH, mechanism_argument, option
+from .options import PATH, Output, force_option, mechanism_argument, option, packed, path_argument
 from .terminal import plain, print_note
 
 
-@click.command("collect", cls=Command)
-@mechanism_argument
+@click.group("collect")
+def collect_command() -> None:
+    """Serve mechanism files and store the private reports that devices send back.
+
+    Stored are a random id, the mechanism and the category: no user, no address, no time.
+    """
+
+
+@collect_command.command("serve", cls=Command)
+@click.argument("mechanism_files", type=PATH, metavar="MECHANISM...", nargs=-1, required=True)
 @option(
     "--store", type=PATH, required=True, help="File of the reports (SQLite); created if it does not exist."
 )
 @option("--host", default="127.0.0.1", help="Address to listen on; others reach any but this machine's.")
 @option("--port", default=8000, type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
-@option("--workers", default=1, type=click.IntRange(1, 64), help="Processes that share port and store.")
 @option(
     "--name", "names", multiple=True,
     help="Host name to answer to; repeat for several. Default this machine's names, or with --host all.",
@@ -35,79 +43,122 @@ from .terminal import plain, print_note
     "--origin", "origins", multiple=True,
     help="Site whose pages may send reports, such as https://example.org; repeat for several.",
 )  # fmt: skip
-@option("--rate", default=10_000.0, help="Reports per second that each process accepts.")
-@option("--page/--no-page", default=None, help="The live page at /; default only without --host and --name.")
-def command(
-    mechanism_file: Path,
+@option("--key-file", type=PATH, help="File of keys, one per line: reports are taken with one of them only.")
+@option("--read-key-file", type=PATH, help="The same for the estimate, the export and the metrics.")
+@option(
+    "--page/--no-page", default=None,
+    help="The live page at /, the estimate, the export and the metrics; default only with --read-key-file, "
+    "or without --host and --name.",
+)  # fmt: skip
+def serve(
+    mechanism_files: tuple[Path, ...],
     store: Path,
     host: str,
     port: int,
-    workers: int,
     names: tuple[str, ...],
     origins: tuple[str, ...],
-    rate: float,
+    key_file: Path | None,
+    read_key_file: Path | None,
     page: bool | None,
 ) -> None:
-    """Serve a mechanism file, and store the private reports that devices send back.
+    """Serve mechanism files, and store the reports that are sent back.
 
     Reports are posted to /v1/reports and answered when they are on the disk; one sent twice is stored once.
-    Stored are a random id and the category: no user, no address, no time. TLS belongs in front, in a proxy.
+    Of several mechanism files each is at /v1/mechanism?digest=…. TLS belongs in front, in a proxy.
 
     \b
     Examples:
-      sottovoce collect mechanism.json --store reports.db
-      sottovoce collect mechanism.json --store reports.db --workers 2 \\
-          --origin https://example.org
-      sottovoce collect mechanism.json --store reports.db \\
-          --name collect.example.org --no-page
+      sottovoce collect serve mechanism.json --store reports.db
+      sottovoce collect serve autumn.json winter.json --store reports.db
+      sottovoce collect serve mechanism.json --store reports.db \\
+          --name collect.example.org --origin https://example.org \\
+          --read-key-file read.keys
       sottovoce estimate mechanism.json reports.db
     """
     if any(find_spec(needed) is None for needed in ("starlette", "uvicorn")):
         raise ParameterError("the collector needs starlette and uvicorn: pip install 'sottovoce[collect]'")
-    if not 1 <= rate < math.inf:
-        raise ParameterError(f"rate must be at least 1 report per second, got {rate:g}")
-    from ..collecting.store import create_store, open_store, stored_total
     from ..serving import app, batches, server
 
-    ours = app.is_this_machine(host)
-    chosen = app.Settings(
+    local = app.is_this_machine(host) and not names
+    settings = app.Settings(
         store=Path(os.path.realpath(store)),
         names=app.checked_names(host, names),
         origins=app.checked_origins(origins),
-        client=app.find_client(),
-        rate=rate,
-        page=ours and not names if page is None else page,
+        page=local or read_key_file is not None if page is None else page,
+        keys={"reports": app.read_keys(key_file), "read": app.read_keys(read_key_file)},
     )
-    served = batches.read_served(mechanism_file)
+    served = [batches.read_served(path) for path in mechanism_files]
     listener = listening(host, port)
-    if not os.path.lexists(chosen.store):
+    if not os.path.lexists(settings.store):
         with suppress(FileExistsError):  # another collector was quicker: both share its store
-            create_store(chosen.store, served.digests)
-    database, _ = open_store(chosen.store, served.digests)
-    reports = stored_total(database)
-    database.close()
-    if any(mechanism.provenance == "users" for mechanism in served.mechanisms.values()):
+            stores.create_store(settings.store)
+    collector = server.server_of(settings, served)
+    with stores.reading(settings.store) as database:
+        reports = sum(stores.stored_totals(database).values())
+    if any(mechanism.provenance == "users" for one in served for mechanism in one.mechanisms.values()):
         print_note(FROM_USERS)
     address = f"[{host}]" if ":" in host else host
-    live = "; live page at /" if chosen.page else ""
+    live = "; live page at /" if settings.page else ""
     print_note(
         f"http://{address}:{listener.getsockname()[1]}/ — collecting into {plain(store)}, which holds "
         f"{reports:,} reports{live}; stop with Ctrl-C"
     )
-    twins = next((groups for groups in served.groups_of.values() if len(groups) > 1), None)
-    if twins:
-        such_as = " and ".join(map(plain, twins[:2]))
-        print_note(
-            f"{len(twins)} groups share a mechanism, such as {such_as}: their reports must name their group"
-        )
-    if not ours or names:
-        print_note(
-            "No TLS here: put a proxy in front that has it. The proxy sees addresses and times, and its log "
-            "may keep them: switch that off."
-        )
-    code = server.serve(listener, chosen, served, workers)
-    print_note("stopped" if code == 0 else "the collector ended by itself")
-    raise SystemExit(code)
+    if not local:
+        print_note("No TLS here: put a proxy in front that has it, and switch off its log of addresses.")
+    collector.run(sockets=[listener])
+    print_note("stopped" if collector.stopped else "the collector ended by itself")
+    raise SystemExit(0 if collector.stopped else 1)
+
+
+@collect_command.command("export", cls=Command)
+@mechanism_argument
+@path_argument("store", metavar="STORE")
+@packed(
+    Output, "output",
+    option(
+        "--output", "-o", type=PATH, required=True, panel="Output",
+        help="File of the reports (.csv, .parquet or .json), or - for CSV.",
+    ),
+    force_option,
+)  # fmt: skip
+def export(mechanism_file: Path, store: Path, output: Output) -> None:
+    """Write the reports of a mechanism file, one in a row, also while they are collected.
+
+    The table holds what the store does, and `sottovoce estimate` reads it like the store.
+
+    \b
+    Examples:
+      sottovoce collect export mechanism.json reports.db -o reports.parquet
+    """
+    output.check(mechanism_file, store)
+    target = Path(str(output.output))
+    from ..tables.query import Writer, type_of
+
+    mechanisms = load_mechanisms(mechanism_file, policy=ANY).mechanisms
+    reports, parts = 0, stores.export(store, mechanisms)
+    (columns,) = next(parts)
+    answers = type_of([mechanism.answers[0] for mechanism in mechanisms.values()])
+    with Writer({name: answers if name == "item" else str for name in columns}) as table:
+        for rows in parts:
+            table.add({name: [row[i] for row in rows] for i, name in enumerate(columns)})
+            reports += len(rows)
+        table.save(target, replace=output.force)
+    print_note(f"{reports:,} reports written to {target}")
+
+
+@collect_command.command("backup", cls=Command)
+@path_argument("store", metavar="STORE")
+@path_argument("copy", metavar="COPY")
+def backup(store: Path, copy: Path) -> None:
+    """Copy a store as of one moment, whole or not at all, also while reports are collected.
+
+    The copy is a store like the first. COPY is never overwritten.
+
+    \b
+    Examples:
+      sottovoce collect backup reports.db /other/volume/reports.db
+    """
+    print_note(f"{stores.back_up(store, copy):,} reports copied to {copy}")
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -10,7 +10,7 @@ from ..prior import FROM_USERS
 from ..tables.priors import PriorOptions, PublicData, write_priors
 from . import options
 from .app import Command
-from .options import Columns, Output, option
+from .options import JSON, Columns, Output, option
 from .terminal import number, plain, print_json, print_note, print_table, shown_text
 
 LISTED = 15
@@ -32,7 +32,7 @@ LISTED = 15
     help="What the table is about: public data, or the users to be served. Default: users if it has users.",
 )  # fmt: skip
 @options.output_options("Write the prior to this JSON file.")
-def command(
+def prior_command(
     table: Path,
     columns: Columns,
     smoothing: float,
@@ -53,11 +53,11 @@ def command(
           --rare as=elsewhere --rare-below 100 -o prior.json
       sottovoce prior survey.xlsx --read sheet=2 --rare as=other --rare-below 5
     """
-    output.check(table, kind="prior")
+    output.check(table, kinds=JSON)
     kind, name = options.parse_as(rare, "--rare", "error", "drop")
     counted = PriorOptions(smoothing, name, rare_below, drop_zero=kind == "drop")
-    (dialect,) = options.dialects(columns.read, table)
-    data = columns.public(table, dialect, user=columns.user, provenance=provenance, options=counted)
+    (public,) = columns.tables(table)
+    data = public.priors(user=columns.user, provenance=provenance, options=counted)
     print_note(f"{table.name}: {plain(data.how)}.")
     if output.output is not None:
         write_priors(data, output.output, replace=output.force)

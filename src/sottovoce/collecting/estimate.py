@@ -190,14 +190,14 @@ class Estimate:
             raise EstimateError(
                 f"reports of {model.name} tell the law that was released, which is drawn towards the old "
                 f"prior: collect with a survey or a linear mechanism, or learn from them all the same "
-                f"(force=True, --few)"
+                f"(in Python, force=True)"
             )
         needed = reports_for_prior(model)
         if self.reports < needed and not force:
             raise EstimateError(
                 f"{self.reports:,.0f} reports are too few to learn a prior of {len(model.prior):,} "
                 f"categories at epsilon {model.epsilon:g}, which takes {needed:,}: collect more, take a "
-                f"larger epsilon or fewer categories; or learn from few all the same (force=True, --few)"
+                f"larger epsilon or fewer categories; or learn from few all the same (in Python, force=True)"
             )
         centre = starting_law(older, model)
         usual = SPREAD if older is None else 0.05
@@ -311,9 +311,8 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
                 f"The average law that was released, not the users' own: it may be {self.bias_bound:.2g} "
                 f"away from theirs (total variation), however many reports there are"
             )
-        samples = f"with {self.model.samples} samples each " if self.model.samples > 1 else ""
         return (
-            f"{what}. {self.reports:,.0f} reports {samples}of {self.model.name} at "
+            f"{what}. {self.reports:,.0f} reports of {self.model.name} at "
             f"ε = {self.model.epsilon:g}. One malicious report can move a value by "
             f"{self.moved_by(reports=1):.2g}, one per cent of malicious ones by "
             f"{self.moved_by(share=0.01):.2g}."
@@ -349,10 +348,9 @@ def estimate(
 
     Parameters
         mechanism: what the users released with: a mechanism or, in a simulation, a sampler.
-        reports: a list of released categories (with several samples a list of tuples, one per user); how
-            often each was released, as a mapping or as a numpy array in the order of the categories; or a
-            table or path, with `item=` the column of the category and `user=` that of the user, where there
-            is one, so that nobody counts twice.
+        reports: a list of released categories; how often each was released, as a mapping or as a numpy array
+            in the order of the categories; or a table or path, with `item=` the column of the category and
+            `user=` that of the user, where there is one, so that nobody counts twice.
         level: of intervals and bands.
 
     Raises
@@ -367,12 +365,13 @@ def estimate(
     """
     _check_level(level)
     model = model_of(mechanism)
-    counts, squares, total = counted(model, reports, columns)
+    counts = counted(model, reports, columns)
+    total = float(counts.sum())
     if total < 2:
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
-    y = counts / (total * model.samples)
+    y = counts / total
     if model.kernel is None:
-        values, variances = y, squares / total
+        values, variances = y, y.copy()
         reach = np.full(len(y), 1.0 if len(y) > 1 else 0.0)
     else:
         values = model.kernel.inverse(y)
@@ -499,9 +498,8 @@ def _chance(groups: Sequence[Estimate]) -> float:
     distance = mean = spread = 0.0
     for group in groups:
         y, n = group.model.of_prior(), len(group.counts)
-        m = group.reports * group.model.independent_samples
-        counts = group.counts * (m / (group.reports * group.model.samples))
-        distance += float(((counts - m * y) ** 2 / (m * y)).sum())
+        m = group.reports
+        distance += float(((group.counts - m * y) ** 2 / (m * y)).sum())
         mean += n - 1
         spread += 2 * (n - 1) + (float((1 / y).sum()) - n * n - 2 * n + 2) / m
     if mean == 0 or spread <= 0:  # one category: there is nothing to learn
@@ -544,9 +542,7 @@ def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[Fl
     """
     floor = model.floor
     if floor is None:
-        raise EstimateError(
-            "a range is for clip mechanisms with one sample; where reports can be undone, take the interval"
-        )
+        raise EstimateError("a range is for clip mechanisms; where reports can be undone, take the interval")
     if len(floor) == 1:
         return np.ones(1), np.ones(1)
     total = float(floor.sum())

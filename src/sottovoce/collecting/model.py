@@ -53,7 +53,6 @@ class Model:
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
     source: Mechanism | Sampler | None = None
-    samples: int = 1  # categories that one user reports
     linear_groups: bool = False  # several groups together, each of which can be undone by its own kernel
 
     @property
@@ -81,21 +80,13 @@ class Model:
 
     @property
     def floor(self) -> FloatArray | None:
-        """The floor of a clip mechanism with one sample; None for anything else."""
+        """The floor of a clip mechanism; None for anything else."""
         source = self.source
         if isinstance(source, ClipSampler):
             return source.floor
         if isinstance(source, Mechanism) and type(source.engine) is BoxEngine:
             return np.array(source.engine.box.low, dtype=np.float64) / float(1 << source.bits)
         return None
-
-    @property
-    def independent_samples(self) -> int:
-        """How many independent draws one user reports, if users are like the prior.
-
-        All samples, if the prior is kept: then they are draws from it. Otherwise one, on the safe side.
-        """
-        return self.samples if self.source is not None and self.source.keeps_prior else 1
 
     def of_prior(self) -> FloatArray:
         """The law of a report if every user is like the prior."""
@@ -113,7 +104,7 @@ class Model:
         """Variance of one report's contribution to each value and its reach, if users are like the prior."""
         with np.errstate(all="ignore"):
             if self.kernel is None:
-                return self.prior * (1 - self.prior) / self.independent_samples, np.ones(len(self.prior))
+                return self.prior * (1 - self.prior), np.ones(len(self.prior))
             second, reach = self.kernel.inverse_columns(self.kernel.apply(self.prior))
             return np.maximum(second - self.prior**2, 0.0), reach
 
@@ -273,7 +264,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
         worst = 1 - most / box.total
     elif isinstance(engine, StreamEngine):
-        worst = _worst_of_steps(engine)
+        worst = 1 - min(engine.prior) / sum(engine.prior)  # a later step may be as the prior itself
     elif isinstance(engine, SurveyEngine):
         kernel = SurveyKernel(engine)
     return Model(
@@ -285,23 +276,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         worst,
         mechanism.digest,
         mechanism,
-        engine.samples,
     )
-
-
-def _worst_of_steps(engine: StreamEngine) -> float:
-    """The average over the steps, of which later ones may be as the prior itself; of a stream any step."""
-    later = 1 - min(engine.prior) / sum(engine.prior)
-    if engine.samples == 1:
-        return later
-    return (furthest_at_first(engine) + (engine.samples - 1) * later) / engine.samples
-
-
-def furthest_at_first(engine: StreamEngine) -> float:
-    """The largest total variation of any user at the first step: a point mass on the rarest category."""
-    rarest, (least, most) = min(engine.prior), engine.ratios(*engine.first(), 0)
-    spare = engine.total - least * (sum(engine.prior) - rarest)
-    return 1 - min(most * rarest, spare) / engine.total
 
 
 def _check_response(name: str, invertible: bool) -> None:

@@ -3,13 +3,15 @@
 There is no column for a time, a user or an address, and the rows are ordered by their random ids: the order
 of arrival is not kept. `counts` is what the rows add up to, held by triggers in the transaction of the rows
 themselves, so that an estimate costs as much as there are categories, however many reports there are.
+A mechanism is added to the store when it is first served; a period of time has a store of its own.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,10 @@ import numpy as np
 from .._atomic import write_whole
 from .._validate import FloatArray
 from ..errors import EstimateError, StoreError
+from ..groups import Groups
 from ..release.ledger_store import DAMAGED
+from ..release.mechanism import Mechanism
+from ..tables.files import copy_whole
 from .model import Model
 
 APPLICATION = 0x736F7474
@@ -31,11 +36,20 @@ LOG_PAGES = 4000
 """After so many pages SQLite takes the log into the file."""
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
+PART = 10_000
+"""Reports that an export holds in memory."""
 
+Key = tuple[str, str]
+"""A mechanism by its digest, and the group that it is for."""
+
+OTHER_FILE = (
+    "holds the reports of another mechanism file: take the one that it was made with, or another store"
+)
+CHANGED = "the store was changed from outside: it names a category that there is not"
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
-CREATE TABLE mechanisms (number INTEGER PRIMARY KEY, digest TEXT NOT NULL,
-                         "group" TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE mechanisms (number INTEGER PRIMARY KEY, digest TEXT NOT NULL, "group" TEXT NOT NULL,
+                         UNIQUE (digest, "group")) STRICT;
 CREATE TABLE reports (id BLOB PRIMARY KEY CHECK (length(id) = 16), mechanism INTEGER NOT NULL,
                       category INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE counts (mechanism INTEGER, category INTEGER, reports INTEGER NOT NULL,
@@ -62,8 +76,8 @@ def is_store(table: Any) -> bool:
     return head.startswith(_MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
-def create_store(path: Path, digests: Mapping[str, str]) -> None:
-    """Make an empty store for the mechanisms of these groups, whole or not at all, for its owner alone.
+def create_store(path: Path) -> None:
+    """Make an empty store, whole or not at all, for its owner alone.
 
     Raises
         FileExistsError: there is something already; it is never overwritten.
@@ -74,9 +88,6 @@ def create_store(path: Path, digests: Mapping[str, str]) -> None:
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {VERSION}")
         database.executescript(_SCHEMA)
-        rows = [(number, digest, group) for number, (group, digest) in enumerate(digests.items())]
-        database.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", rows)
-        database.commit()
         content = database.serialize()
     database.close()
     try:
@@ -87,8 +98,8 @@ def create_store(path: Path, digests: Mapping[str, str]) -> None:
         raise StoreError(f"no store could be made at {path}: {problem.strerror}") from None
 
 
-def open_store(path: Path, digests: Mapping[str, str]) -> tuple[sqlite3.Connection, dict[str, int]]:
-    """Open a store to write to it; return the number that stands for each group's mechanism.
+def open_store(path: Path, served: Iterable[Key]) -> tuple[sqlite3.Connection, dict[Key, int]]:
+    """Open a store to write to it; return the number that stands for each mechanism that is served.
 
     A commit is on the disk when it returns: WAL with synchronous = FULL flushes the log at each commit.
     """
@@ -104,7 +115,7 @@ def open_store(path: Path, digests: Mapping[str, str]) -> tuple[sqlite3.Connecti
             database.execute("PRAGMA fullfsync = ON")  # macOS; elsewhere it means nothing
             database.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
-            return database, _numbers(database, path, digests)
+            return database, _registered(database, path, list(served))
         except BaseException:
             database.close()
             raise
@@ -119,11 +130,10 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
         EstimateError: no report yet, or a sampler where the mechanism itself is needed.
         StoreError: another mechanism's store, or one that cannot be read.
     """
-    digests = {group: model.digest for group, model in known.items() if model.digest is not None}
-    if len(digests) < len(known):
+    if any(model.digest is None for model in known.values()):
         raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")
     with reading(path) as database:
-        numbers = _numbers(database, path, digests)
+        numbers = _numbers_of(database, path, known)
         counts = {
             group: counts_in(database, numbers[group], len(model.answers))
             for group, model in sorted(known.items())  # the order in which a table has them
@@ -134,13 +144,51 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
     return filled
 
 
+def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any, ...]]]:
+    """The reports of a mechanism file as of one moment: a part with the names of the columns, then the rows.
+
+    The columns are those of a release with the random id in the user's place; the rows are ordered by it.
+    """
+    grouped = mechanisms.by is not None
+    yield [("id", *([mechanisms.by] if grouped else []), "item", "epsilon", "mechanism")]
+    with reading(path) as database:
+        numbers = _numbers_of(database, path, mechanisms)
+        known = {numbers[group]: (group, mechanism) for group, mechanism in mechanisms.items()}
+        rows = database.execute("SELECT id, mechanism, category FROM reports")
+        while part := rows.fetchmany(PART):
+            exported = []
+            for name, (group, mechanism), category in ((a, known[b], c) for a, b, c in part if b in known):
+                if not 0 <= category < len(mechanism.answers):
+                    raise StoreError(CHANGED)
+                values = (mechanism.answers[category], str(mechanism.epsilon), mechanism.digest)
+                exported.append((name.hex(), *([group] if grouped else []), *values))
+            yield exported
+
+
+def back_up(path: Path, copy: Path) -> int:
+    """Copy a store as of one moment, whole or not at all, while it is written to; return its reports."""
+    if not is_store(path):
+        raise StoreError(f"{path} is not a store of reports")
+    if any(os.path.lexists(f"{copy}{end}") for end in ("", "-wal")):  # SQLite would read a log that is there
+        raise StoreError(f"{copy} is there already, or its -wal file: choose another name")
+    with tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder:
+        made = Path(folder) / "copy.db"
+        with reading(path, begin=False) as database:  # SQLite copies outside a transaction only
+            database.execute("VACUUM INTO ?", (str(made),))
+        with reading(made) as database:
+            reports = sum(stored_totals(database).values())
+        copy_whole(made, copy, 0o600, replace=False)
+    return reports
+
+
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, *, begin: bool = True) -> Iterator[sqlite3.Connection]:
     """One moment of a store, read without keeping any writer waiting."""
     try:
         database = _connect(path, "ro")
         try:
-            database.execute("BEGIN")
+            if begin:
+                database.execute("BEGIN")
             yield database
         finally:
             database.close()
@@ -157,15 +205,14 @@ def counts_in(database: sqlite3.Connection, number: int, categories: int) -> Flo
     counts = np.zeros(categories)
     for category, reports in rows:
         if not 0 <= category < categories or reports < 0:
-            raise StoreError("the store was changed from outside: it counts a category that there is not")
+            raise StoreError(CHANGED)
         counts[category] = reports
     return counts
 
 
-def stored_total(database: sqlite3.Connection) -> int:
-    """How many reports a store holds."""
-    (total,) = database.execute("SELECT coalesce(sum(reports), 0) FROM counts").fetchone()
-    return int(total)
+def stored_totals(database: sqlite3.Connection) -> dict[int, int]:
+    """How many reports a store holds, by the number of the mechanism."""
+    return dict(database.execute("SELECT mechanism, sum(reports) FROM counts GROUP BY mechanism"))
 
 
 def _reason(problem: Exception) -> str:
@@ -174,18 +221,35 @@ def _reason(problem: Exception) -> str:
     return text if isinstance(problem, sqlite3.Error) and text.isprintable() else "it is damaged"
 
 
-def _numbers(database: sqlite3.Connection, path: Path, digests: Mapping[str, str]) -> dict[str, int]:
-    """The number of each group's mechanism; a store of other mechanisms is refused."""
+def _stored_numbers(database: sqlite3.Connection, path: Path) -> dict[Key, int]:
+    """The number of each mechanism that the store knows."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         raise StoreError(f"{path} has format {version}, this version reads {VERSION}")
-    rows = database.execute('SELECT "group", digest, number FROM mechanisms').fetchall()
-    if {group: digest for group, digest, _ in rows} != dict(digests):
-        raise StoreError(
-            f"{path} holds the reports of another mechanism file: take the one that it was made with, or "
-            f"another store"
-        )
-    return {group: number for group, _, number in rows}
+    rows = database.execute('SELECT digest, "group", number FROM mechanisms').fetchall()
+    return {(digest, group): number for digest, group, number in rows}
+
+
+def _numbers_of(
+    database: sqlite3.Connection, path: Path, mechanisms: Mapping[str, Model] | Mapping[str, Mechanism]
+) -> dict[str, int]:
+    """The number of each group's mechanism; a store that lacks one of them is refused."""
+    stored = _stored_numbers(database, path)
+    keys = {group: (str(mechanism.digest), group) for group, mechanism in mechanisms.items()}
+    if not stored.keys() >= set(keys.values()):
+        raise StoreError(f"{path} {OTHER_FILE}")
+    return {group: stored[key] for group, key in keys.items()}
+
+
+def _registered(database: sqlite3.Connection, path: Path, served: Sequence[Key]) -> dict[Key, int]:
+    """The numbers of the mechanisms that are served, which a store takes up if it knows one of them."""
+    stored = _stored_numbers(database, path)
+    if stored and stored.keys().isdisjoint(served):
+        raise StoreError(f"{path} {OTHER_FILE}")
+    if not stored.keys() >= set(served):
+        database.executemany('INSERT OR IGNORE INTO mechanisms (digest, "group") VALUES (?, ?)', served)
+        stored = _stored_numbers(database, path)
+    return {key: stored[key] for key in served}
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -51,7 +51,7 @@ class Finding:
     draws: int
     lower_bound: float
     users: tuple[str, str]  # the first releases a category of the event more often than the second
-    event: tuple[Any, ...]  # categories, or with several samples tuples of them
+    event: tuple[Any, ...]  # categories; of a stream tuples of them, one for each release
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,8 +111,8 @@ def audit(
 
     Parameters
         draws: how many releases to look at: nine in ten by `release_many`, one in ten by `release`.
-            By default a million; with several samples, which take longer, 100,000. Of a stream the first
-            three releases of a new user, all from the same data, are one draw.
+            By default a million. Of a stream, by default 100,000, the first three releases of a new user, all
+            from the same data, are one draw.
         confidence: the probability, at least, with which a sound mechanism passes.
         progress: called with the number of draws made so far.
 
@@ -141,8 +141,7 @@ def audit(
     epsilon = float(mechanism.epsilon)
     many_at_once = _transcripts(mechanism) if mechanism.streaming else mechanism.release_many
     batches = _by_rows(many_at_once, users, len(names))
-    several = mechanism.samples > 1 or mechanism.streaming
-    order = None if several else mechanism.answer_index
+    order = None if mechanism.streaming else mechanism.answer_index
     many = _search("release_many", batches, users, order, draws - draws // SINGLE, error, progress)
     later = None if progress is None else lambda done: progress(many.draws + done)
     single = _search("release", one_by_one, users, order, draws // SINGLE, error, later)
@@ -185,7 +184,7 @@ def _transcripts(mechanism: Mechanism) -> Callable[[Any], Any]:
 
 def usual_draws(mechanism: Mechanism) -> int:
     """How many releases an audit looks at unless it is told otherwise."""
-    return 100_000 if mechanism.samples > 1 or mechanism.streaming else 1_000_000
+    return 100_000 if mechanism.streaming else 1_000_000
 
 
 def black_box(

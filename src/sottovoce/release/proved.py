@@ -73,7 +73,7 @@ def question(plain: Mapping[str, Any]) -> str:
             units += _counted(plain["prior"])
         elif kind == "stream":
             units = [*_counted(plain["prior"]), _whole(plain["start"]), *_counted(plain["pace"])]
-            units += [_whole(plain["samples"]), _whole(plain["persistence"])]
+            units.append(_whole(plain["persistence"]))
         elif kind == "survey":
             units = [_whole(plain[name]) for name in ("base", "own", "other")]
         else:

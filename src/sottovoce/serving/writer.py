@@ -10,12 +10,12 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-from ..collecting.store import open_store
+from ..collecting.store import VERSION, Key, open_store
 from ..errors import StoreError
 from .batches import Refusal, Row
 
@@ -32,23 +32,26 @@ _STORED = "SELECT mechanism, category FROM reports WHERE id = ?"
 
 
 class Writer:
-    """A queue in front of the store; `numbers` are those of the groups' mechanisms in it."""
+    """A queue in front of the store; `numbers` are those of the mechanisms in it."""
 
-    def __init__(self, path: Path, digests: Mapping[str, str], say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, served: Iterable[Key], say: Callable[[str], None]) -> None:
         self._path = path
         self._say = say
-        self._database, self.numbers = open_store(path, digests)
+        self._database, self.numbers = open_store(path, served)
         self._opened = path.stat()
         self._healthy = True
-        self._queue: queue.SimpleQueue[tuple[Sequence[Row], Future[None]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Sequence[Row], Future[int]] | None] = queue.SimpleQueue()
         self._waiting = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    def store(self, rows: Sequence[Row]) -> Future[None]:
-        """Have a batch stored; the future is done when it is on the disk, or holds the refusal."""
-        future: Future[None] = Future()
+    def store(self, rows: Sequence[Row]) -> Future[int]:
+        """Have a batch stored; the future has the number of new reports once they are on the disk.
+
+        A batch without reports asks whether the store takes writes.
+        """
+        future: Future[int] = Future()
         with self._lock:
             if self._waiting + len(rows) > MOST_WAITING:
                 raise Refusal(503, BUSY)
@@ -82,45 +85,48 @@ class Writer:
             with self._lock:
                 self._waiting -= size
 
-    def _commit(self, batches: Sequence[tuple[Sequence[Row], Future[None]]]) -> None:
+    def _commit(self, batches: Sequence[tuple[Sequence[Row], Future[int]]]) -> None:
         """One commit for all, then one answer for each."""
-        taken = [one for one in batches if one[1].set_running_or_notify_cancel()]
+        taken = [batch for batch in batches if batch[1].set_running_or_notify_cancel()]
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._check_place()
-            refused = [self._add(rows) for rows, _ in taken]
+            results: list[int | Refusal] = [self._add(rows) for rows, _ in taken]
             self._database.execute("COMMIT")
         except Exception as problem:  # whatever it is: every sender gets an answer, and none of them a 202
             with suppress(sqlite3.Error):
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
             self._tell(healthy=False, why=str(problem))
-            refused = [Refusal(503, NOT_STORED) for _ in taken]
+            results = [Refusal(503, NOT_STORED) for _ in taken]
         else:
             self._tell(healthy=True)
-        for (_, future), refusal in zip(taken, refused, strict=True):
-            if refusal is None:
-                future.set_result(None)
+        for (_, future), result in zip(taken, results, strict=True):
+            if isinstance(result, Refusal):
+                future.set_exception(result)
             else:
-                future.set_exception(refusal)
+                future.set_result(result)
 
-    def _add(self, rows: Sequence[Row]) -> Refusal | None:
+    def _add(self, rows: Sequence[Row]) -> int | Refusal:
         """Add the reports of a batch that are not there yet, or none of them if an id has another content."""
         database = self._database
-        values = [(name, self.numbers[group], place) for name, group, place in rows]
+        if not rows:
+            database.execute(f"PRAGMA user_version = {VERSION}")  # it is written though it does not change
+            return 0
+        values = [(name, self.numbers[key], index) for name, key, index in rows]
         database.execute("SAVEPOINT batch")
         before = database.total_changes
         database.executemany(_INSERT, values)
+        new = (database.total_changes - before) // 2  # triggers count as changes too, one for each row
         refusal = None
-        # Triggers count as changes too, one for each row: two changes for each report that is new.
-        if database.total_changes - before != 2 * len(values):
-            for place, (name, *content) in enumerate(values):
+        if new < len(values):
+            for i, (name, *content) in enumerate(values):
                 if list(database.execute(_STORED, (name,)).fetchone()) != content:
-                    refusal = Refusal(409, OTHER_CONTENT, place)
+                    refusal = Refusal(409, OTHER_CONTENT, i)
                     database.execute("ROLLBACK TO batch")
                     break
         database.execute("RELEASE batch")
-        return refusal
+        return refusal or new
 
     def _check_place(self) -> None:
         """Refuse to write to a file that is no longer at its path: what it holds would be lost."""

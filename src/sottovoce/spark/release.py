@@ -24,7 +24,7 @@ from scipy import sparse
 from ..errors import LedgerError, SottovoceError
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
-from ..release.mechanism import Mechanism, no_stream, one_sample_each
+from ..release.mechanism import Mechanism, no_stream
 from ..releasing import BATCH, ReportForm, check_terms, checked_mechanisms, spent
 from ..tables.query import Columns
 from ..tables.tally import other_category
@@ -81,7 +81,6 @@ def release(
         BudgetError: with exhausted="error", a user has too little left. Nobody is charged.
     """
     known = checked_mechanisms(mechanism, by, provenance)
-    one_sample_each(known.values(), "Spark's release")
     no_stream(known.values(), "Spark's release")
     check_terms(known, ledger, epoch, exhausted)
     options.setdefault("unknown", "prior")

@@ -255,14 +255,18 @@ def is_standard(path: Path | None) -> bool:
     return str(path) in ("-", "/dev/stdout")
 
 
-def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
+WRITTEN = (".csv", ".parquet", ".json")
+
+
+def check_writable(path: Path, *inputs: Path, kinds: Sequence[str] = WRITTEN, force: bool = False) -> None:
     """Refuse an output that cannot be written, is there already, or is an input, before any work is done."""
-    if is_standard(path):
+    if is_standard(path) and kinds == WRITTEN:
         if sys.stdout is None:
             raise TableError("standard output is closed: name a file to write to")
         return
-    if path.suffix.lower() not in (".csv", ".parquet", ".json"):
-        raise TableError(f"{path} cannot be written: its name must end in .csv, .parquet or .json")
+    if path.suffix.lower() not in kinds:
+        known = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        raise TableError(f"{path} cannot be written: its name must end in {known}")
     if not path.parent.is_dir():
         raise TableError(f"{path} cannot be written: there is no folder {path.parent}")
     if path.is_dir():
