@@ -504,13 +504,6 @@ def distance(q: FloatArray, p: Any, a: FloatArray) -> tuple[float, float, float]
     return float(((q - mean) ** 2 / q).sum()) / expected, freedom, expected
 
 
-def _quantile(freedom: float, share: float) -> float:
-    """The quantile of χ²_ν/ν."""
-    from scipy import special
-
-    return float(2 * special.gammaincinv(freedom / 2, share) / freedom)
-
-
 def _same_shape(q: FloatArray, sums: FloatArray) -> bool:
     """q ∝ sums or, where four categories make it no coincidence, q ∝ sums + smoothing."""
     shares = sums / sums.sum()
