@@ -167,7 +167,7 @@ hooks: $(READY) ## run the checks of make lint before each commit
 format: $(READY) ## let ruff rewrite the files
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-bench: $(READY) ## measure ratios and write docs/benchmarks.md
+bench: $(READY) ## measure ratios and write the table of docs/evidence.md
 	$(BIN)/python -m benchmarks
 
 figures: $(READY) ## pictures and tables of the documents

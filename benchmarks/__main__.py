@@ -1,7 +1,8 @@
-"""`make bench`: measure everything; write build/benchmarks.md and the table of docs/benchmarks.md."""
+"""`make bench`: measure everything; write build/benchmarks.md and the table of docs/evidence.md."""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -13,18 +14,17 @@ import scipy
 
 from experiments.documents import ROOT, write_block
 
-from . import collecting, commands, core, cost, estimation, page, release, several, spark, tables
+from . import collecting, commands, core, cost, estimation, page, release, spark, tables
 from .measure import Line, table
 
 (COST,) = cost.SECTIONS
-PAGE, BLOCK = "docs/benchmarks.md", "benchmarks"
+PAGE, BLOCK = "docs/evidence.md", "benchmarks"
 FULL = ROOT / "build" / "benchmarks.md"
 HEAD = ["|what|ours|against|ratio|required|", "|---|---:|---:|---:|---:|"]
 MEASURED = {
     **core.SECTIONS,
     **cost.SECTIONS,
     **release.SECTIONS,
-    **several.SECTIONS,
     **tables.SECTIONS,
     **commands.SECTIONS,
     **collecting.SECTIONS,
@@ -55,20 +55,19 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def tightest(lines: list[Line]) -> list[Line]:
-    """Lines with a requirement; of those that differ only in a sampler or a number, the tightest."""
-    kept: dict[tuple[str, str], Line] = {}
-    for line in lines:
-        key = re.sub(r"`\w+`|[\d⁰¹²³⁴-⁹,.]+|es$", "", line.what), line.required
-        if line.required and (key not in kept or _slack(line) < _slack(kept[key])):
-            kept[key] = line
-    return list(kept.values())
+    """The first line with a requirement, the other one that is nearest to its limit, and all that miss it."""
+    required = [line for line in lines if line.required]
+    nearest = sorted(required[1:], key=_slack)[:1]
+    return [line for line in required if line in (*required[:1], *nearest) or not line.holds]
 
 
 def _slack(line: Line) -> float:
-    """How far a ratio is from its limit; larger is better."""
-    number = re.match(r"[\d.,]+", line.ratio)
-    ratio = float(number[0].replace(",", "")) if number else 0.0
-    return ratio if line.required.startswith("≥") else -ratio
+    """How many times better than its limit a ratio is."""
+    ratio, limit = (
+        float(number[0].replace(",", "")) if (number := re.search(r"\d[\d.,]*", text)) else math.inf
+        for text in (line.ratio, line.required)
+    )
+    return ratio / limit if line.required.startswith("≥") else limit / ratio
 
 
 def rows(title: str, lines: list[Line]) -> list[str]:

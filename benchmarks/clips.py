@@ -84,7 +84,7 @@ def alone() -> list[Line]:
         kinds = [[0], [9_999], [5_000], [0, 1, 2], *[rng.integers(0, 10_000, 20).tolist() for _ in range(5)]]
         kinds += [rng.zipf(1.5, 20).clip(1, 10_000) - 1 for _ in range(5)]
         times = [per_call(partial(mechanism.release, [int(i) for i in user]), 200) for user in kinds]
-        what = f"slowest against fastest user of one release, n = 10⁴, ε = {epsilon:g}, 1 to 20 records"
+        what = f"slowest against fastest user, n = 10⁴, ε = {epsilon:g}, 1 to 20 records"
         ratio = max(times) / min(times)
         sides = duration(max(times)), duration(min(times))
         lines.append(Line(what, *sides, f"{ratio:.1f}×", "≤ 10×", ratio <= 10))

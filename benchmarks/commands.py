@@ -39,10 +39,11 @@ duckdb.sql("CREATE TABLE cells AS SELECT t.user, item, count(*) n FROM read_parq
 print(spent() - before, time.perf_counter() - begin)
 """
 _TALLIED = """
-import time, sottovoce as sv
-sv.count_table({small!r}, user="user", item="item")
+import time
+from sottovoce.tables.query import Columns, count_table
+count_table({small!r}, Columns("item", "user"))
 begin, before = time.perf_counter(), spent()
-sv.count_table({log!r}, user="user", item="item")
+count_table({log!r}, Columns("item", "user"))
 took = time.perf_counter() - begin
 print(spent() - before, took)
 """
@@ -155,7 +156,7 @@ def charges() -> list[Line]:
     holds = users / took >= 70_000 or took <= 1.5 * bare
     ratio = f"{took / bare:.2f}×"
     against = f"{users / bare / 1e3:,.0f} k/s"
-    what = "charges of a ledger, one commit, against the bare writes of the same tables"
+    what = "charges, one commit, against bare writes"
     return [Line(what, rate, against, ratio, "≥ 70 k/s or ≤ 1.5×", holds)]
 
 

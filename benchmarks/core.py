@@ -46,10 +46,10 @@ def against_the_recursion() -> list[Line]:
         q = np.sort(np.random.default_rng(n).dirichlet(np.ones(n)))
         ours = seconds(partial(MinimaxKernel, q, 2.0), 300)
         theirs = seconds(partial(oracles.algorithm_1, q, 2.0), 3)
-        lines.append(at_least(f"kernel build, n = {n}, against the paper's recursion", ours, theirs, least))
+        lines.append(at_least(f"kernel, n = {n}, against the recursion", ours, theirs, least))
         if n == 900:
             dense = seconds(partial(_whole_matrix, q), 5)
-            what = "the same, n = 900, when the whole matrix is written out"
+            what = "the same, n = 900, written as a matrix"
             lines.append(at_least(what, dense, theirs, 1))
     return lines
 
@@ -63,11 +63,11 @@ def against_sorting() -> list[Line]:
         prior = sv.Prior(range(n), q)
         sort = seconds(partial(np.argsort, q), 5)
         built[n] = seconds(partial(sv.minimax_kernel, prior, 2.0), 7)
-        what = f"kernel build, n = 10{'⁶' if n == 10**6 else '⁷'}, against numpy.argsort"
+        what = f"kernel, n = 10{'⁶' if n == 10**6 else '⁷'}, against numpy.argsort"
         lines.append(at_most(what, built[n], sort, 3))
-    lines.append(at_most("kernel build, n = 10⁷ against n = 10⁶", built[10**7], built[10**6], 15))
+    lines.append(at_most("kernel, n = 10⁷ against n = 10⁶", built[10**7], built[10**6], 15))
     peak = float(fresh(MEMORY))
-    what = "peak memory of the whole process (prior, kernel, floor), n = 10⁷"
+    what = "peak memory of prior and kernel, n = 10⁷"
     lines.append(Line(what, f"{peak:.2f} GiB", "1.5 GiB", f"{peak / 1.5:.2f}×", "≤ 1×", peak <= 1.5))
     return lines
 
@@ -94,7 +94,7 @@ def against_a_linear_program() -> list[Line]:
     kl = seconds(lambda: s.divergence(p, sv.KL))
     program = seconds(lambda: [oracles.projection_tv_lp(one, s.floor, 4.0) for one in few], 1)
     theirs = program / sample * users
-    what = f"TV of 100,000 users (n = 1000, 20 non-zeros) against HiGHS per user ({sample} timed, scaled up)"
+    what = f"TV of 100,000 users, n = 1000, against HiGHS ({sample} timed, scaled up)"
     return [
         at_least(what, tv, theirs, 1000),
         at_most("KL of the same users against their TV", kl, tv, 20),
@@ -133,7 +133,7 @@ def comparing() -> list[Line]:
     ours = seconds(lambda: sv.compare(p, samplers), 3)
     read = sv.Users(tuple(range(users)), p, prior.categories)
     theirs = seconds(lambda: sv.compare(read, samplers), 3)
-    what = "compare of 10⁶ users (20 of 1000 categories) × nine samplers, against nine passes in the cache"
+    what = "compare 10⁶ users × nine samplers, against nine passes in cache"
     return [
         at_most(what, ours, passes, 3),
         at_most("the same for Users, also compared with the prior", theirs, passes, 3),
@@ -164,7 +164,7 @@ def _in_chunks(p: sparse.csr_array, prior: sv.Prior) -> list[Line]:
     copy = seconds(lambda: counts.copy(), 5)
     return [
         at_most("total variation in chunks, against all entries at once", tv, whole, 1),
-        at_most("the clip's multipliers by Newton steps, against the search among knots", newton, search, 1),
+        at_most("clip by Newton steps, against a search among knots", newton, search, 1),
         at_most("checking 2·10⁷ counts where they are, against copying them", check, copy, 1.5),
     ]
 
@@ -175,7 +175,7 @@ def naming() -> list[Line]:
     q = np.full(len(names), 1 / len(names))
     ours = seconds(lambda: sv.Prior(names, q), 15)
     theirs = seconds(lambda: (set(names), tuple(names)), 15)
-    return [at_most("Prior of 10⁶ names, against building a set and a tuple of them", ours, theirs, 1.5)]
+    return [at_most("Prior of 10⁶ names, against a set and tuple", ours, theirs, 1.5)]
 
 
 def auditing() -> list[Line]:
@@ -196,7 +196,7 @@ def importing() -> list[Line]:
     """`import sottovoce` against importing what it stands on."""
     ours = min(float(fresh(IMPORT.format("sottovoce"))) for _ in range(5))
     theirs = min(float(fresh(IMPORT.format("numpy, scipy"))) for _ in range(5))
-    line = at_most("import sottovoce, against importing numpy and scipy", ours, theirs, 3)
+    line = at_most("import sottovoce, against numpy and scipy", ours, theirs, 3)
     what = "import sottovoce, in seconds"
     return [line, Line(what, f"{ours:.2f} s", "0.3 s", f"{ours / 0.3:.2f}×", "≤ 1×", ours <= 0.3)]
 

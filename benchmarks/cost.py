@@ -82,8 +82,8 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 def growth() -> list[Line]:
     """Time all three, draw the picture, and say how each grows."""
     timed: dict[str, tuple[Sequence[int], list[float]]] = {
-        "linear program over all kernels (HiGHS)": (PROGRAM, _times(program_over_all_kernels, PROGRAM)),
-        "the paper's Algorithm 1": (RECURSION, _times(_recursion, RECURSION)),
+        "linear program (HiGHS)": (PROGRAM, _times(program_over_all_kernels, PROGRAM)),
+        "Algorithm 1": (RECURSION, _times(_recursion, RECURSION)),
         "closed form (ours)": (CLOSED, _times(_closed, CLOSED)),
     }
     powers = {name: exponent(sizes, times) for name, (sizes, times) in timed.items()}
@@ -95,7 +95,7 @@ def growth() -> list[Line]:
     return [
         *(
             Line(
-                f"{name}: time grows like n to the power of, n = {sizes[-FITTED]:,} to {sizes[-1]:,}",
+                f"{name}: exponent of n, {sizes[-FITTED]:,} to {sizes[-1]:,}",
                 f"{powers[name]:.2f}",
                 "–",
                 "–",
@@ -107,7 +107,7 @@ def growth() -> list[Line]:
         _ratio("closed form against the linear program, n = 60", closed[60], program[60], 1000),
         _ratio("closed form against Algorithm 1, n = 60", closed[60], recursion[60], 5),
         Line(
-            "worst case of the program and of the paper's formula, n = 60",
+            "worst case, program and formula, n = 60",
             f"{off:.1e}",
             "1e-6",
             "–",

@@ -52,9 +52,9 @@ def populations() -> dict[str, np.ndarray]:
     q /= q.sum()
     own = np.random.default_rng(1).dirichlet(np.ones(N))
     return {
-        "the prior itself": q,
-        "near the prior": 0.9 * q + 0.1 * own,
-        "far from it": np.full(N, 1 / N),
+        "same": q,
+        "near": 0.9 * q + 0.1 * own,
+        "far": np.full(N, 1 / N),
     }
 
 
@@ -69,7 +69,7 @@ def ten_million() -> list[Line]:
 
 def against_others() -> list[Line]:
     """Σ_j (estimate − population)², the mean of the collections, against the peer's matrix inversion."""
-    prior = sv.Prior(range(N), populations()["the prior itself"])
+    prior = sv.Prior(range(N), populations()["same"])
     rng = np.random.default_rng(2)
     errors: dict[tuple[str, float, str], list[float]] = {}
     asked: list[tuple[float, list[int]]] = []
@@ -111,7 +111,7 @@ def _table(errors: dict[tuple[str, float, str], list[float]], base: str) -> str:
     }
     worst = max(float(np.hypot(doubt[key], doubt[(*key[:2], base)])) for key in errors)
     titles = [(title, epsilon) for title in populations() for epsilon in EPSILONS]
-    head = [f"{title}, ε = {epsilon:g}" for title, epsilon in titles]
+    head = [f"{title}, ε={epsilon:g}" for title, epsilon in titles]
     lines = [f"| estimator | {' | '.join(head)} |", f"|---{'|---:' * len(head)}|"]
     for kind in dict.fromkeys(kind for _, _, kind in squares):
         cells = [

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.explore import Source
-from sottovoce.explore import page as page_of
+from sottovoce.cli.explore import Source
+from sottovoce.cli.explore import page as page_of
 from sottovoce.groups import Groups
 
 from .measure import Line

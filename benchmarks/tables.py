@@ -99,7 +99,7 @@ def against_pandas() -> list[Line]:
         )
     found = {(row["group"], row["epsilon"], row["sampler"]): row["max_tv"] for row in rows}
     worst = max(abs(found[key] - value) for key, value in expected.items())
-    what = "1,000,000 rows, nine samplers, against pandas and a linear program per user (two samplers)"
+    what = "nine samplers, 1,000,000 rows, against pandas and linear programs"
     agree = Line(
         f"largest difference of the two programs' {len(expected)} maxima",
         f"{worst:.1e}",
@@ -168,9 +168,9 @@ def streamed(sizes: tuple[tuple[int, int], ...] = ((20_000_000, 10**6), (100_000
             code = RELEASE.format(table=table, output=output, mechanism=mechanism)
             seconds, memory = map(float, fresh(code).split())
             what = f"{rows:,} rows of {people:,} users"
-            lines.append(at_most(f"{what}: reading and grouping against DuckDB's GROUP BY", ours, plain, 2))
+            lines.append(at_most(f"{what}: grouping against DuckDB's", ours, plain, 2))
             share = f"{memory / 4:.2f}×"
-            what = f"{what} released in {seconds:.0f} s: memory at its peak"
+            what = f"{what} released in {seconds:.0f} s: peak memory"
             lines.append(Line(what, f"{memory:.2f} GiB", "4 GiB", share, "≤ 1×", memory <= 4))
     return lines
 

@@ -22,7 +22,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+import duckdb
 
 import sottovoce as sv
 from sottovoce.pictures.plots import new_figure
@@ -57,33 +59,25 @@ def measure(
     path: Path, attribute: str, epsilons: Sequence[float] = EPSILONS, rules: Rules | None = None
 ) -> list[Row]:
     """One tidy row per epsilon, value of the attribute and sampler."""
-    least = rules or Rules()
-    counted = sv.count_table(path, user="device_id", item="site_id", by=attribute, top_by="click")
-    try:
-        made = sv.build_prior(
-            counted,
-            top=least.sites,
-            minimum_rows=least.rows_per_device,
-            minimum_users=least.devices_per_value,
-            average="users",
-        )
-    except sv.errors.TableError as problem:
-        if "no prior is left" not in str(problem):
-            raise
-        raise NothingLeft from problem
-    groups = cast("dict[str, sv.Prior]", made)  # the tally has groups
-    priors = {value: prior for value, prior in groups.items() if len(prior) > 1}
-    if not priors:
+    counts = _counts(path, attribute, rules or Rules())
+    sites: dict[str, list[str]] = {}
+    for value, site in counts.project("value, site").distinct().order("value, site").fetchall():
+        sites.setdefault(value, []).append(site)
+    if not sites:
         raise NothingLeft
     users = sv.read_users(
-        counted,
-        prior=priors,
-        minimum_rows=least.rows_per_device,
-        unknown="drop",
-        empty="skip",
-        unknown_groups="drop",
+        counts,
+        user="device",
+        item="site",
+        weight="n",
+        by="value",
+        prior={value: sv.Prior.uniform(listed) for value, listed in sites.items()},
         several_groups="allow",  # a device meets several values, and nothing is released here
     )
+    priors = {
+        value: sv.Prior.from_counts(group.p.mean(axis=0), group.categories, provenance="users")
+        for value, group in users.items()
+    }
     samplers = {
         value: [make(prior, epsilon) for epsilon in epsilons for make in sv.SAMPLERS.values()]
         for value, prior in priors.items()
@@ -102,6 +96,41 @@ def measure(
         }
         for row in sv.compare(users, samplers, sv.TV)
     ]
+
+
+def _counts(path: Path, attribute: str, rules: Rules) -> duckdb.DuckDBPyRelation:
+    """How often each device met each site within each value, of those that the rules keep."""
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    parquet = path.suffix == ".parquet"
+    log = connection.read_parquet(str(path)) if parquet else connection.read_csv(str(path), all_varchar=True)
+    columns = f"device_id AS device, site_id AS site, {attribute}::VARCHAR AS value, click::BIGINT AS click"
+    log.project(columns).create_view("log")
+    connection.execute(
+        """
+        CREATE TABLE heavy AS SELECT device, site, value, count(*) AS n, sum(click) AS clicks
+        FROM log GROUP BY device, site, value QUALIFY sum(count(*)) OVER (PARTITION BY device) >= ?
+        """,
+        [rules.rows_per_device],
+    )
+    connection.execute(
+        """
+        CREATE TABLE kept AS SELECT value, site FROM heavy GROUP BY value, site
+        QUALIFY row_number() OVER (PARTITION BY value ORDER BY sum(clicks) DESC, site) <= ?
+        """,
+        [rules.sites],
+    )
+    enough = connection.sql(
+        """
+        SELECT value FROM heavy JOIN kept USING (value, site) GROUP BY value
+        HAVING count(DISTINCT device) >= ? AND count(DISTINCT site) > 1
+        """,
+        params=[rules.devices_per_value],
+    )
+    enough.create("enough")
+    return connection.sql(
+        "SELECT device, site, value, n FROM heavy JOIN kept USING (value, site) JOIN enough USING (value)"
+    )
 
 
 def draw(

@@ -6,13 +6,9 @@ generated with fixed seeds, so the table of docs/choosing.md can be printed agai
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.demo import demo_data
-from sottovoce.pictures.plots import new_figure, plot_frontier, save_figure
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -31,7 +27,6 @@ def promised(prior: sv.Prior, epsilon: float) -> sv.Sampler:
 
 
 MAKERS = {"fitted": sv.fitted, PROMISED: promised, **sv.SAMPLERS}
-FRONTIER_GROUP, FRONTIER_EPSILON = "45 and over", 4.0
 
 
 def measure() -> dict[str, sv.Comparison]:
@@ -57,7 +52,7 @@ def _simulated(prior: sv.Prior, records: int, closeness: float, rng: np.random.G
 def table() -> str:
     """Mean, 99th percentile and maximum TV as Markdown, the best that keeps the prior in bold."""
     measured = measure()
-    head = ["sampler", *(f"{key}: mean / p99 / max" for key in measured), "keeps q"]
+    head = ["sampler", *(f"{key}: mean/p99/max" for key in measured), "keeps q"]
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * len(measured)}|:---:|"]
     for i, name in enumerate(MAKERS):
         cells = []
@@ -69,24 +64,8 @@ def table() -> str:
                 value = f"{getattr(row, statistic):.3f}"
                 best = f"{min(getattr(other, statistic) for other in keeping):.3f}"
                 values.append(f"**{value}**" if row.keeps_prior and value == best else value)
-            cells.append(" / ".join(values))
+            cells.append("/".join(values))
         keeps = "yes" if all(c.rows[i].keeps_prior for c in measured.values()) else "no"
         lines.append(f"| `{name}` | {' | '.join(cells)} | {keeps} |")
     notes = "\n".join(f"- **{key}**: {words}" for key, (words, *_) in SITUATIONS.items())
     return f"{notes}\n\n" + "\n".join(lines)
-
-
-def frontier_picture(folder: Path) -> Path:
-    """The frontier of every group of the invented club."""
-    figure = new_figure(6, 4.4)
-    priors = demo_data().priors.items()
-    plot_frontier({group: sv.frontier(prior, FRONTIER_EPSILON) for group, prior in priors}, figure.subplots())
-    return save_figure(figure, folder / "frontier.png")
-
-
-def frontier_table() -> str:
-    """What a promise costs in one group of the invented club, as Markdown."""
-    made = sv.frontier(demo_data().priors[FRONTIER_GROUP], FRONTIER_EPSILON)
-    table = made.listing()
-    lines = [f"| {' | '.join(table.head)} |", "|---:" * len(table.head) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(cells)} |" for cells in table.rows])

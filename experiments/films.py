@@ -84,7 +84,7 @@ def table(found: sv.Comparison) -> str:
         for epsilon in EPSILONS:
             row = mine[epsilon]
             mean = f"**{row.mean:.3f}**" if best[epsilon] == row.sampler else f"{row.mean:.3f}"
-            cells.append(f"{mean} / {row.maximum:.3f}")
+            cells.append(f"{mean}/{row.maximum:.3f}")
         shown = name if name == BEST_POSSIBLE else f"`{name}`"
         keeps = "yes" if all(row.keeps_prior for row in mine.values()) else "no"
         lines.append(f"| {shown} | {' | '.join(cells)} | {keeps} |")

@@ -128,7 +128,7 @@ def maxima(rows: list[Row]) -> str:
         cells = []
         for epsilon in EPSILONS:
             pair = [values[group, epsilon, name] for name in ("minimax_kernel", "relative_mollifier")]
-            cells.append(" / ".join(f"{value:.2f}" for value in pair))
+            cells.append("/".join(f"{value:.2f}" for value in pair))
         lines.append(f"| {group} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -65,9 +65,9 @@ def measure(folder: Path, releases: int, epsilon: float) -> dict[str, float]:
     out["the prior alone"] = float(np.mean([np.abs(p - prior.probabilities).sum(axis=1) / 2 for p in steps]))
     for name, paced in (("greedy", False), ("paced", True)):
         sampler = sv.stream(prior, epsilon, horizon=releases, paced=paced)
-        rows = sv.compare_over_time(steps, prior, sampler)
-        out["split"] = float(np.mean([row.mean for row in rows if row.way == "split"]))
-        out[name] = float(np.mean([row.mean for row in rows if row.way == "stream"]))
+        rows = sv.compare_over_time(steps, sampler)
+        out["split"] = float(np.mean([row.mean for row in rows if row.sampler == "fitted"]))
+        out[name] = float(np.mean([row.mean for row in rows if row.sampler == "stream"]))
     return out
 
 

@@ -64,7 +64,7 @@ def table() -> str:
             for p in shown:
                 row = rows[f, name, p]
                 finite = np.isfinite(row["mean"])
-                cells.append(f"{row['mean']:.4f} ± {row['standard_error']:.4f}" if finite else "∞")
+                cells.append(f"{row['mean']:.4f}±{row['standard_error']:.4f}" if finite else "∞")
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 

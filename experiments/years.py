@@ -64,7 +64,7 @@ def table(folder: Path) -> str:
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     for epsilon, found in zip(EPSILONS, measure(folder), strict=True):
         means = [row.mean for row in found]
-        cells = [f"{w1:.2f} / {tv:.3f}" for w1, tv in zip(means[::2], means[1::2], strict=True)]
+        cells = [f"{w1:.2f}/{tv:.3f}" for w1, tv in zip(means[::2], means[1::2], strict=True)]
         lines.append(f"| {epsilon:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

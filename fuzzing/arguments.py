@@ -40,14 +40,14 @@ FILES = [
 OPTIONS = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 OUTSIDE = re.compile(r"(^|=)[/~]+")
 """The beginning of a path that leads out of the folder: it is left out."""
-SLOW = {"--draws": "2000", "--workers": "1", "--port": "0", "--samples": "1"}
+SLOW = {"--draws": "2000", "--workers": "1", "--port": "0"}
 """Options whose value may honestly ask for hours, or for a port: they get this one."""
 COMMANDS = [
     "prior", "choose", "compare", "design", "ledger create", "ledger show", "ledger grant",
     "release", "collect serve", "collect export", "collect backup", "estimate", "audit", "amplify", "explore",
 ]  # fmt: skip
 SAMPLERS = [
-    "kernel-clip", "blend:weight=0.3", "fitted", "auto", "randomized-response", "kernel-clip:trimmed=1", "tv",
+    "kernel-clip", "blend:weight=0.3", "fitted", "auto", "randomized-response", "tv",
 ]  # fmt: skip
 MOST_ARGUMENTS = 14
 
@@ -198,7 +198,7 @@ def seeds() -> Sequence[bytes]:
             "audit m.json --draws 2000",
             "amplify m.json --reports 1000 --delta 1e-6",
             "collect m.json --store out.json --port 0",
-            "explore prior.csv users.csv --include-users -o page.html",
+            "explore prior.csv -o page.html",
             "--version",
         )
     ]

@@ -1,4 +1,4 @@
-"""Files of streams and several samples: accepted by the library as by the tiny client, or refused by both."""
+"""Files of streams: accepted by the library as by the tiny client, or refused by both."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ def seeds() -> Sequence[bytes]:
     for n, options in ((1, {}), (3, {"horizon": 2}), (6, {"persistence": 0.5}), (4, {"horizon": None})):
         prior = sv.Prior.from_counts({f"c{i}": i + 1 for i in range(n)})
         made.append(signed(sv.certify(sv.stream(prior, 2.0, **options)).document()).encode())
-        made.append(signed(sv.certify(sv.several(prior, 2.0, samples=2)).document()).encode())
     return made
 
 

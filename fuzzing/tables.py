@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
 from sottovoce.collecting.reports import read_reports
+from sottovoce.tables import query
 from sottovoce.tables.priors import read_priors, write_priors
 
 from .mutate import bytes_mutated, json_mutated
@@ -46,19 +47,20 @@ def check_table(data: bytes) -> bool:
     columns: dict[str, Any] = {name: name for name in options if name in OPTIONS}
     tally = None
     with refusals():
-        tally = sv.count_table(path, item="item", **columns)
+        tally = query.count_table(path, query.Columns("item", **columns))
         expected = _by_hand(rest, plain, columns) if "torn" not in options else None
         if expected is not None:
             found = {str(tally.items[i]): 0.0 for i in tally.item}
             for i, rows in zip(tally.item.tolist(), tally.rows.tolist(), strict=True):
                 found[str(tally.items[i])] += rows
             holds(found == expected, f"counted as {found}, and by the csv module as {expected}")
-        prior = sv.build_prior(tally, smoothing=0.5)
+        prior = sv.build_prior(path, item="item", smoothing=0.5, **columns)
         for one in prior.values() if isinstance(prior, dict) else [prior]:
             _check_prior(one)
         if "user" in columns:
             known = prior if isinstance(prior, dict) else PRIOR
-            users = sv.read_users(tally, prior=known, unknown="drop", empty="skip", several_groups="allow")
+            named: dict[str, Any] = {"item": "item", **columns, "several_groups": "allow"}
+            users = sv.read_users(path, prior=known, unknown="drop", empty="skip", **named)
             for group in users.values() if isinstance(users, dict) else [users]:
                 sums: Any = np.asarray(group.p.sum(axis=1))
                 holds(bool(np.all(np.abs(sums - 1) < 1e-9)), "a user's shares do not add up to one")
@@ -133,7 +135,7 @@ def check_parquet(data: bytes) -> bool:
     tally = None
     with refusals():
         path = written("t.parquet", damaged(sound[len(first) % len(sound)], lines))
-        tally = sv.count_table(path, user="user", item="item")
+        tally = query.count_table(path, query.Columns("item", "user"))
     return tally is not None
 
 

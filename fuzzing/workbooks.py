@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from workbooks import Rows, date, error, formula, open_document, packed, parts, sheet_xml
 
-import sottovoce as sv
+from sottovoce.tables import query
 
 from .mutate import bytes_mutated
 from .target import Target, holds, refusals, written
@@ -31,9 +31,8 @@ def check_workbook(data: bytes) -> bool:
     content = packed({**parts({"Sheet1": []}), "xl/worksheets/sheet1.xml": rest}) if kind == b"x" else rest
     tally = None
     with refusals():
-        tally = sv.count_table(
-            written("t.ods" if kind == b"o" else "t.xlsx", content), user="user", item="item"
-        )
+        path = written("t.ods" if kind == b"o" else "t.xlsx", content)
+        tally = query.count_table(path, query.Columns("item", "user"))
     if tally is None:
         return False
     expected = _by_hand(rest) if kind == b"x" else None

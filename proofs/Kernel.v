@@ -83,7 +83,7 @@ Definition draw_row (N : Z) (k : list column) (r : nat) (u v : Z) : nat :=
 Definition tail (N : Z) (k : list column) (r : nat) : Z := N - sum (firstn r (lows k)) - at_ (owns k) r.
 Definition behind (k : list column) (r : nat) : Z := sum (skipn (S r) (priors k)).
 
-(** The law of row r, over N² pairs of words: the rule of docs/format.md, section "Exact laws". *)
+(** The law of row r, over N² pairs of words: the rule of tests/vectors/README.md, "Exact laws". *)
 Definition weight (N : Z) (k : list column) (r j : nat) : Z :=
   if (j <? r)%nat then N * at_ (lows k) j
   else if (j =? r)%nat then N * at_ (owns k) r

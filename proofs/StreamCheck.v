@@ -20,7 +20,6 @@ Record stream := StreamFile {
   stream_prior : list Z;
   stream_start : Z;
   stream_pace : list Z;
-  stream_samples : Z;
   stream_persistence : Z }.
 
 (** StreamEngine.ratio_bits, .total, .prior_total: a law has N units, the prior N/unit. *)
@@ -47,8 +46,7 @@ Definition check_steps (s : stream) : bool :=
   && (binary_digits (whole_ratio s) <=? 40)
   && between (one_of s) (stream_start s) (most_of s)
   && between 1 (Z.of_nat (length (stream_pace s))) 4096 && forallb (fun x => between 0 x 256) (stream_pace s)
-  && between 1 (stream_samples s) 4096 && between 0 (stream_persistence s) 1023
-  && ((stream_samples s <=? 1) || (stream_persistence s =? 0))
+  && between 0 (stream_persistence s) 1023
   && Bool.eqb (stream_keeps_prior s) (stream_persistence s =? 0).
 
 Definition check_stream (s : stream) : bool :=

@@ -10,8 +10,8 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 
 from sitebuild.links import ELSEWHERE, PAGES, ROOT, place_of, rewritten, targets_of
 from sottovoce.cli.explore import DEMO
+from sottovoce.cli.explore import page as explorer
 from sottovoce.demo import demo_data
-from sottovoce.explore import page as explorer
 from sottovoce.groups import Groups
 
 

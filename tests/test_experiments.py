@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import oracles
@@ -191,21 +190,8 @@ def test_avazu_has_the_settings_of_the_paper() -> None:
         assert f"values of {attribute}\n" in figure.get_suptitle()
 
 
-def test_avazu_uses_its_settings_unless_others_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rules and the ε of a run without options are those of the paper, and all of them are used."""
-    asked: dict[str, Any] = {}
-
-    def build(_tally: object, **given: Any) -> Any:
-        asked.update(given)
-        raise sv.errors.TableError("no prior is left")
-
-    log = avazu_like.write(tmp_path / "log.parquet", 2_000)
-    monkeypatch.setattr(sv, "build_prior", build)
-    with pytest.raises(avazu.NothingLeft):
-        avazu.measure(log, "C18")
-    assert asked == {"top": 100, "minimum_rows": 20, "minimum_users": 100, "average": "users"}
+def test_the_defaults_of_avazu_are_the_papers() -> None:
+    assert avazu.Rules() == avazu.Rules(rows_per_device=20, sites=100, devices_per_value=100)
     assert inspect.signature(avazu.run).parameters["epsilons"].default == (8.0, 12.0, 16.0)
     assert inspect.signature(avazu.measure).parameters["epsilons"].default == (8.0, 12.0, 16.0)
 

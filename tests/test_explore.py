@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from command import run
-from scipy import sparse
+from command import check_refused, run
 
 import sottovoce as sv
-from sottovoce.explore import MOST_USERS, Source, page
+from sottovoce.cli.explore import Source, page
 from sottovoce.groups import Groups
 from sottovoce.planning.choose import people
 from sottovoce.release.file import ANY
-from sottovoce.users import Users
 
 COUNTS = {"Drama": 40, "Comedy": 30, "War": 20, "Western": 10}
 
@@ -62,7 +58,7 @@ def test_the_prior_the_limits_and_the_certified_mechanism_are_inside(tmp_path: P
     loaded = sv.load(tmp_path / "m.json", policy=ANY)
     assert loaded.digest == sv.certify(choice.sampler).digest
     assert data["mechanism"]["samplers"] == {"all": choice.sampler.name}
-    assert data["includesUsers"] is None
+    assert "users" not in group
 
 
 def test_groups_have_one_mechanism_file(tmp_path: Path) -> None:
@@ -103,28 +99,11 @@ def test_a_geometry_is_inside() -> None:
     assert data["groups"][0]["limits"][0]["lower"] > 0
 
 
-def test_users_are_inside_only_if_passed_and_at_most_a_thousand_of_them() -> None:
-    prior = sv.Prior(["a", "b"], [0.5, 0.5])
-    users = Users(
-        tuple(range(1200)),
-        sparse.csr_array(np.tile([0.25, 0.75], (1200, 1))),
-        prior.categories,
-        amounts=np.full(1200, 4.0),
-    )
-    data = inside(page(one(prior), Source("p"), users={"all": users}))
-    assert data["groups"][0]["users"] == [[[0, 1.0], [1, 3.0]]] * MOST_USERS
-    assert data["includesUsers"] == "1,000 of 1,200 users"
-
-
-def test_the_command_keeps_private_users_out(folder: Path) -> None:
-    (folder / "patients.csv").write_bytes(b"\xff\x00 nothing that could be read")  # and it is not read
-    done = run("explore", "prior.csv", "patients.csv", "--user", "ssn", "-o", "page.html", cwd=folder)
-    assert done.stdout.strip() == "page.html"
-    assert "is private and was not read" in done.stderr
-    text = (folder / "page.html").read_text("utf-8")
-    assert "users" not in inside(text)["groups"][0]
-    assert "patients" not in text  # not even its name
-    assert "ssn" not in json.dumps(inside(text))
+def test_the_command_takes_no_users(folder: Path) -> None:
+    """Whoever wants to look at users drops their table onto the page: a page that is written holds none."""
+    done = run("explore", "prior.csv", "users.csv", "-o", "page.html", cwd=folder)
+    check_refused(done, "unexpected extra argument")
+    assert not (folder / "page.html").exists()
 
 
 def test_a_page_tells_no_folder_of_its_owner(folder: Path) -> None:
@@ -132,26 +111,11 @@ def test_a_page_tells_no_folder_of_its_owner(folder: Path) -> None:
     assert inside((folder / "page.html").read_text("utf-8"))["source"]["prior"] == "prior.csv"
 
 
-def test_the_command_includes_users_on_request(folder: Path) -> None:
-    run("explore", "prior.csv", "users.csv", "--include-users", "-o", "page.html", cwd=folder)
-    text = (folder / "page.html").read_text("utf-8")
-    data = inside(text)
-    order = data["groups"][0]["categories"]
-    ann, bob = data["groups"][0]["users"]
-    assert ann == [[order.index("War"), 2.0]]
-    assert bob == [[order.index("Drama"), 1.0]]
-    assert data["includesUsers"] == "2 users"
-    assert "secret" not in text  # who they are is of no use to the page
-    assert stat.S_IMODE((folder / "page.html").stat().st_mode) == 0o600
-    assert data["source"]["users"]["path"] == "users.csv"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prior.csv", "--include-users"], "--include-users needs USERS"),
-        (["prior.csv", "-o", "page.txt"], "name an .html file"),
-        (["prior.csv", "-o", "nowhere/page.html"], "in a folder that exists"),
+        (["prior.csv", "-o", "page.txt"], "its name must end in .html or .htm"),
+        (["prior.csv", "-o", "nowhere/page.html"], "there is no folder nowhere"),
         (["prior.csv", "-o", "there.html"], "is there already"),
         (["prior.csv", "-e", "0"], "epsilon must be"),
     ],

@@ -34,7 +34,7 @@ SHOWN: dict[str, tuple[Any, list[str]]] = {
         ["weight 0.25", "keeps the prior yes", "one record is enough no"],
     ),
     "free sampler": (sv.randomized_response(PRIOR, 2.0), ["keeps the prior no"]),
-    "several": (sv.several(PRIOR, 2.0, samples=3), ["3 at once", "2 for all of them together"]),
+    "stream": (sv.stream(PRIOR, 2.0), ["any number", "2 for all of them together"]),
     "mechanism": (MECHANISM, [MECHANISM.digest]),
     "users": (USERS, ["users 1", "their item is no category 1", "no usable record 1"]),
     "comparison": (sv.compare(ROWS, [KERNEL, sv.kernel_clip(PRIOR, 2.0)], sv.TV), ["kernel_clip"]),
@@ -67,6 +67,6 @@ def test_users_are_shown_by_their_sizes_alone() -> None:
 
 def test_a_prior_made_from_users_is_told() -> None:
     prior = sv.Prior(["a", "b"], [0.5, 0.5], provenance="users")
-    for value in (sv.kernel_clip(prior, 1.0), sv.several(prior, 1.0, samples=2)):
+    for value in (sv.kernel_clip(prior, 1.0), sv.stream(prior, 1.0)):
         assert "not public" in value._repr_html_()
     assert "not public" not in sv.kernel_clip(PRIOR, 1.0)._repr_html_()

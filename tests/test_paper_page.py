@@ -21,9 +21,9 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 TABLE = PAGE.split("## Items")[1].split("\n## ")[0]
 ROWS = [
-    [cell.strip() for cell in line.strip("|").split(" | ")]
+    line.strip("|").split("|")
     for line in TABLE.splitlines()
-    if line.startswith("| ") and not line.startswith("| item")
+    if line.startswith("|") and not line.startswith(("|item", "|---"))
 ]
 NUMBERED = {"Definition": 4, "Theorem": 2, "Lemma": 3, "Corollary": 2, "Proposition": 4, "Figure": 12}
 ITEMS = [

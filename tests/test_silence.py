@@ -87,12 +87,7 @@ def sizes(form: str, attack: str) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("form", "attack", "step"),
-    [
-        one
-        for form in ("csv", "parquet", "json", "wide.csv")
-        for attack in ATTACKS
-        for one in sizes(form, attack)
-    ],
+    [one for form in ("csv", "parquet", "json") for attack in ATTACKS for one in sizes(form, attack)],
 )
 def test_promise_23_the_command_writes_alike_whatever_a_user_has(
     tmp_path: Path, form: str, attack: str, step: int
@@ -102,8 +97,7 @@ def test_promise_23_the_command_writes_alike_whatever_a_user_has(
     for number, contents in enumerate(list(CONTENTS)[::step]):
         table = write(tmp_path / f"t{number}.{form}", contents)
         out = tmp_path / f"r{number}.csv"
-        wide = ["--read", "wide"] if form == "wide.csv" else []
-        done = run("release", tmp_path / "m.json", table, "-o", out, "--max-epsilon", 1, *wide)
+        done = run("release", tmp_path / "m.json", table, "-o", out, "--max-epsilon", 1)
         assert "SECRET" not in done.stdout + done.stderr
         lines = out.read_text().splitlines() if out.exists() else []
         rest = [[part for i, part in enumerate(line.split(",")) if i != 1] for line in lines]
@@ -115,14 +109,7 @@ def test_promise_23_the_command_writes_alike_whatever_a_user_has(
 
 def write(path: Path, contents: str) -> Path:
     table = frame(contents)
-    if path.suffixes[0] == ".wide":
-        lines = ["user,a,b,c,SECRET,ANOTHER"]
-        for user in ("u1", "u2", "u3"):
-            held = {name: weight for who, name, weight in rows(contents) if who == user}
-            cells = ["" if held.get(name) is None else str(held[name]) for name in lines[0].split(",")[1:]]
-            lines.append(",".join([user, *cells]))
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    elif path.suffix == ".csv":
+    if path.suffix == ".csv":
         table.write_csv(path)
     elif path.suffix == ".parquet":
         table.write_parquet(path)

@@ -38,6 +38,18 @@ def test_the_tutorial_runs_from_its_first_line_to_its_last(
     assert Path("estimate.png").stat().st_size > 10_000
 
 
+def test_the_quick_start_of_the_readme_runs(tmp_path: Path) -> None:
+    page = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    activate, folder, *lines = block.replace("\\\n", "").splitlines()
+    assert activate.startswith(". .venv/bin/activate")
+    assert folder == 'cd "$(mktemp -d)"'
+    for line in lines:
+        done = run(*shlex.split(line)[1:], cwd=tmp_path)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+    assert (tmp_path / "estimate.png").stat().st_size > 10_000
+
+
 def test_the_way_without_public_data_runs(tmp_path: Path) -> None:
     page = (DOCS / "learning.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)

@@ -1,4 +1,4 @@
-/** Streams: any number of releases of a user for one ε, and several samples at once. */
+/** Streams: any number of releases of a user for one ε. */
 import type { Category, MechanismFacts, Policy, ReleaseOptions } from "./index.js";
 export { Refused } from "./index.js";
 
@@ -20,8 +20,6 @@ export interface Released {
 
 export interface Stream extends Omit<MechanismFacts, "kind"> {
   readonly kind: "stream" | "nearest-stream";
-  /** 1 for a stream; otherwise a release gives so many categories and takes no state. */
-  readonly samples: number;
   start(): StreamState;
   /** The state of a device that lost its own: from then on the prior is released. Never start again. */
   lost(step?: number): StreamState;

@@ -89,7 +89,7 @@ def offsets(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 def by_stream(town: Town, homes: np.ndarray, epsilon: float) -> tuple[sv.Mechanism, np.ndarray]:
     """The mechanism, and the cells that it releases."""
     mechanism = sv.certify(sv.stream(town.prior, epsilon, persistence=PERSISTENCE, geometry=town.tree))
-    states, out = mechanism.start_many(homes.shape[1]), []
+    states, out = [mechanism.start()] * homes.shape[1], []
     everyone = np.eye(len(town.middles), dtype=np.int64)
     for night in homes:
         cells, states = mechanism.release_many(everyone[town.cell_of(night)], states)

@@ -42,7 +42,7 @@ export function streamOf(q, epsilon, horizon, geometry) {
   const start = (over * one) / under;
   const near = geometry ? { parents: geometry.parents, lengths: geometry.lengths } : {};
   return {
-    epsilon: [up, down], prior: priorUnits(q), n: q.length, start: start < most ? start : most, pace: paceOf(horizon), samples: 1, persistence: 0,
+    epsilon: [up, down], prior: priorUnits(q), n: q.length, start: start < most ? start : most, pace: paceOf(horizon), persistence: 0,
     one, most, ...near,
   };
 }

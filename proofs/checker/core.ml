@@ -1498,8 +1498,7 @@ type stream = { stream_bits : z; stream_size : z; stream_epsilon_up :
                 z; stream_epsilon_down : z; stream_ratio_up : z;
                 stream_ratio_down : z; stream_keeps_prior : bool;
                 stream_prior : z list; stream_start : z;
-                stream_pace : z list; stream_samples : z;
-                stream_persistence : z }
+                stream_pace : z list; stream_persistence : z }
 
 (** val ratio_bits : stream -> z **)
 
@@ -1554,24 +1553,17 @@ let check_steps s =
       ((&&)
         ((&&)
           ((&&)
-            ((&&)
-              ((&&)
-                ((&&)
-                  (check_prior (prior_total s) s.stream_size s.stream_prior)
-                  (Z.leb (binary_digits (whole_ratio s)) (Zpos (XO (XO (XO
-                    (XI (XO XH))))))))
-                (between (one_of s) s.stream_start (most_of s)))
-              (between (Zpos XH) (Z.of_nat (length s.stream_pace)) (Zpos (XO
-                (XO (XO (XO (XO (XO (XO (XO (XO (XO (XO (XO XH)))))))))))))))
-            (forallb (fun x ->
-              between Z0 x (Zpos (XO (XO (XO (XO (XO (XO (XO (XO XH))))))))))
-              s.stream_pace))
-          (between (Zpos XH) s.stream_samples (Zpos (XO (XO (XO (XO (XO (XO
-            (XO (XO (XO (XO (XO (XO XH)))))))))))))))
-        (between Z0 s.stream_persistence (Zpos (XI (XI (XI (XI (XI (XI (XI
-          (XI (XI XH))))))))))))
-      ((||) (Z.leb s.stream_samples (Zpos XH))
-        (Z.eqb s.stream_persistence Z0)))
+            ((&&) (check_prior (prior_total s) s.stream_size s.stream_prior)
+              (Z.leb (binary_digits (whole_ratio s)) (Zpos (XO (XO (XO (XI
+                (XO XH))))))))
+            (between (one_of s) s.stream_start (most_of s)))
+          (between (Zpos XH) (Z.of_nat (length s.stream_pace)) (Zpos (XO (XO
+            (XO (XO (XO (XO (XO (XO (XO (XO (XO (XO XH)))))))))))))))
+        (forallb (fun x ->
+          between Z0 x (Zpos (XO (XO (XO (XO (XO (XO (XO (XO XH))))))))))
+          s.stream_pace))
+      (between Z0 s.stream_persistence (Zpos (XI (XI (XI (XI (XI (XI (XI (XI
+        (XI XH))))))))))))
     (eqb s.stream_keeps_prior (Z.eqb s.stream_persistence Z0))
 
 (** val check_stream : stream -> bool **)

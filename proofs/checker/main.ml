@@ -9,7 +9,7 @@
      step one most unit low high q w        V, U and the bounds of R that follow
    MECHANISM is: bits size a b up down keeps kind, and by kind, each list with its length before it
      box prior low | kernel order prior low own | response kept own other prior | survey base own other
-     stream prior start pace samples persistence (only to be checked)
+     stream prior start pace persistence (only to be checked)
    A line that is none of these is answered by "unreadable"; the next line is read all the same. *)
 
 open Core
@@ -115,12 +115,11 @@ let file words =
         let prior = numbers words in
         let start = number words in
         let pace = numbers words in
-        let samples = number words in
         let persistence = number words in
         Steps { stream_bits = bits; stream_size = size; stream_epsilon_up = epsilon_up;
                 stream_epsilon_down = epsilon_down; stream_ratio_up = ratio_up; stream_ratio_down = ratio_down;
                 stream_keeps_prior = keeps_prior; stream_prior = prior; stream_start = start;
-                stream_pace = pace; stream_samples = samples; stream_persistence = persistence }
+                stream_pace = pace; stream_persistence = persistence }
     | _ -> raise Unreadable
 
 let ended words = if !words <> [] then raise Unreadable

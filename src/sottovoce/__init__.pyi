@@ -21,7 +21,6 @@ from .geometry import Tree as Tree
 from .geometry import wasserstein as wasserstein
 from .pictures.plots import plot_box as plot_box
 from .planning.choose import choose as choose
-from .planning.choose import frontier as frontier
 from .planning.compare import Comparison as Comparison
 from .planning.compare import compare as compare
 from .planning.compare import compare_over_time as compare_over_time
@@ -55,15 +54,11 @@ from .samplers.catalogue import prior_minimax as prior_minimax
 from .samplers.catalogue import randomized_response as randomized_response
 from .samplers.catalogue import relative_mollifier as relative_mollifier
 from .samplers.catalogue import rr_with_prior as rr_with_prior
-from .samplers.catalogue import trimmed as trimmed
 from .samplers.nearest import nearest as nearest
-from .samplers.stream import several as several
 from .samplers.stream import stream as stream
 from .samplers.survey import survey as survey
 from .tables.files import Dialect as Dialect
 from .tables.priors import build_prior as build_prior
-from .tables.query import count_table as count_table
-from .tables.tally import Tally as Tally
 from .tables.users import read_users as read_users
 from .users import Users as Users
 

@@ -25,7 +25,6 @@ from .release.certify import certify
 from .release.mechanism import Mechanism
 from .samplers.base import Sampler
 from .samplers.catalogue import SAMPLERS
-from .samplers.survey import survey
 
 SEED = 20250503
 GENRES = (
@@ -131,34 +130,6 @@ def demo_release(data: DemoData, epsilon: float = 2.0, *, collecting: float = 4.
     found = estimate(linear, list(linear.release_many(users)))
     truth: FloatArray = np.asarray(users.mean(axis=0)).ravel()
     return DemoRelease(mechanisms, answers, seconds, largest, found, truth)
-
-
-@dataclass(frozen=True)
-class DemoLearned:
-    """The club without its public survey: what private reports of some members do for the others."""
-
-    epsilon: float
-    prior: Prior
-    means: dict[str, float]  # the mean total variation of the others, by the prior they are served with
-
-
-def demo_learned(data: DemoData, epsilon: float = 2.0, *, share: float = 0.2) -> DemoLearned:
-    """Some members answer a private survey, and the others are served with the prior learned from it."""
-    people = sparse.vstack([data.users(group) for group in GROUPS]).tocsr()
-    order = np.random.default_rng(SEED).permutation(people.shape[0])
-    asked, others = np.split(order, [int(share * len(order))])
-    questions = certify(survey(GENRES, epsilon))
-    learned = estimate(questions, list(questions.release_many(people[asked]))).as_prior()
-    public = Prior.from_counts(np.sum(list(data.survey.values()), axis=0), GENRES)
-    served = {
-        "none (global_minimax)": SAMPLERS["global_minimax"](Prior.uniform(GENRES), epsilon),
-        "uniform": fitted(Prior.uniform(GENRES), epsilon),
-        "learned from private reports": fitted(learned, epsilon),
-        "the public survey": fitted(public, epsilon),
-    }
-    rest = people[others]
-    means = {name: float(np.mean(sampler.divergence(rest, TV))) for name, sampler in served.items()}
-    return DemoLearned(epsilon, learned, means)
 
 
 def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:

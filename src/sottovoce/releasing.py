@@ -15,14 +15,12 @@ from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer, count_table
-from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users, users_of_tally
+from .tables.query import Writer
+from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users
 from .users import Users
 
 BATCH = 100_000
 """Users that are drawn and remembered as one step."""
-SAMPLE = "sample"
-"""The column that numbers the samples of one user, where there are several."""
 FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"))
 Drawn = tuple[str, Sequence[Any], Sequence[Any]]
 """A group, some of its users, and what they release."""
@@ -30,7 +28,7 @@ Drawn = tuple[str, Sequence[Any], Sequence[Any]]
 
 @dataclass(frozen=True)
 class ReportForm:
-    """The columns of a table of reports, a row for each sample of a user."""
+    """The columns of a table of reports, a row for each user."""
 
     mechanisms: Mapping[str, Mechanism]
     user: str
@@ -39,43 +37,35 @@ class ReportForm:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
-            taken = "named epsilon or mechanism" + f", nor {SAMPLE} with several samples" * self.several
-            raise ParameterError(f"user, item and by (--user, --item, --by) must differ, and not be {taken}")
-
-    @property
-    def several(self) -> bool:
-        """Whether any mechanism gives several samples."""
-        return any(mechanism.samples > 1 for mechanism in self.mechanisms.values())
+            raise ParameterError(
+                "user, item and by (--user, --item, --by) must differ, and not be named epsilon or mechanism"
+            )
 
     @property
     def names(self) -> list[str]:
         """The names of the columns, in order."""
-        group, sample = [self.by] if self.by is not None else [], [SAMPLE] if self.several else []
-        return [self.user, *group, self.item, "epsilon", "mechanism", *sample]
+        group = [self.by] if self.by is not None else []
+        return [self.user, *group, self.item, "epsilon", "mechanism"]
 
     def part(self, group: str, who: Any, answers: Sequence[Any]) -> dict[str, Any]:
-        """The reports of some users, a row for each sample; one text stands for all rows that share it."""
+        """The reports of some users; one text stands for all rows that share it."""
         mechanism = self.mechanisms[group]
-        k = mechanism.samples
         columns = {
-            self.user: who if k == 1 else [name for name in who for _ in range(k)],
-            self.item: answers if k == 1 else [category for answer in answers for category in answer],
+            self.user: who,
+            self.item: answers,
             "epsilon": str(mechanism.epsilon),
             "mechanism": mechanism.digest,
-            SAMPLE: list(range(1, k + 1)) * len(answers),
         }
         return {name: group if name == self.by else columns[name] for name in self.names}
 
     def summary(self, count: int) -> str:
         """How many releases there are, and what each of them costs."""
-        samples = sorted({mechanism.samples for mechanism in self.mechanisms.values()})
-        each = f"{' or '.join(map(str, samples))} samples, a row each," if self.several else "one"
         costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
         epsilon = " or ".join(f"{float(cost):g}" for cost in costs)
         if any(mechanism.streaming for mechanism in self.mechanisms.values()):
             cost = f"ε = {epsilon} for all releases of a stream"
             return f"{count:,} releases, one for each user and group; {cost}"
-        return f"{count:,} releases, {each} for each user and group, ε = {epsilon} each"
+        return f"{count:,} releases, one for each user and group, ε = {epsilon} each"
 
 
 def release_table(
@@ -116,8 +106,7 @@ def release_table(
             `read_users`. With another `unknown` a refusal, or the absence of a row, tells what a user has.
 
     Returns
-        A table of the same kind: user, the group if there are groups, item, epsilon, mechanism, and with
-        several samples a row for each of them, numbered in the column `sample`.
+        A table of the same kind: user, the group if there are groups, item, epsilon, mechanism.
 
     >>> import polars
     >>> import sottovoce as sv
@@ -136,9 +125,10 @@ def release_table(
             f"`sottovoce release`, for Spark sottovoce.spark.release"
         )
     options.setdefault("unknown", "prior")
+    named: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by}
     reading = ReadingOptions(**options)
-    cells = count_table(frame, user=user, item=item, weight=weight, by=by, lenient=reading.lenient)
-    groups = users_of_tally(cells, known, reading)
+    with checked_users(frame, known, options=reading, held=True, usual=(), **named) as users:
+        groups = next(iter(users))
     drawn = draw_batches(known, [groups], exact=exact)
     if ledger is not None:
         requests = requests_of(form, groups, exact=exact)
@@ -146,9 +136,8 @@ def release_table(
         drawn = answers_of(ledger, requests, receipt, groups)
     columns: dict[str, list[Any]] = {name: [] for name in form.names}
     for name, who, answers in drawn:
-        rows = len(answers) * known[name].samples
         for column, values in form.part(name, who, answers).items():
-            columns[column] += [values] * rows if isinstance(values, str) else list(values)
+            columns[column] += [values] * len(answers) if isinstance(values, str) else list(values)
     return getattr(kind, "from_pydict", kind)(columns)
 
 
@@ -261,7 +250,7 @@ def release_file(
     users are in memory and charged in one commit; running again costs nothing more. `Interrupted` and every
     error tell what was charged. The order of the rows depends on the names of groups and users only.
     With `exact` every user is drawn alone, as `Mechanism.release_many` does.
-    `columns` are those of `tables.users.private_columns`.
+    `columns` are those of `tables.users.checked_users`.
     """
     table, output = Path(table), Path(output)
     by = columns.get("by")
@@ -369,7 +358,8 @@ class _FileRelease:
         """Take what is drawn batch by batch, then let the output take its place at once."""
         total = self.users.left.people if self.receipt is None else sum(map(len, self.receipt.kept))
         integers = self.users.cells.named_by_integers()
-        with Writer(self.form.names) as writer:
+        types: dict[str, type] = dict.fromkeys(self.form.names, str)
+        with Writer(types | {self.form.user: int if integers else str}) as writer:
             with self.progress("releasing", total=total, unit="releases") as going:
                 for group, who, answers in drawn:
                     names = list(map(int, who)) if integers else who

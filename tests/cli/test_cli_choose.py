@@ -114,7 +114,6 @@ def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--unknown", "users"], "--unknown must be"),
-        (["--limit", "--samples", "2"], "print a table each: name one of them"),
     ],
 )
 def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -131,9 +130,6 @@ def test_amplify_says_what_the_library_says_and_whom_one_has_to_trust(tmp_path: 
     for told, (group, one) in zip(said["groups"], sv.load_groups(out, policy=ANY).items(), strict=True):
         assert told["group"] == group
         assert told["central_epsilon"] == sv.amplify(one, 500, 1e-5)
-        assert [point["delta"] for point in told["curve"]] == [
-            sv.amplify_delta(one, 500, point["epsilon"]) for point in told["curve"]
-        ]
     assert "trust" in said["note"]
     printed = run("amplify", out, "--reports", "500")
     assert printed.stdout.count("500 shuffled reports at a local epsilon of 2") == 2

@@ -60,7 +60,7 @@ def test_estimate_equals_the_library_and_finds_the_population(made: Path) -> Non
         mine = reports.filter(pl.col("age") == group)["item"].to_list()
         library = sv.estimate(mechanisms[group], mine)
         assert [row["estimate"] for row in one["rows"]] == library.values.tolist()
-        assert one["moved_by_share"] == library.moved_by(share=0.01)
+        assert one["moved_by_share"] == library.moved_by(0.01)
         assert one["unbiased"] is True
         for row, truth in zip(one["rows"], (0.2, 0.3, 0.5), strict=True):
             assert abs(row["estimate"] - truth) < 6 * row["standard_error"]
@@ -102,7 +102,7 @@ def test_clip_reports_are_called_what_they_are(made: Path) -> None:
         (lambda t: t.head(1), ["m.json"], "at least 2 reports, there are 1"),
         (lambda t: t.with_columns(age=pl.lit("other")), ["m.json"], "1 of 1 groups have no prior"),
         (lambda t: t, ["m.json", "--level", "1.5"], "level must lie between 0 and 1"),
-        (lambda t: t, ["m.json", "--picture", "x.txt"], "name a .png, .pdf or .svg file"),
+        (lambda t: t, ["m.json", "--picture", "x.txt"], "must end in .png, .pdf or .svg"),
         (lambda t: t, ["m.json", "-o", "x.txt"], "must end in .csv, .parquet or .json"),
     ],
 )

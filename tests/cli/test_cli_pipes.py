@@ -96,7 +96,6 @@ def test_missing_separator_and_encoding_reach_every_reader(tmp_path: Path) -> No
         ("design", survey, "-e", 1),
         ("choose", survey, "-e", 1),
         ("compare", survey, members, "-e", 1, "-s", "kernel-clip"),
-        ("compare", survey, members, "-e", 1, "-s", "kernel-clip", "--samples", 1),
     ):
         done = run(*command, *words)
         assert done.returncode == 0, (command, done.stderr)

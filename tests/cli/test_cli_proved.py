@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from command import run
 
 import sottovoce as sv
-from sottovoce.cli.audit import command
+from sottovoce.cli.audit import audit_command
 from sottovoce.release.file import Policy, read_text, save_mechanisms
 from sottovoce.release.proved import PROGRAM, VARIABLE, question
 
@@ -85,7 +85,7 @@ def test_the_checker_gets_what_was_checked_and_the_file_is_read_once(
         return text
 
     monkeypatch.setattr("sottovoce.cli.audit.read_text", once)
-    done = CliRunner().invoke(command, [str(path), "--proved", "--draws", "2000"])
+    done = CliRunner().invoke(audit_command, [str(path), "--proved", "--draws", "2000"])
     assert done.exit_code == 0, done.output
     assert read == [path]
     assert (tmp_path / "asked.txt").read_text() == question(mechanism.document()) + "\n"
@@ -134,7 +134,7 @@ def test_the_line_says_what_the_file_says() -> None:
     assert question(kernel) == "check 2 2 1 2 3 2 0 kernel 2 1 0 2 1 3 2 2 a 2 b 4"
     response = {**box, "kind": "response", "kept": [1], "own": "12", "other": "0"}
     assert question(response) == "check 2 2 1 2 3 2 1 response 1 1 c 0 2 1 3"
-    settings = {"start": "17", "pace": [3, 256], "samples": 1, "persistence": 12}
+    settings = {"start": "17", "pace": [3, 256], "persistence": 12}
     stream = {**common, "kind": "stream", "prior": ["1", "3"], **settings}
-    assert question(stream) == "check 2 2 1 2 3 2 1 stream 2 1 3 11 2 3 100 1 c"
+    assert question(stream) == "check 2 2 1 2 3 2 1 stream 2 1 3 11 2 3 100 c"
     assert question({**stream, "kind": "nearest-stream"}) == question(stream)

@@ -94,7 +94,6 @@ def test_choose_says_the_design_that_reads_the_same_table(book: Path) -> None:
         (["--read", "sheet=a", "--read", "sheet=b"], "each once"),
         (["--read", "separator=,"], "write separator=comma for a comma"),
         (["--read", "separators=tab"], "got 'separators=tab'"),
-        (["--read", "wide=yes"], "got 'wide=yes'"),
         (["--read", "decimal=dot"], "decimal must be one of point, comma"),
     ],
 )

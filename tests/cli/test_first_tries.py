@@ -192,15 +192,6 @@ def test_a_decimal_comma_is_a_question(tmp_path: Path, command: str) -> None:
     assert run(command, prior, *users, "-e", "1,2,5").returncode == 0
 
 
-def test_several_samples_say_how_many_users_were_measured_and_with_which_sampler(club: Path) -> None:
-    compared = run("compare", "survey.csv", "members.csv", "-e", 4, "--samples", "1,2", cwd=club)
-    assert "measured on all 2,000 users." in compared.stderr
-    assert "Separately, and one alone: fitted, every sample at epsilon/samples." in compared.stderr
-    other = ["-s", "blend:weight=0.3", "--samples", "1,2"]
-    done = run("compare", "survey.csv", "members.csv", "-e", 4, *other, cwd=club)
-    assert "one alone: blend:weight=0.3, every" in done.stderr
-
-
 @pytest.mark.parametrize("command", ["compare", "release"])
 def test_a_workbook_is_no_output(club: Path, command: str) -> None:
     arguments = {
@@ -235,7 +226,6 @@ def results() -> list[Any]:
         sv.compare(users, [sv.fitted(PRIOR, 2), sv.kernel_clip(PRIOR, 2)]),
         sv.choose(PRIOR, 2.0, limit=False),
         sv.limit(PRIOR, 2.0, users),
-        sv.frontier(PRIOR, 2.0, steps=2),
         sv.plan(range(5), 2000, 2.0),
         sv.audit(sv.certify(sv.fitted(PRIOR, 2)), draws=2000),
         shares,

@@ -12,9 +12,8 @@ import click
 import pytest
 from command import check_refused, run
 
-from sottovoce.cli import help as help_command
-from sottovoce.cli.app import COMMANDS, app
-from sottovoce.cli.help import TOPICS, document
+from sottovoce.cli import app as command_line
+from sottovoce.cli.app import COMMANDS, TOPICS, app, document
 from sottovoce.errors import ParameterError
 
 ROOT = Path(__file__).parents[2]
@@ -104,7 +103,7 @@ def test_a_slip_in_a_topic(given: list[str], said: str) -> None:
 
 def test_help_without_its_documents_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PACKAGED", "IN_CHECKOUT"):
-        monkeypatch.setattr(help_command, name, tmp_path / "none")
+        monkeypatch.setattr(command_line, name, tmp_path / "none")
     with pytest.raises(ParameterError, match="not part of this installation"):
         document("choosing")
 

@@ -14,7 +14,7 @@ import pytest
 from command import check_refused, run, write
 
 import sottovoce as sv
-from sottovoce.cli.options import SAMPLERS, parse_epsilons
+from sottovoce.cli.names import SAMPLERS, parse_epsilons
 from sottovoce.errors import ParameterError
 
 
@@ -32,29 +32,23 @@ def test_h_is_help(path: list[str]) -> None:
         (["2"], [2.0]),
         (["1", "4"], [1.0, 4.0]),
         (["1,2,4"], [1.0, 2.0, 4.0]),
-        (["1:8"], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
-        (["0.1:0.3:0.1"], [0.1, 0.2, 0.3]),
-        (["1:2.4"], [1.0, 2.0]),
-        (["1:3,0.5", "2"], [1.0, 2.0, 3.0, 0.5]),
-        (["5:5"], [5.0]),
+        (["3,0.5", "3", " 2 "], [3.0, 0.5, 2.0]),
     ],
 )
-def test_lists_and_ranges_of_epsilons(texts: list[str], numbers: list[float]) -> None:
+def test_lists_of_epsilons(texts: list[str], numbers: list[float]) -> None:
     assert parse_epsilons(texts) == numbers
 
 
-@pytest.mark.parametrize(
-    "text", ["", "two", "1,", "1:", ":8", "8:1", "1:8:0", "1:8:-1", "1:2:3:4", "1:inf", "nan:2", "0:1:0.0001"]
-)
+@pytest.mark.parametrize("text", ["", "two", "1,", "1:8", "1;2"])
 def test_what_is_no_list_of_epsilons_is_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match=r"1:8|first:last"):
+    with pytest.raises(ParameterError, match="a list such as 1,2,4"):
         parse_epsilons([text])
 
 
-def test_a_range_of_epsilons_gives_the_rows_of_its_numbers(tmp_path: Path) -> None:
+def test_a_list_of_epsilons_gives_the_rows_of_its_numbers(tmp_path: Path) -> None:
     prior = write(tmp_path, "prior.csv", "item,count\na,3\nb,1\n")
     users = write(tmp_path, "users.csv", "user,item\nx,a\ny,b\n")
-    done = run("compare", prior, users, "-e", "1:3", "-s", "kernel-clip", "--json", "--quiet")
+    done = run("compare", prior, users, "-e", "1,2,3", "-s", "kernel-clip", "--json", "--quiet")
     rows = json.loads(done.stdout)["rows"]
     assert sorted({row["epsilon"] for row in rows}) == [1.0, 2.0, 3.0]
     for row in rows:
@@ -66,7 +60,7 @@ def test_a_range_of_epsilons_gives_the_rows_of_its_numbers(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compar"], "No such command 'compar'. Did you mean compare? See: sottovoce --help"),
+        (["compar"], "No such command 'compar'. Did you mean 'compare'? See: sottovoce --help"),
         (["ledger", "shw"], "No such command 'shw'. Did you mean 'show'? See: sottovoce ledger --help"),
         (
             ["compare", "--epsilom", "2"],
@@ -141,10 +135,8 @@ def test_version_says_what_matters() -> None:
     ("line", "offered"),
     [
         ("compa", ["compare"]),
-        ("design survey.csv -s kernel-c", ["kernel-clip"]),
-        ("design survey.csv -s prior_m", ["prior-minimax"]),
-        ("compare survey.csv members.csv -d h", ["hellinger2", "hockey-stick:gamma="]),
-        ("help relea", ["release"]),
+        ("ledger gr", ["grant"]),
+        ("design survey.csv --sam", ["--sampler"]),
         (
             "compare members.csv members.csv --user ",
             [],
@@ -185,10 +177,9 @@ def test_none_counts_every_row_once(tmp_path: Path) -> None:
     "arguments",
     [
         ["-e", "1:2:1e-400000000"],
-        ["-e", "1:1e99999999:1e99999999"],
+        ["-e", "1e99999999"],
         ["-e", "sNaN"],
-        ["-e", "1", "--samples", "9" * 5000],
-        ["-e", "1", "--samples", "2", "--limit"],
+        ["-e", "1," * 5000],
     ],
 )
 def test_odd_numbers_are_one_line(tmp_path: Path, arguments: list[str]) -> None:

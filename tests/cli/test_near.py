@@ -113,19 +113,6 @@ def test_values_that_differ_within_a_category_are_refused_and_w1_needs_near(fold
     assert "1 have no number in some row, 1 have several" in told.stderr
     told = run("compare", "years.csv", "members.csv", "-e", 2, "-d", "w1", cwd=folder)
     assert "divergence w1 needs --near" in told.stderr
-    told = run(
-        "compare",
-        "years.csv",
-        "members.csv",
-        "-e",
-        2,
-        "--near",
-        "position=item",
-        "--samples",
-        "1,2",
-        cwd=folder,
-    )
-    assert "leave out --samples" in told.stderr
 
 
 def test_a_column_of_parents_does_not_look_like_people(folder: Path) -> None:
@@ -144,9 +131,8 @@ def test_a_column_of_parents_does_not_look_like_people(folder: Path) -> None:
 
 
 def test_near_is_for_nearest_and_streams_and_reads_decimal_commas(folder: Path) -> None:
-    for more in (("--samples", 3), ("-s", "fitted")):
-        told = run("design", "years.csv", "-e", 2, "--near", "position=item", *more, cwd=folder)
-        assert "--near is for the samplers nearest and stream" in told.stderr
+    told = run("design", "years.csv", "-e", 2, "--near", "position=item", "-s", "fitted", cwd=folder)
+    assert "--near is for the samplers nearest and stream" in told.stderr
     (folder / "comma.csv").write_text("item;count;at\na;1;1,5\nb;2;2,5\n;3;\n")
     told = run(
         "design", "comma.csv", "-e", 2, "--near", "position=at",

@@ -37,7 +37,7 @@ def ranked(n: int, power: float = 0.9) -> np.ndarray:
 def surveyed(n: int, epsilon: float, reports: int, seed: int = 0) -> tuple[sv.Mechanism, np.ndarray]:
     """The counts of a survey of a population that falls off like rank^-0.9."""
     mechanism = sv.certify(sv.survey(range(n), epsilon))
-    law = np.maximum(model_of(mechanism).kernel.apply(ranked(n)), 0)  # type: ignore[union-attr]
+    law = np.maximum(model_of(mechanism).kernel.apply(ranked(n)), 0)
     counts = np.random.default_rng(seed).multinomial(reports, law / law.sum())
     return mechanism, counts.astype(np.float64)
 
@@ -254,7 +254,8 @@ def test_the_loop_by_commands(tmp_path: Path) -> None:
     raw = "prior", "users.csv", "--user", "user", "-o", "raw.json"
     run(*raw, **where)
     check_refused(run("design", "raw.json", "-e", "2", "-o", "no.json", **where), "--provenance users")
-    check_refused(run("estimate", "survey.json", "reports.csv", "--few", **where), "--as-prior")
+    refused = "estimate", "survey.json", "reports.csv", "--older", "prior.json"
+    check_refused(run(*refused, **where), "--as-prior")
 
 
 def test_the_names_of_a_survey_come_from_lines_or_from_a_public_table(tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_the_plan_on_the_command_line(tmp_path: Path) -> None:
     done = run(*command)
     assert "answer a survey at epsilon 2" in done.stdout or "No survey pays" in done.stdout
     made = json.loads(run(*command, "--json").stdout)
-    assert {"rows", "best", "needed", "uniform", "second_round"} <= set(made)
+    assert {"rows", "best", "needed", "uniform", "known"} <= set(made)
 
 
 def test_a_plan_predicts_what_other_users_then_see() -> None:
@@ -307,7 +308,6 @@ def test_a_plan_predicts_what_other_users_then_see() -> None:
 def test_a_plan_says_when_no_survey_pays() -> None:
     few = sv.plan(range(18), 400, 2.0)
     assert not few.pays
-    assert not few.second_round
     assert "No survey pays for 400 users" in few.summary()
     fewer = sv.plan(range(18), 100, 2.0)
     assert "too few" in fewer.summary()

@@ -11,13 +11,12 @@ import pytest
 
 pytest.importorskip("starlette")
 
-import sottovoce as sv
 from fuzzing import arguments, clients, collector, databases, mechanisms, tables, workbooks
 from fuzzing.target import CORPUS, Finding, Target, run_blindly
 from fuzzing.targets import TARGETS
 from sottovoce.release import exact, file
 from sottovoce.serving import server
-from sottovoce.tables import tally
+from sottovoce.tables import query, tally
 
 
 @pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.full)])
@@ -71,14 +70,14 @@ def test_a_certificate_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("name", "words"), [("tables", "by the csv module"), ("workbooks", "by hand")])
 def test_a_row_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
-    count = sv.count_table
+    count = query.count_table
 
     def twice(*given: object, **named: object) -> tally.Tally:
         found = count(*given, **named)  # type: ignore[arg-type]
         found.rows[0] += 1
         return found
 
-    monkeypatch.setattr(f"fuzzing.{name}.sv.count_table", twice)
+    monkeypatch.setattr("sottovoce.tables.query.count_table", twice)
     assert words in broken(TARGETS[name])
 
 

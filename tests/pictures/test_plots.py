@@ -16,14 +16,6 @@ from sottovoce.pictures.plots import STYLES, save_figure
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.4, 0.3, 0.2, 0.1])
 
 
-def test_the_picture_of_a_plan_shows_its_rows() -> None:
-    made = sv.plan(["a", "b", "c"], 500, 2.0)
-    others, everybody = made.plot().lines[:2]
-    assert np.asarray(others.get_xdata()).tolist() == [row.reports for row in made.rows]
-    assert np.asarray(others.get_ydata()).tolist() == [row.others for row in made.rows]
-    assert np.asarray(everybody.get_ydata()).tolist() == [row.everybody for row in made.rows]
-
-
 def test_every_sampler_can_be_told_apart_without_colour() -> None:
     looks = {(style["marker"], style["linestyle"]) for style in STYLES.values()}
     assert len(looks) == len(STYLES)

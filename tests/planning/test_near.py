@@ -65,7 +65,7 @@ def test_a_worst_case_that_is_not_known_is_none() -> None:
 
 
 def test_the_card_counts_pairs_of_a_category_and_its_release() -> None:
-    facts, near = near_card(sv.nearest(PRIOR, 1.0, LINE), shuffled=True), sv.nearest(PRIOR, 1.0, LINE)
+    facts, near = near_card(sv.nearest(PRIOR, 1.0, LINE)), sv.nearest(PRIOR, 1.0, LINE)
     q, laws = PRIOR.probabilities, near.distribution(np.eye(3))
     joint = q[:, None] * laws
     assert facts.mean == pytest.approx((joint * APART).sum(), rel=1e-12)
@@ -73,7 +73,6 @@ def test_the_card_counts_pairs_of_a_category_and_its_release() -> None:
     assert facts.as_itself == pytest.approx(np.trace(joint), rel=1e-12)
     for share, within in ((0.5, facts.half_within), (0.9, facts.nine_tenths_within)):
         assert joint[within >= APART].sum() >= share > joint[within > APART].sum()
-    assert len(facts.shuffled) == 2
     assert stream_card(sv.stream(PRIOR, 4.0, geometry=LINE)).released_as_another is None
 
 

@@ -145,14 +145,14 @@ def test_the_best_promise_on_movielens() -> None:
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_choose_keeps_a_promise_with_the_lowest_mean(tmp_path: Path, public: bool) -> None:
+def test_choose_keeps_a_promise_with_a_lower_mean(tmp_path: Path, public: bool) -> None:
     q = np.sort(np.random.default_rng(5).dirichlet(np.full(30, 1.0)))
     prior = sv.Prior([f"c{i}" for i in range(30)], q)
     rng = np.random.default_rng(1)
     around = rng.dirichlet(10 * q + 1e-9, size=300)
     users = sv.PublicUsers(rng.multinomial(40, around) / 40, source="invented")
-    choice = sv.choose(prior, None, users if public else None, nobody_above=0.6, tail=0)
-    assert choice.sampler.worst_case(sv.TV) <= 0.6 + 1e-12
+    choice = sv.choose(prior, None, users if public else None, nobody_above=0.5)
+    assert choice.sampler.worst_case(sv.TV) <= 0.5 + 1e-12
     assert "promise" in choice.sampler.options
     reference = sv.prior_minimax(prior, choice.epsilon)
     rows = {row.sampler: row for row in choice.table}
@@ -165,7 +165,7 @@ def test_choose_keeps_a_promise_with_the_lowest_mean(tmp_path: Path, public: boo
     assert done.returncode == 0, done.stderr
     made = sv.load(tmp_path / "m.json", policy=sv.Policy(max_epsilon="any"))
     for i, name in enumerate(made.categories):
-        assert float(made.law(records=[name])[i]) >= 0.4 - 1e-12
+        assert float(made.law(records=[name])[i]) >= 0.5 - 1e-12
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -194,20 +194,6 @@ def test_a_limit_with_a_promise_is_refused_where_it_cannot_be_had() -> None:
         sv.limit(prior, 1.0, np.full((1, 151), 1 / 151), promise="best")
     with pytest.raises(sv.errors.ParameterError, match="keep the prior"):
         sv.limit(numbered(np.array([0.4, 0.6])), 1.0, [[0.5, 0.5]], keep_prior=False, promise="best")
-
-
-def test_the_frontier_runs_from_fitted_to_the_best_promise_above_the_limit() -> None:
-    prior = numbered(np.array([0.02, 0.08, 0.2, 0.3, 0.4]))
-    made = sv.frontier(prior, 2.0, steps=4)
-    first, last = made.rows[0], made.rows[-1]
-    assert first.nobody_above == pytest.approx(sv.fitted(prior, 2.0).worst_case(sv.TV), abs=1e-12)
-    assert last.nobody_above == pytest.approx(sv.prior_minimax(prior, 2.0).worst_case(sv.TV), abs=1e-12)
-    assert [row.nobody_above for row in made.rows] == sorted(
-        (r.nobody_above for r in made.rows), reverse=True
-    )
-    assert all(row.lowest_mean is not None and row.lowest_mean <= row.mean + 1e-9 for row in made.rows)
-    assert "nobody above" in str(made)
-    assert len(made.plot().lines) == 2
 
 
 def test_same_for_everybody_takes_the_best_promise_with_the_lower_mean() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.planning.cards import stream_card
-from sottovoce.planning.compare import compare_samples, walk
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.05, 0.15, 0.3, 0.5])
@@ -18,40 +18,39 @@ PUBLISHED = {(12, 4.0): 0.286, (12, 8.0): 0.147, (12, 16.0): 0.041, (52, 8.0): 0
 
 
 def test_the_distance_of_a_step_is_that_of_the_exact_law() -> None:
-    mechanism = sv.certify(sv.stream(PRIOR, 4.0, horizon=3))
-    people = np.array([[1.0, 0, 0, 0], [0, 0.5, 0.5, 0], [0.05, 0.15, 0.3, 0.5]])
-    (first, *_) = walk(mechanism, [people, people])
-    for p, distance in zip(people, first.distances, strict=True):
+    made = sv.stream(PRIOR, 4.0, horizon=3)
+    mechanism = sv.certify(made)
+    for p in np.array([[1.0, 0, 0, 0], [0, 0.5, 0.5, 0], [0.05, 0.15, 0.3, 0.5]]):
+        first = sv.compare_over_time([p, p], made).rows[0]
         law = np.array(mechanism.law(p, mechanism.start()), dtype=np.float64)
-        assert distance == pytest.approx(np.abs(p - law).sum() / 2, abs=1e-9)
-    assert np.all((first.ratios >= 1) & (first.ratios <= np.exp(4.0)))
+        assert first.mean == pytest.approx(np.abs(p - law).sum() / 2, abs=1e-9)
 
 
 def test_users_who_are_absent_are_not_counted_and_splitting_is_the_sampler_alone() -> None:
     steps = [np.array([[1.0, 0, 0, 0], [0, 0, 0, 0]]), np.array([[0, 1.0, 0, 0], [0, 0, 1.0, 0]])]
-    rows = sv.compare_over_time(steps, PRIOR, sv.stream(PRIOR, 4.0, horizon=2))
-    assert [(row.step, row.way, row.users) for row in rows] == [
-        (1, "stream", 1), (1, "split", 1), (2, "stream", 2), (2, "split", 2)
+    made = sv.stream(PRIOR, 4.0, horizon=2)
+    rows = sv.compare_over_time(steps, made).rows
+    assert [(row.group, row.sampler, row.epsilon, row.users) for row in rows] == [
+        ("release 1", "stream", 4.0, 1), ("release 1", "fitted", 2.0, 1),
+        ("release 2", "stream", 4.0, 2), ("release 2", "fitted", 2.0, 2),
     ]  # fmt: skip
     alone = sv.fitted(PRIOR, 2.0)
     assert rows[1].mean == pytest.approx(float(alone.divergence(steps[0][0], sv.TV)), abs=1e-12)
-    assert [row.left for row in rows[1::2]] == [0.5, 0.0]
     for wrong in ([], [np.zeros((2, 4))], [steps[0], steps[1][:1]]):
         with pytest.raises(sv.errors.ParameterError):
-            sv.compare_over_time(wrong, PRIOR, sv.stream(PRIOR, 4.0))
+            sv.compare_over_time(wrong, made)
+    persistent: Any = [sv.stream(PRIOR, 4.0, persistence=0.5), alone]
+    for sampler in persistent:
+        with pytest.raises(sv.errors.ParameterError, match="stream without persistence"):
+            sv.compare_over_time(steps, sampler)
 
 
-def test_one_sample_is_the_sampler_itself_and_a_card_tells_what_follows_from_the_prior() -> None:
+def test_a_card_tells_what_follows_from_the_prior() -> None:
     people = np.eye(4)
-    (one, *_) = compare_samples(people, PRIOR, 3.0, samples=[1, 3])
-    assert one.mean == pytest.approx(
-        float(np.mean(sv.fitted(PRIOR, 3.0).divergence(people, sv.TV))), abs=1e-12
-    )
     card = stream_card(sv.stream(PRIOR, 3.0, horizon=1))
     kept = min(sv.certify(sv.stream(PRIOR, 3.0, horizon=1)).law(p, _start())[i] for i, p in enumerate(people))
     assert card.released_as_another == pytest.approx(1 - float(kept), abs=1e-6)
     assert (card.horizon, stream_card(sv.stream(PRIOR, 3.0, horizon=None)).horizon) == (1, None)
-    assert stream_card(sv.several(PRIOR, 3.0, samples=2), shuffled=True).shuffled
 
 
 def _start() -> sv.release.stream.StreamState:

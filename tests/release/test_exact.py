@@ -401,7 +401,6 @@ def test_promise_2_looks_at_every_file_that_runs_between_the_integers_and_the_ca
         users = np.zeros((3, size), dtype=np.int64)
         users[0, 0], users[1, :3], users[2, 1::2] = 1, 2, 7
         mechanisms = [sv.certify(make(prior, 1.0)) for make in sv.SAMPLERS.values()]
-        mechanisms += [sv.certify(sv.several(prior, 2.0 * k, samples=k)) for k in (2, 4)]
         mechanisms.append(sv.certify(sv.nearest(prior, 1.0, sv.Line(range(size)))))
         mechanisms.append(sv.certify(Survey(sv.Prior.uniform(prior.categories), 1.0, 3)))
         for mechanism in mechanisms:

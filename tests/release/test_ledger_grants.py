@@ -100,7 +100,7 @@ def test_promise_12_killed_after_a_grant_the_charge_is_still_good(tmp_path: Path
     job.join()
     assert job.exitcode == -signal.SIGKILL
     book = Ledger.open(tmp_path / "b.db")
-    assert repr(book.charge([ASKED])) == "<Receipt: 0 charged, 2 repeated, 0 left out>"
+    assert repr(book.charge([ASKED])) == "Receipt(epoch='', charged=0, continued=0, repeated=2, left_out=0)"
     book.answers(ASKED, "", BOTH)
     assert drawn == [2]
     assert book.total("ann") == book.left("ann") == 1

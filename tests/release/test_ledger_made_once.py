@@ -132,25 +132,30 @@ def test_promise_16_of_racing_creators_one_makes_it_and_nobody_removes_it(tmp_pa
 
 def test_promise_16_a_late_creator_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name is taken between looking and making: what is there stays, whoever made it."""
-    path = tmp_path / "b.db"
-    (tmp_path / "b.db.witness").write_text("somebody else's")
+    path, witness = tmp_path / "b.db", tmp_path / "b.db.witness"
+    witness.write_text("somebody else's")
     with pytest.raises(sv.errors.LedgerError, match="a ledger was here before"):
-        create_store(path, {"key": ""}, None)
+        create_store(path, 1, None, None)
     assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"]
-    (tmp_path / "b.db.witness").unlink()
+    witness.unlink()
     real = os.fsync
 
     def replaced(handle: int) -> None:
-        if path.exists():  # somebody puts another file there just before making it fails
-            path.unlink()
-            path.write_text("somebody else's")
-        monkeypatch.setattr(os, "fsync", real)
+        if not witness.exists():
+            real(handle)
+            return
+        if taken:  # somebody puts another file there just before making the store fails
+            witness.unlink()
+            witness.write_text("somebody else's")
         raise OSError("disk full")
 
-    monkeypatch.setattr(os, "fsync", replaced)
-    with pytest.raises(sv.errors.LedgerError, match="no ledger could be made"):
-        Ledger.create(path, budget=1)
-    assert path.read_text() == "somebody else's"
+    for taken in (False, True):
+        monkeypatch.setattr(os, "fsync", replaced)
+        with pytest.raises(sv.errors.LedgerError, match="no ledger could be made"):
+            Ledger.create(path, budget=1)
+        assert [one.name for one in tmp_path.iterdir()] == ["b.db.witness"] * taken
+        monkeypatch.setattr(os, "fsync", real)
+    assert witness.read_text() == "somebody else's"
 
 
 def test_promise_16_nothing_is_remade_with_wider_permissions(tmp_path: Path) -> None:
@@ -270,12 +275,23 @@ def test_promise_16_a_lost_store_is_not_started_anew_beside_its_witness(tmp_path
 
 @pytest.mark.parametrize(
     ("fact", "value"),
-    [("commits", "x"), ("commits", "9" * 30), ("budget", "9" * 30), ("key", "00" * 80), ("key", "z")],
+    [
+        ("commits", "x"),
+        ("commits", 9e30),
+        ("budget", "x"),
+        ("lifetime", "x"),
+        ("key", "z"),
+        ("key", b"z" * 80),
+        ("word", None),
+    ],
 )
-def test_promise_16_damaged_facts_are_refused_in_one_line(tmp_path: Path, fact: str, value: str) -> None:
+def test_promise_16_damaged_facts_are_refused_in_one_line(tmp_path: Path, fact: str, value: object) -> None:
     Ledger.create(tmp_path / "b.db", budget=1).close()
     store = Store(tmp_path / "b.db")
-    store.database.execute("UPDATE facts SET value = ? WHERE name = ?", (value, fact))
+    store.database.execute("CREATE TABLE loose AS SELECT * FROM facts")  # without the types
+    store.database.execute("DROP TABLE facts")
+    store.database.execute("ALTER TABLE loose RENAME TO facts")
+    store.database.execute(f"UPDATE facts SET {fact} = ?", (value,))  # noqa: S608
     store.close()
     check_refused(run("ledger", "show", tmp_path / "b.db"), "nothing is released")
 
@@ -313,7 +329,7 @@ def test_a_grant_between_charge_and_draw_takes_nothing_away(tmp_path: Path) -> N
 def test_promise_16_a_store_of_another_format_is_not_read(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "b.db", budget=1).close()
     store = Store(tmp_path / "b.db")
-    store.database.execute("UPDATE facts SET value = '1' WHERE name = 'version'")
+    store.database.execute("PRAGMA user_version = 1")
     store.close()
     with pytest.raises(sv.errors.LedgerError, match=f"has format 1, this version reads {VERSION}"):
         Ledger.open(tmp_path / "b.db")

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def showing_first(patch: pytest.MonkeyPatch) -> None:
 
     def answers(self: Ledger, asked: ledger.Request, epoch: str, which: Any) -> Any:
         database = self._store.database
-        if database.execute("SELECT 1 FROM answers WHERE position IS NULL").fetchone() is None:
+        if database.execute("SELECT 1 FROM entries WHERE answer IS NULL").fetchone() is None:
             return right(self, asked, epoch, which)
         self._store.testify()
         return list(asked.mechanism.draw(asked.rows))  # to be entered some time later
@@ -136,16 +137,13 @@ def showing_first(patch: pytest.MonkeyPatch) -> None:
 def charging_last(patch: pytest.MonkeyPatch) -> None:
     right, pay = Ledger.answers, ledger._pay
 
-    def unpaid(database: sqlite3.Connection, epoch: int) -> None:
-        before = database.execute("SELECT * FROM spent").fetchall()
-        pay(database, epoch)
-        database.execute("DELETE FROM spent")
-        database.executemany("INSERT INTO spent VALUES (?, ?, ?)", before)
+    def unpaid(database: sqlite3.Connection, asked: ledger.Request, charges: Any, epoch: int) -> None:
+        pay(database, asked, [charge._replace(here=0, ever=0) for charge in charges], epoch)
 
     def answers(self: Ledger, asked: ledger.Request, epoch: str, which: Any) -> Any:
         shown = right(self, asked, epoch, which)
         with self._store.exclusively() as database:
-            database.execute("INSERT OR IGNORE INTO spent SELECT user, epoch, 1000000 FROM answers")
+            database.execute("UPDATE entries SET here = 1000000, ever = 1000000")
         return shown
 
     patch.setattr(ledger, "_pay", unpaid)
@@ -161,16 +159,27 @@ def ignoring_the_witness(patch: pytest.MonkeyPatch) -> None:
 
 
 def drawing_again(patch: pytest.MonkeyPatch) -> None:
-    right = ledger._positions
+    right, writing = ledger._answers, list[bool]()
+    exclusively = Store.exclusively
 
-    def positions(database: sqlite3.Connection, users: int, epoch: int) -> list[int | None]:
-        return right(database, users, epoch) if database.in_transaction else [None] * users
+    @contextmanager
+    def noticed(self: Store) -> Iterator[sqlite3.Connection]:
+        with exclusively(self) as database:
+            writing.append(True)
+            try:
+                yield database
+            finally:
+                writing.pop()
 
-    def enter(database: sqlite3.Connection, drawn: Any, kind: int, epoch: int) -> None:
-        rows = [(position, user, kind) for user, position in drawn]
-        database.executemany("UPDATE answers SET position = ? WHERE user = ? AND kind = ?", rows)
+    def answers(database: sqlite3.Connection, users: Any, epoch: int, kind: int) -> list[int | None]:
+        return right(database, users, epoch, kind) if writing else [None] * len(users)
 
-    patch.setattr(ledger, "_positions", positions)
+    def enter(database: sqlite3.Connection, drawn: Any, epoch: int, kind: int) -> None:
+        rows = [(answer, user, kind) for user, answer in drawn]
+        database.executemany("UPDATE entries SET answer = ? WHERE user = ? AND kind = ?", rows)
+
+    patch.setattr(Store, "exclusively", noticed)
+    patch.setattr(ledger, "_answers", answers)
     patch.setattr(ledger, "_enter_answers", enter)
 
 
@@ -181,17 +190,19 @@ def losing_an_update(patch: pytest.MonkeyPatch) -> None:
     def opened(self: Ledger, path: Path) -> None:
         made(self, path)
         database = self._store.database
-        (kept[database],) = database.execute("SELECT COALESCE(SUM(micro), 0) FROM spent").fetchone()
+        (kept[database],) = database.execute("SELECT COALESCE(SUM(ever), 0) FROM entries").fetchone()
 
-    def lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
-        return int(kept[database] + 1_000_000 > money["budget"])
+    def left(self: Ledger, database: sqlite3.Connection, user: bytes, epoch: int) -> tuple[int, int]:
+        return (self._budget - kept[database],) * 2
 
-    def paid(database: sqlite3.Connection, epoch: int) -> None:
-        pay(database, epoch)
-        database.execute("UPDATE spent SET micro = ?", (kept[database] + 1_000_000,))
+    def paid(database: sqlite3.Connection, asked: ledger.Request, charges: Any, epoch: int) -> None:
+        pay(database, asked, charges, epoch)
+        database.execute("UPDATE entries SET here = 0, ever = 0")
+        sql = "UPDATE entries SET here = ?, ever = ? WHERE kind = (SELECT MIN(kind) FROM entries)"
+        database.execute(sql, (kept[database] + 1_000_000,) * 2)
 
     patch.setattr(Ledger, "__init__", opened)
-    patch.setattr(ledger, "_find_lacking", lacking)
+    patch.setattr(Ledger, "_left", left)
     patch.setattr(ledger, "_pay", paid)
 
 

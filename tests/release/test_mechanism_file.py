@@ -268,5 +268,3 @@ def test_a_notebook_shows_the_facts_that_a_client_checks() -> None:
     page = mechanism._repr_html_()
     for words in (mechanism.digest, "3/2", "kernel_clip", "stated to be public", "2^-62"):
         assert words in page
-    several = sv.certify(sv.several(sv.Prior(["a", "b"], [0.4, 0.6]), 2.0, samples=3))._repr_html_()
-    assert "2 for all samples together" in several

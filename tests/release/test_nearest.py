@@ -114,7 +114,7 @@ def test_a_law_outside_the_box_is_not_released(monkeypatch: pytest.MonkeyPatch) 
     mechanism = sv.certify(sv.nearest(PRIOR, 1.0, LINE))
     stream = sv.certify(sv.stream(PRIOR, 4.0, geometry=LINE))
     rows = np.ones((3, 5), dtype=np.int64)
-    states = stream.start_many(3)
+    states = [stream.start()] * 3
 
     def outside(targets: Any, low: Any, high: Any, geometry: Geometry) -> Any:
         return targets
@@ -204,31 +204,13 @@ def test_all_transcripts_of_three_releases_are_private(epsilon: float, persisten
         assert laws[-1] == expected
 
 
-def test_a_stream_step_in_a_batch_is_the_step_of_one_release() -> None:
-    rng = np.random.default_rng(1)
-    for geometry in GEOMETRIES.values():
-        engine = of_kind(sv.certify(sv.stream(PRIOR, 8.0, geometry=geometry)).engine, NearestStreamEngine)
-        counts = rng.integers(0, 4, (60, 5))
-        counts[4] = 0
-        rows, bounds = from_rows(counts, 5), engine.first_many(60)
-        for step in range(4):
-            words = rng.integers(0, 1 << 62, 60)
-            drawn, after = engine.step_many(rows, words, bounds, step)
-            for i in range(60):
-                low, high = bounds[i].tolist()
-                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step))
-                index, prior, units = engine.drawn(law, int(words[i]))
-                assert (index, *engine.moved(low, high, prior, units)) == (drawn[i], *after[i].tolist())
-            bounds = after
-
-
 def test_a_stream_stays_near_where_it_was() -> None:
     """With persistence, a place that does not change is released near itself, night after night."""
     line = sv.Line(range(30))
     mechanism = sv.certify(
         sv.stream(sv.Prior.uniform(range(30)), 10.0, horizon=30, persistence=0.98, geometry=line)
     )
-    states = mechanism.start_many(200)
+    states = [mechanism.start()] * 200
     p = np.zeros((200, 30), dtype=np.int64)
     p[:, 12] = 1
     for _ in range(30):
@@ -262,17 +244,14 @@ def test_a_user_equal_to_the_prior_keeps_its_integers() -> None:
         assert targets_of_rows(row, 62, public).tolist() == [expected] * 2  # 50 digits, in both paths
 
 
-def test_a_cap_at_all_units_is_the_same_in_a_batch() -> None:
+def test_a_cap_at_all_units_is_released_from() -> None:
     """A category whose cap is N, where N is no multiple of its weight."""
     prior = sv.Prior(["a", "b"], [1 - 2**-40, 2**-40])
     engine = sv.certify(sv.stream(prior, 8.0, geometry=sv.Line([0, 1]), horizon=1, start=4.0)).engine
     stream = of_kind(engine, NearestStreamEngine)
-    rows, word = from_rows(np.array([[1, 0]]), 2), (1 << 62) - (1 << 21)
-    drawn, after = stream.step_many(rows, np.array([word]), stream.first_many(1), 0)
-    low, high = stream.first()
-    law = stream.step_law([(0, 1)], *stream.ratios(low, high, 0))
-    index, weight, units = stream.drawn(law, word)
-    assert (index, *stream.moved(low, high, weight, units)) == (drawn[0], *after[0].tolist())
+    law = stream.step_law([(0, 1)], *stream.ratios(*stream.first(), 0))
+    assert sum(stream.units(law)) == 1 << 62
+    assert stream.drawn(law, (1 << 62) - (1 << 21))[0] == 0
 
 
 def test_a_narrow_box_takes_few_categories_and_a_stream_16_384() -> None:

@@ -372,4 +372,4 @@ def test_an_ignored_signal_stays_ignored() -> None:
 def test_a_receipt_shows_numbers_only(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
     receipt = book.charge([ledger.request(mechanism(), ["ann", "bob", "cy"], THREE)])
-    assert repr(receipt) == "<Receipt: 3 charged, 0 repeated, 0 left out>"
+    assert repr(receipt) == "Receipt(epoch='', charged=3, continued=0, repeated=0, left_out=0)"

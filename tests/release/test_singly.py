@@ -37,23 +37,19 @@ MADE: dict[str, Callable[[], Any]] = {
     "response": lambda: sv.randomized_response(PRIOR, 2.0),
     "survey": lambda: sv.survey(PRIOR.categories, 2.0),
     "nearest": lambda: sv.nearest(PRIOR, 2.0, LINE),
-    "several samples": lambda: sv.several(PRIOR, 4.0, samples=3),
     "stream": lambda: sv.stream(PRIOR, 4.0, horizon=4),
     "stream with persistence": lambda: sv.stream(PRIOR, 4.0, horizon=4, persistence=0.5),
 }
 DRAWS = {
-    "box": 2_500_000,
+    "box": 3_460_000,
     "box, mostly capped": 1_500_000,
     "box of another sampler": 1_000_000,
     "kernel": 1_500_000,
     "response": 1_500_000,
     "survey": 1_000_000,
     "nearest": 40_000,
-    "several samples": 480_000,
-    "stream": 440_000,
-    "stream with persistence": 40_000,
 }
-"""How many of the ten million draws each kind has; the slow ones have fewer."""
+"""How many of the draws each kind has; the slow ones have fewer. Streams have no batches."""
 
 
 def some_rows(made: sv.Mechanism, rng: np.random.Generator, users: int) -> Any:
@@ -68,31 +64,20 @@ def some_rows(made: sv.Mechanism, rng: np.random.Generator, users: int) -> Any:
 
 def compare(made: sv.Mechanism, rng: np.random.Generator, users: int) -> int:
     """Both paths on the same words, laid out as each of them reads; returns how many draws there were."""
-    rows, bits, k = some_rows(made, rng, users), made.bits, 1 if made.streaming else made.engine.words
+    rows, bits, k = some_rows(made, rng, users), made.bits, made.engine.words
     words = rng.integers(0, 1 << bits, (k, users))
-    if not made.streaming:
-        with tape(words.ravel().tolist(), bits):
-            many = made.draw(rows)
-        with tape(words.T.ravel().tolist(), bits) as reads:
-            alone = made.draw_singly(rows)
-        assert reads == [8 * k] * users  # one read for each user, whatever the user has
-        assert alone.dtype == many.dtype
-        assert alone.shape == many.shape
-        assert (alone == many).all()
-        return users * made.samples
-    states = made.start_many(users)
-    for _ in range(2):
-        with tape(words.ravel().tolist(), bits):
-            many, after = made.draw(rows, states)
-        with tape(words.ravel().tolist(), bits):
-            alone, following = made.draw_singly(rows, states)
-        assert (alone == many).all()
-        assert list(following) == list(after)
-        states, words = after, words[:, ::-1]
-    return 2 * users
+    with tape(words.ravel().tolist(), bits):
+        many = made.draw(rows)
+    with tape(words.T.ravel().tolist(), bits) as reads:
+        alone = made.draw_singly(rows)
+    assert reads == [8 * k] * users  # one read for each user, whatever the user has
+    assert alone.dtype == many.dtype
+    assert alone.shape == many.shape
+    assert (alone == many).all()
+    return users
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", DRAWS)
 def test_the_same_words_give_the_same_answers(name: str) -> None:
     made, rng = sv.certify(MADE[name]()), np.random.default_rng(6)
     assert sum(compare(made, rng, users) for users in (1, 2, 30, 200)) >= 233
@@ -113,7 +98,7 @@ def test_batches_that_are_cut_read_their_words_in_the_same_order(monkeypatch: py
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", DRAWS)
 def test_both_paths_agree_on_ten_million_draws(name: str) -> None:
     assert sum(DRAWS.values()) == 10_000_000
     made, rng, done = sv.certify(MADE[name]()), np.random.default_rng(7), 0
@@ -134,8 +119,6 @@ def no_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for engine in ENGINES:
             patch.setattr(engine, "positions", refuse)
-            if hasattr(engine, "step_many"):
-                patch.setattr(engine, "step_many", refuse)
         patch.setattr(box, "decided", refuse)
         yield
 
@@ -181,5 +164,5 @@ def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(command, "release_file", lambda *_, **terms: asked.append(terms["exact"]))
     for more in ([], ["--exact"]):
         texts = list(map(str, [*given[1:], "-o", tmp_path / "x.csv", *more]))
-        command.command.main(texts, standalone_mode=False)
+        command.release_command.main(texts, standalone_mode=False)
     assert asked == [False, True]

@@ -48,7 +48,7 @@ def test_every_refused_file_is_refused_for_the_reason_it_states() -> None:
     for row in vectors("files_refused")["files"]:
         with pytest.raises(tiny_client.Refused, match=f"^{row['reason']}$"):
             tiny_client.load(content(row), row.get("policy", {}))
-        assert f"| `{row['reason']}` |" in page
+        assert f"|`{row['reason']}`|" in page
 
 
 def test_every_name_of_a_vector_is_said_once() -> None:

@@ -101,3 +101,54 @@ def test_missing_members_are_named() -> None:
         sv.errors.ParameterError, match="Mine lacks name, options, prior, epsilon, floor, linear"
     ):
         sv.compare(USERS, [mine])
+
+
+MATRIX = np.array([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.2, 0.5]])
+
+
+def test_a_matrix_of_ones_own_is_a_kernel() -> None:
+    own = sv.KernelSampler("own", PRIOR, 1.0, MATRIX)
+    np.testing.assert_allclose(own.distribution(USERS), USERS @ MATRIX, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(own.floor, [0.2, 0.2, 0.2])
+    np.testing.assert_array_equal(own.matrix(), MATRIX)
+    assert own.linear
+    assert not own.keeps_prior
+    assert own.worst_case(sv.TV) == pytest.approx(0.5, abs=1e-15)
+    laws = USERS @ MATRIX
+    for f in (sv.TV, sv.KL):
+        np.testing.assert_allclose(own.divergence(USERS, f), f(USERS, laws), rtol=0, atol=1e-14)
+    sv.check_sampler(own, USERS)
+    assert [row.sampler for row in sv.compare(USERS, [own])] == ["own"]
+
+
+def test_a_matrix_of_ones_own_is_estimated() -> None:
+    """K⁻¹ gives back the population, and the variance of a share is that of one report, over the number."""
+    truth = np.array([0.2, 0.5, 0.3])
+    law = truth @ MATRIX
+    counts = dict(zip("abc", (law * 1_000_000).round().astype(int).tolist(), strict=True))
+    shares = sv.estimate(sv.KernelSampler("own", PRIOR, 1.0, MATRIX), counts)
+    np.testing.assert_allclose(shares.values, truth, rtol=0, atol=1e-5)
+    undone = np.linalg.inv(MATRIX)
+    deviation = np.sqrt((law @ undone**2 - truth**2) / 1_000_000)
+    np.testing.assert_allclose(shares.standard_errors, deviation, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.eye(3), "kernel is not private at epsilon 1: column 0 has entries from 0 to 1"),
+        (MATRIX[:2], "n × n array whose rows sum to one"),
+        (MATRIX / 2, "n × n array whose rows sum to one"),
+        (np.full((2, 2), 0.5), "kernel has 2 categories, the prior 3"),
+        (MATRIX * np.nan, "n × n array whose rows sum to one"),
+        (np.array([[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]]), "not private"),
+    ],
+)
+def test_a_matrix_that_is_no_private_kernel_is_refused(matrix: Any, message: str) -> None:
+    with pytest.raises(sv.errors.ParameterError, match=message):
+        sv.KernelSampler("own", PRIOR, 1.0, matrix)
+
+
+def test_a_matrix_of_ones_own_is_not_certified_and_the_message_says_what_can_be() -> None:
+    with pytest.raises(sv.errors.ParameterError, match="a floor of your own can be certified"):
+        sv.certify(sv.KernelSampler("own", PRIOR, 1.0, MATRIX))

@@ -273,15 +273,14 @@ class _Replay:
 def look_into(path: Path, size: Size) -> Seen:
     """What is in the files."""
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        facts = dict(database.execute("SELECT name, value FROM facts").fetchall())
-        spent = database.execute("SELECT COALESCE(SUM(micro), 0) FROM spent").fetchone()[0]
-        granted = database.execute("SELECT COALESCE(SUM(micro), 0) FROM granted").fetchone()[0]
-        sql = 'SELECT "group", position FROM answers JOIN kinds ON kind = id'
+        stored, own_word = database.execute("SELECT commits, word FROM facts").fetchone()
+        spent = database.execute("SELECT COALESCE(SUM(here), 0) FROM entries").fetchone()[0]
+        sql = 'SELECT "group", answer FROM entries JOIN kinds ON kind = id'
         rows = dict(database.execute(sql).fetchall())
     commits, _, word = ledger_store.witness_beside(path).read_text().split()
-    left = size.budget + (granted - spent) // 10**6
+    left = size.budget + -spent // 10**6
     answers = tuple(_answer(rows, str(kind)) for kind in range(size.kinds))
-    return Seen(left, answers, int(facts["commits"]), int(commits), facts["word"] == word)
+    return Seen(left, answers, stored, int(commits), own_word == word)
 
 
 def _answer(rows: dict[str, int | None], kind: str) -> Answer:

@@ -724,24 +724,6 @@ def chance_ratio(q: list[float], users: list[list[float]], weights: list[float])
     return distance / expected
 
 
-def trimmed(c: Array, epsilon: float) -> Array:
-    """min(c, τ) with (e^ε − 1)·τ + Σ min(c, τ) = 1 by bisection; c itself where no cap is beyond reach."""
-    a = math.exp(epsilon)
-
-    values: list[float] = c.tolist()
-
-    def excess(tau: float) -> float:
-        return (a - 1) * tau + sum(min(value, tau) for value in values) - 1
-
-    low, high = 0.0, max(values)
-    if excess(high) <= 0:
-        return c
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
-    return np.array([min(value, high) for value in values])
-
-
 def shuffled_delta(first: Array, second: Array, others: Array, epsilon: float) -> float:
     """The exact δ at ε′ of shuffled reports: one user with either of two laws, the others as they are.
 

@@ -161,11 +161,8 @@ FAULTS |= {
         ("a pace below 0", "0 <= one <= PACE", "-1 <= one <= PACE"),
         ("a pace above 256", "0 <= one <= PACE", "0 <= one <= PACE + 1"),
         ("a pace below 256 only", "0 <= one <= PACE", "0 <= one < PACE"),
-        ("no samples", "1 <= self.samples", "0 <= self.samples"),
-        ("too many samples", "self.samples <= MOST_STEPS", "self.samples <= MOST_STEPS + 1"),
         ("persistence below 0", "0 <= self.persistence", "-1 <= self.persistence"),
         ("persistence of everything", "self.persistence < PERSISTENCE", "self.persistence <= PERSISTENCE"),
-        ("several samples persist", "self.samples > 1 and self.persistence", "False"),
     )
 }
 FAULTS["stream: keeps the prior with persistence"] = (

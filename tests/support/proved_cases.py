@@ -83,7 +83,7 @@ def cases(count: int, seed: int) -> list[Plain]:
 def some_document(rng: random.Random) -> Plain:
     """A document of any kind, near its certificate."""
     bits, epsilon = rng.choice([3, 5, 8, 12, 30, 62, 62]), rng.choice(EPSILONS)
-    makers = [some_box, some_kernel, some_kernel, some_response, some_survey]
+    makers = [some_box, some_kernel, some_kernel, some_response, some_survey, some_survey]
     make = rng.choice([*makers, some_stream, some_stream, some_nearest])
     return honest(make(rng, bits, rng.randint(1, 6), epsilon))
 
@@ -143,13 +143,11 @@ def some_stream(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Pla
     ratio, unit = exp_below(epsilon), 22 * bits // 62
     one = 1 << max(62 - int(ratio).bit_length(), 0)
     most = int(ratio * one)
-    several = rng.random() < 0.4
     units = {
         "prior": list(map(str, parts(rng, 1 << (bits - unit), n))),
         "start": str(rng.choice([one, most, rng.randint(one, most)])),
         "pace": [rng.choice([0, 256, rng.randint(0, 256)]) for _ in range(rng.choice([1, 1, 2, 5]))],
-        "samples": rng.choice([2, 4096, rng.randint(2, 4096)]) if several else 1,
-        "persistence": rng.choice([0, 0, 1, 512, 1023]) if not several else 0,
+        "persistence": rng.choice([0, 0, 0, 1, 512, 1023]),
     }
     made = heading("stream", bits, n, epsilon) | units
     return made if rng.random() < 0.6 else {**made, "kind": "nearest-stream", **flat(n)}
@@ -220,9 +218,8 @@ def steps(plain: Plain, rng: random.Random) -> Iterator[Step]:
         yield lambda units: moved(plain, ("own", rank, sign * units))
         yield lambda units: moved(plain, ("low", rank, sign * units), ("own", n - 1, -sign * units))
     if plain["kind"] in STREAMS:
-        start, samples, persistence = int(plain["start"]), plain["samples"], plain["persistence"]
+        start, persistence = int(plain["start"]), plain["persistence"]
         yield lambda units: {**plain, "start": str(max(start + sign * units, 0))}
-        yield lambda units: {**plain, "samples": samples + sign * units}
         yield lambda units: honest({**plain, "persistence": persistence + sign * units})
         pace, last = plain["pace"][:-1], plain["pace"][-1]
         yield lambda units: {**plain, "pace": [*pace, last + sign * units]}
@@ -252,9 +249,7 @@ def changes(plain: Plain, rng: random.Random) -> Iterator[Plain]:
         yield {**plain, "pace": []}
         yield {**plain, "pace": plain["pace"][:1] * rng.choice([4096, 4097])}
         yield {**plain, "pace": [*plain["pace"], rng.choice([-1, 0, 256, 257])]}
-        yield {**plain, "samples": rng.choice([0, 1, 2, 4096, 4097, -1])}
         yield honest({**plain, "persistence": rng.choice([-1, 0, 1, 1023, 1024])})
-        yield honest({**plain, "samples": 2, "persistence": 1})
     for name in LISTS[plain["kind"]]:
         yield honest(moved(plain, (name, rng.randrange(n), units)))
         yield honest(moved(plain, (name, n - 1, units)))

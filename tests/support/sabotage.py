@@ -619,12 +619,6 @@ CHANGES: dict[str, Change] = {
         "forallb (fun x => between 0 x 512) (stream_pace s)",
         harmless="a pace only makes the box smaller, and laws of a smaller box are in the box",
     ),
-    "stream check: several samples persist": Change(
-        "StreamCheck",
-        "((stream_samples s <=? 1) ||",
-        "((stream_samples s <=? 2) ||",
-        harmless="the public laws may depend on what was released, within one release too",
-    ),
     "stream check: a law below V": Change(
         "StreamCheck",
         "  0 < q /\\ least_ratio (one_of s) (unit_of s) low * q <= at_ (law past) i <=",

@@ -139,7 +139,7 @@ def root_level(g: int) -> int:
 
 FIELDS = {
     "format", "version", "kind", "sampler", "options", "categories", "epsilon", "ratio", "bits",
-    "keeps_prior", "prior_digest", "digest", "prior", "start", "pace", "samples", "persistence",
+    "keeps_prior", "prior_digest", "digest", "prior", "start", "pace", "persistence",
 }  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def check_stream(document: Any) -> None:
     start = document["start"]
     need(isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII) is not None, "value")
     need(isinstance(pace, list) and all(type(one) is int for one in pace), "value")
-    need(type(document["samples"]) is int and type(document["persistence"]) is int, "value")
+    need(type(document["persistence"]) is int, "value")
     if tree:
         check_geometry(document["parents"], document["lengths"], n)
     need(document["digest"] == digest_of(document), "digest")
@@ -176,6 +176,5 @@ def check_stream(document: Any) -> None:
     one = 2 ** (62 - len(f"{up // down:b}"))
     need(one <= int(start) <= one * up // down, "certificate")
     need(1 <= len(pace) <= 4096 and min(pace) >= 0 and max(pace) <= 256, "certificate")
-    need(1 <= document["samples"] <= 4096 and 0 <= document["persistence"] < 1024, "certificate")
-    need(document["samples"] == 1 or document["persistence"] == 0, "certificate")
+    need(0 <= document["persistence"] < 1024, "certificate")
     need(document["keeps_prior"] is (document["persistence"] == 0), "keeps_prior")

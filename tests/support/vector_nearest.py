@@ -67,7 +67,7 @@ def designs() -> Iterator[tuple[str, sv.Mechanism]]:
 
 
 def streams() -> Iterator[tuple[str, Stream]]:
-    """Streams with a geometry, and several samples."""
+    """Streams with a geometry."""
     names, q = ["rare", "some", "many", "most", "Ærøskøbing ✓"], [0.01, 0.09, 0.2, 0.3, 0.4]
     prior, line = sv.Prior(names, q), sv.Line([2, 1, 5, 2, 2])
     tree = sv.Tree.from_levels([1, 2, 1, 2, 3], [1, 1, 1, 2, 2], lengths=[0, 1, 2])
@@ -76,7 +76,6 @@ def streams() -> Iterator[tuple[str, Stream]]:
     yield "nearest stream, persistent", sv.stream(prior, 8.0, persistence=0.98, geometry=line)
     yield "nearest stream, one category", sv.stream(sv.Prior(["only"], [1.0]), 1.0, geometry=sv.Line([0]))
     yield "nearest stream, greedy", sv.stream(prior, 20.0, paced=False, geometry=tree)
-    yield "nearest, four samples", Stream(prior, 8.0, 2.0, (64,) * 3 + (256,), samples=4, geometry=line)
 
 
 def trees() -> Iterator[tuple[str, dict[str, Any]]]:

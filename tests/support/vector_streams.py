@@ -35,7 +35,6 @@ def designs() -> Iterator[tuple[str, Stream]]:
     yield "stream, at a pace of nothing at first", Stream(prior, 4.0, 1.5, (0, 0, 64, 256))
     yield "stream, from the lowest start", Stream(prior, 3.0, 0.0, (256,))
     yield "stream, from the highest start", Stream(prior, 3.0, 3.0, (128,))
-    yield "four samples", sv.several(prior, 8.0, samples=4)
     yield from vector_nearest.streams()
 
 
@@ -51,16 +50,6 @@ def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:
     rng, engine = random.Random(name), mechanism.engine
     steps: list[dict[str, Any]] = []
     assert isinstance(engine, StreamEngine)
-    if mechanism.samples > 1:
-        for i in range(STEPS):
-            records: list[Any] = [CATEGORIES[k] for k in MORE[i % len(MORE)]]
-            data = rng.randbytes(8 * mechanism.samples)
-            held = weights.from_records(records, mechanism.index)
-            places = engine.position(held, _words(data))
-            steps.append(
-                {"records": records, "bytes": data.hex(), "released": [CATEGORIES[k] for k in places]}
-            )
-        return {"name": name, "text": text, "tuples": steps}
     state = mechanism.start()
     for i in range(STEPS):
         if i == STEPS - 3:

@@ -9,16 +9,17 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.tables import priors as priors_table
-from sottovoce.tables import users as users_table
 from sottovoce.tables.files import DETECTED, Dialect
+from sottovoce.tables.query import Columns, count_table
 
+COUNTED = Columns("item", weight="count")
 COMMA, POINT = Dialect(decimal="comma"), Dialect(decimal="point")
 
 
 def counts_of(tmp_path: Path, first: str, second: str, dialect: Dialect) -> list[float]:
     path = tmp_path / "t.csv"
     path.write_text(f"item;count\na;{first}\nb;{second}\n")
-    amounts: list[float] = sv.count_table(path, item="item", weight="count", dialect=dialect).amount.tolist()
+    amounts: list[float] = count_table(path, COUNTED, dialect).amount.tolist()
     return amounts
 
 
@@ -86,27 +87,10 @@ def test_unset_a_mark_beside_semicolons_is_asked_about_and_never_guessed(
 def test_a_plain_point_needs_no_word(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item,count\na,1.500\nb,2.250\n")
-    assert sv.count_table(path, item="item", weight="count").amount.tolist() == [1.5, 2.25]
+    assert count_table(path, COUNTED).amount.tolist() == [1.5, 2.25]
 
 
-def test_wide_tables_scores_and_other_files(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("user;a;b\nx;1,5;0,5\ny;0;2\n")
-    known = sv.Prior(["a", "b"], [0.5, 0.5])
-    users, _ = users_table.read_user_groups(path, {"all": known}, wide=True, dialect=COMMA)
-    assert users["all"].p.toarray().tolist() == [[0.75, 0.25], [0.0, 1.0]]
-    with pytest.raises(
-        sv.errors.TableError, match=r"the category columns must hold numbers: 2 of 4 .* decimal=comma"
-    ):
-        users_table.read_user_groups(path, {"all": known}, wide=True)
-    path.write_text("user;a;b\nx;1.500;0.500\ny;0;1.250\n")
-    with pytest.raises(sv.errors.TableError, match=r"the category columns must hold numbers: 3 of 4 "):
-        users_table.read_user_groups(path, {"all": known}, wide=True)
-    users, _ = users_table.read_user_groups(path, {"all": known}, wide=True, dialect=POINT)
-    assert users["all"].p.toarray().tolist() == [[0.75, 0.25], [0.0, 1.0]]
-    path.write_text("item;count;rank\na;1;0,5\nb;1;2,5\nc;1;1,5\n")
-    prior = sv.build_prior(path, item="item", weight="count", top=2, top_by="rank", dialect=COMMA)
-    assert prior.categories == ("b", "c")
+def test_other_files(tmp_path: Path) -> None:
     pl.DataFrame({"item": ["a", "b"], "count": ["3,0", "1,0"]}).write_parquet(tmp_path / "t.parquet")
     found = sv.build_prior(tmp_path / "t.parquet", item="item", weight="count", dialect=COMMA)
     assert found.probabilities.tolist() == [0.75, 0.25]

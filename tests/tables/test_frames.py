@@ -101,8 +101,8 @@ def test_files_of_every_kind_read_alike(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
     table.write_ndjson(tmp_path / "t.jsonl")
     (tmp_path / "spaces.csv").write_text("item, Count \n007,4\n1e10,2\n")
-    (tmp_path / "o.json").write_text('{"007": 4, "1e10": 2}')
-    (tmp_path / "o.json.gz").write_bytes(gzip.compress((tmp_path / "o.json").read_bytes()))
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress((tmp_path / "t.json").read_bytes()))
+    (tmp_path / "lines.json").write_bytes((tmp_path / "t.jsonl").read_bytes())
     for name in (
         "t.csv",
         "t.parquet",
@@ -111,8 +111,8 @@ def test_files_of_every_kind_read_alike(tmp_path: Path) -> None:
         "t.csv.gz",
         "t.jsonl",
         "spaces.csv",
-        "o.json",
-        "o.json.gz",
+        "t.json.gz",
+        "lines.json",
     ):
         data = priors_table.read_priors(tmp_path / name)
         (prior,) = data.priors.values()
@@ -146,13 +146,13 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes | None, mess
 @pytest.mark.parametrize(
     ("name", "text", "by", "message"),
     [
-        ("twice.json", '{"a": 1, "a": 2}', None, "'a' appears more than once"),
-        ("groups.json", '{"x": {"a": 1}}', None, "for groups write a list of records .* and pass --by"),
-        ("flat.json", '{"a": 1}', "g", "for groups write a list of records .* and pass --by"),
-        ("none.json", "{}", "g", "the object is empty"),
-        ("huge.json", '{"a": 1' + "0" * 400 + "}", None, "counts must be numbers"),
+        ("twice.json", '{"a": 1, "a": 2}', None, "there is no column 'item'"),
+        ("groups.json", '{"x": {"a": 1}}', None, "there is no column 'item'"),
+        ("flat.json", '{"a": 1}', "g", "there is no column 'g'"),
+        ("none.json", "{}", "g", "records are expected"),
+        ("huge.json", '[{"item": "a", "count": 1' + "0" * 400 + "}]", None, "must hold finite numbers"),
         ("deep.json", "[" * 100_000, None, "cannot be read as json: "),
-        ("object.json", '{"a": ' * 100_000, None, "cannot be read as json: RecursionError"),
+        ("object.json", '{"a": ' * 100_000, None, "cannot be read as json: "),
         ("lists.json", '[{"item": ["a"]}]', None, "records are expected, with texts and numbers in them"),
         ("nested.json", '[{"item": {"a": 1}}]', None, "records are expected, with texts and numbers in them"),
         ("big.csv", "item,count\na,1e308\nb,1e308\n", None, "adds up to infinity"),

@@ -18,13 +18,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from kinds import of_kind
 from rows import columns, table
 
 import sottovoce as sv
 from sottovoce.prior import FROM_USERS
 from sottovoce.release.file import ANY
 from sottovoce.tables import priors as priors_table
+from sottovoce.tables.files import Dialect
 from sottovoce.tables.priors import PriorOptions
 
 
@@ -75,100 +75,54 @@ def same_users(found: dict[str, sv.Users], expected: dict[str, dict[str, list[Fr
 def test_every_library_counts_as_by_hand(kind: str) -> None:
     rows = table()
     frame = FRAMES[kind](columns(rows))
-    options: dict[str, Any] = {
-        "top": 6,
-        "other": "rest",
-        "minimum_rows": 3,
-        "minimum_users": 2,
-        "smoothing": 1,
-    }
-    priors = sv.build_prior(frame, **NAMED, by="age", top_by="clicks", **options)
-    expected = oracles.priors_by_hand(rows, **options)
+    priors = sv.build_prior(frame, **NAMED, by="age", smoothing=1)
+    expected = oracles.priors_by_hand(rows, smoothing=1)
     same_priors(priors, expected)
+    few = {group: dict(list(law.items())[:5]) for group, law in expected.items()}
+    known = {group: sv.Prior.from_counts(dict.fromkeys([*law, "rest"], 1)) for group, law in few.items()}
     users = sv.read_users(
-        frame, **NAMED, by="age", prior=priors, minimum_rows=3, unknown="other", other="rest",
-        unknown_groups="drop", several_groups="allow",
+        frame, **NAMED, by="age", prior=known, unknown="other", other="rest", unknown_groups="drop",
+        several_groups="allow",
     )  # fmt: skip
-    names = {group: list(law) for group, law in expected.items()}
-    same_users(users, oracles.users_by_hand(rows, names, other="rest", minimum_rows=3))
+    names = {group: list(map(str, prior.categories)) for group, prior in known.items()}
+    same_users(users, oracles.users_by_hand(rows, names, other="rest"))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_option_counts_as_by_hand(seed: int) -> None:
     rows = table(seed, rows=150 + 40 * seed, zeros=seed % 2 == 1)
-    rng = np.random.default_rng(seed)
-    options: dict[str, Any] = {
-        "top": [None, 1, 4, 50][seed % 4],
-        "other": [None, "rest", "else"][seed % 3],
-        "minimum_rows": int(rng.integers(0, 6)),
-        "minimum_users": int(rng.integers(0, 5)),
-        "average": ["rows", "users"][seed // 2 % 2],
-        "smoothing": 1,
-    }
-    counted = sv.count_table(
-        pl.DataFrame(columns(rows)), user="who", item="genre", weight="stars", by="age", top_by="clicks"
-    )
-    expected = oracles.priors_by_hand(rows, **options)
-    priors = of_kind(sv.build_prior(counted, **options), dict)
+    frame = pl.DataFrame(columns(rows))
+    expected = oracles.priors_by_hand(rows, smoothing=1)
+    priors = sv.build_prior(frame, **NAMED, by="age", smoothing=1)
     same_priors(priors, expected)
-    names = {group: list(law) for group, law in expected.items()}
-    for unknown, other in (("drop", None), ("other", options["other"] or "i01")):
+    names = {group: list(law)[: 3 + seed] for group, law in expected.items()}
+    known = {group: sv.Prior.uniform(law) for group, law in names.items()}
+    for unknown, other in (("drop", None), ("other", "i01")):
         if other is not None and any(other not in law for law in names.values()):
             continue
         users = sv.read_users(
-            counted,
-            prior=priors,
-            minimum_rows=options["minimum_rows"],
-            unknown=unknown,
-            other=other or "",
-            empty="skip",
-            unknown_groups="drop",
-            several_groups="allow",
-        )
-        least = options["minimum_rows"]
-        filled = {group: one for group, one in of_kind(users, dict).items() if len(one)}
-        same_users(filled, oracles.users_by_hand(rows, names, other=other, minimum_rows=least))
+            frame, **NAMED, by="age", prior=known, unknown=unknown, other=other or "", empty="skip",
+            unknown_groups="drop", several_groups="allow",
+        )  # fmt: skip
+        filled = {group: one for group, one in users.items() if len(one)}
+        same_users(filled, oracles.users_by_hand(rows, names, other=other))
 
 
-def test_ties_at_the_top_go_to_the_name_that_sorts_first() -> None:
-    frame = pl.DataFrame({"item": ["c", "b", "a", "d", "d"]})
-    assert sv.build_prior(frame, item="item", top=2).categories == ("a", "d")
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "polars-lazy", "pyarrow", "duckdb"])
-def test_wide_tables_equal_long_ones(kind: str) -> None:
-    wide = {"who": ["ann", "bob", "cy"], "age": ["o", "y", "y"], "War": [1, 0, 2], "Drama": [3, 2, 0]}
-    frame = FRAMES[kind](wide)
-    prior = sv.build_prior(frame, item=["War", "Drama"])
-    assert prior.categories == ("Drama", "War")
-    assert prior.probabilities.tolist() == [5 / 8, 3 / 8]
-    users = sv.read_users(frame, user="who", item=["War", "Drama"], prior=prior)
-    assert users.ids == ("ann", "bob", "cy")
-    assert users.p.toarray().tolist() == [[0.75, 0.25], [1, 0], [0, 1]]
-    grouped = sv.read_users(frame, user="who", item=["War", "Drama"], by="age", prior=prior)
-    assert [one.ids for one in grouped.values()] == [("ann",), ("bob", "cy")]
+@pytest.mark.parametrize("table", [["War", "Drama"], [], None, ""])
+def test_a_table_with_a_column_for_each_category_is_to_be_reshaped(table: Any) -> None:
+    frame = pl.DataFrame({"user": ["a", "b"], "War": [1, 0], "Drama": [3, 2]})
+    with pytest.raises(sv.errors.ParameterError, match=r"one column; reshape a table .*UNPIVOT") as refused:
+        sv.build_prior(frame, item=table)
+    wide = frame.to_arrow()
+    query = str(refused.value).rpartition(": ")[2]
+    long = duckdb.connect().from_arrow(wide).query("wide", query)
+    assert sv.build_prior(long, item="item", weight="weight").probabilities.tolist() == [5 / 6, 1 / 6]
 
 
 def test_zero_weights_leave_no_trace() -> None:
     frame = pl.DataFrame({"who": ["a", "a"], "genre": ["x", "y"], "w": [0, 2]})
     users = sv.read_users(frame, user="who", item="genre", weight="w", prior=sv.Prior(["x", "y"], [0.5, 0.5]))
     assert users.p.nnz == 1
-
-
-def test_wide_tables_with_holes_or_text_are_refused() -> None:
-    prior = sv.Prior(["War", "Drama"], [0.5, 0.5])
-    for bad, message in (
-        (
-            pl.DataFrame({"who": ["a", "b"], "War": [None, 1.0], "Drama": [1.0, 1.0]}),
-            "the category columns must hold finite",
-        ),
-        (pl.DataFrame({"who": ["a"], "War": [-1], "Drama": [1]}), "the category columns must hold finite"),
-        (pl.DataFrame({"who": ["a"], "War": [True], "Drama": [1]}), "column 'War' must hold numbers"),
-    ):
-        with pytest.raises(sv.errors.TableError, match=message):
-            sv.read_users(bad, user="who", item=["War", "Drama"], prior=prior)
-    with pytest.raises(sv.errors.ParameterError, match="leave the weight out"):
-        sv.read_users(pl.DataFrame({"w": ["a"], "x": [1]}), user="w", item=["x"], weight="x", prior=prior)
 
 
 def test_paths_of_every_kind_are_tables_too(tmp_path: Path) -> None:
@@ -179,14 +133,9 @@ def test_paths_of_every_kind_are_tables_too(tmp_path: Path) -> None:
     (tmp_path / "t.gz").write_bytes((tmp_path / "t.csv.gz").read_bytes())
     frame.write_parquet(tmp_path / "t.parquet")
     frame.write_ndjson(tmp_path / "t.jsonl")
-    expected = oracles.priors_by_hand(rows, top=5)
+    expected = oracles.priors_by_hand(rows, smoothing=1)
     for name in ("t.csv", "t.csv.gz", "t.gz", "t.parquet", "t.jsonl"):
-        counted = sv.count_table(
-            tmp_path / name, user="who", item="genre", weight="stars", by="age", top_by="clicks"
-        )
-        same_priors(of_kind(sv.build_prior(counted, top=5), dict), expected)
-        sizes = (len(counted.groups), len(set(columns(rows)["who"])), len(counted.items))
-        assert repr(counted) == "Tally(400 rows: {} groups, {} users, {} items)".format(*sizes)
+        same_priors(sv.build_prior(tmp_path / name, **NAMED, by="age", smoothing=1), expected)
 
 
 def test_one_prior_serves_every_group() -> None:
@@ -229,28 +178,14 @@ def test_bad_tables_of_every_library(kind: str, change: dict[str, Any], message:
 def test_options_that_do_not_fit() -> None:
     frame = pl.DataFrame({"who": ["a", "b"], "genre": ["x", "y"]})
     prior = sv.Prior(["x", "y"], [0.5, 0.5])
-    counted = sv.count_table(frame, user="who", item="genre")
+    named: Any = {"user": "who", "item": "genre"}
     for call, message in (
-        (lambda: sv.build_prior(frame), "Pass item="),  # type: ignore[call-overload]
-        (lambda: sv.build_prior(frame, item="genre", average="users"), "need the user column"),
-        (lambda: sv.build_prior(frame, item="genre", minimum_users=2), "need the user column"),
-        (lambda: sv.build_prior(frame, item="genre", average="mode"), "one of rows, users, got 'mode'"),
-        (
-            lambda: sv.build_prior(frame, item="genre", top=0),
-            "top must be a whole number of at least 1, got 0",
-        ),
-        (lambda: sv.build_prior(counted, item="genre"), "a tally has its columns already: leave item out"),
-        (lambda: sv.read_users(frame, item="genre", prior=prior), "needs the column of the user"),  # type: ignore[call-overload]
-        (lambda: sv.read_users(counted, prior=prior, unknown="guess"), "one of error, drop, other"),
-        (lambda: sv.read_users(counted, prior=prior, unknown_groups="guess"), "one of error, drop"),
-        (lambda: sv.read_users(counted, prior=prior, minimum_rows=-1), "at least 0, got -1"),
-        (lambda: sv.read_users(counted, prior=prior, minimum_rows=2), "no user has at least 2 rows"),
-        (lambda: sv.build_prior(counted, minimum_users=3), "no group has at least 3 users"),
-        (lambda: sv.read_users(counted, prior=sv.Prior([1, 2], [0.5, 0.5])), "one side has text"),
-        (lambda: sv.read_users(counted, prior=prior, unknown="other"), "there is no category 'other'"),
-        (lambda: sv.build_prior(frame, item="genre", other="x", top=1), "has an item called 'x' already"),
-        (lambda: sv.build_prior(frame, item="genre", top_by="who"), "specify how many to keep"),
-        (lambda: sv.build_prior(frame, item=[]), "item must name a column"),
+        (lambda: sv.read_users(frame, **named, prior=prior, unknown="guess"), "one of error, drop, other"),
+        (lambda: sv.read_users(frame, **named, prior=prior, unknown_groups="guess"), "one of error, drop"),
+        (lambda: sv.read_users(frame, **named, prior=sv.Prior([1, 2], [0.5, 0.5])), "one side has text"),
+        (lambda: sv.read_users(frame, **named, prior=prior, unknown="other"), "there is no category 'other'"),
+        (lambda: sv.build_prior(frame, item="genre", rare_below=2), "needs a category for them"),
+        (lambda: sv.build_prior(frame, item="genre", dialect=Dialect(missing="drop")), "for the path of a"),
     ):
         with pytest.raises(sv.errors.SottovoceError, match=message):
             call()
@@ -293,12 +228,12 @@ def test_users_recognise_a_prior_that_is_their_own_average() -> None:
     def marked(users: Any, prior: sv.Prior) -> bool:
         return sv.compare(users, sv.kernel_clip(prior, 1.0)).provenance == "users"
 
-    for average in ("rows", "users"):
-        for smoothing in (0.0, 0.5):
-            public = sv.build_prior(
-                frame, **NAMED, average=average, smoothing=smoothing, provenance="public"
-            )  # a lie
-            assert marked(sv.read_users(frame, **NAMED, prior=public), public)
+    for smoothing in (0.0, 0.5):
+        public = sv.build_prior(frame, **NAMED, smoothing=smoothing, provenance="public")  # a lie
+        assert marked(sv.read_users(frame, **NAMED, prior=public), public)
+    users = sv.read_users(frame, **NAMED, prior=public)
+    mean = sv.Prior.from_counts(users.p.toarray().mean(axis=0), public.categories)
+    assert marked(users, mean)
     survey = sv.build_prior(pl.DataFrame(columns(table(6))), **NAMED, provenance="public")
     users = sv.read_users(frame, **NAMED, prior=public)
     assert list(survey.categories) == list(public.categories)
@@ -336,7 +271,7 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
             user="who",
             by=by,
             provenance="public",
-            options=PriorOptions(top=4, other="rest"),
+            options=PriorOptions(smoothing=2),
         )
         if public
         else priors_table.read_priors(
@@ -345,7 +280,7 @@ def test_prior_files_come_back_bit_for_bit_with_their_mark(
             user="who",
             by=by,
             provenance="users",
-            options=PriorOptions(top=4),
+            options=PriorOptions(smoothing=1),
         )
     )
     priors_table.write_priors(made, tmp_path / "p.json")
@@ -453,17 +388,6 @@ def test_ragged_lines_and_names_twice_are_refused(tmp_path: Path) -> None:
             sv.build_prior(relation, item="i")
 
 
-def test_wide_tables_have_no_rows_to_count_and_keep_their_names() -> None:
-    wide = pl.DataFrame({"who": ["ann", "bob"], "War": [1, 0], "Drama": [3, 2]})
-    prior = sv.Prior(["War", "Drama"], [0.5, 0.5])
-    with pytest.raises(sv.errors.TableError, match="needs a long table"):
-        sv.read_users(wide, user="who", item=["War", "Drama"], prior=prior, minimum_rows=2)
-    assert repr(sv.count_table(wide, user="who", item=["War", "Drama"])).startswith("Tally(4 entries")
-    names = ["amount", "key_user"]
-    clash = pl.DataFrame({"who": ["ann"], "amount": [1], "key_user": [3]})
-    assert sv.build_prior(clash, item=names).probabilities.tolist() == [0.25, 0.75]
-
-
 def test_weights_that_add_up_to_infinity_are_refused() -> None:
     frame = pl.DataFrame({"who": ["a", "a"], "genre": ["x", "y"], "w": [1e308, 1e308]})
     with pytest.raises(sv.errors.TableError, match="'w' adds up to infinity"):
@@ -480,24 +404,14 @@ def test_errors_count_all_groups_together() -> None:
 
 
 def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
-    (tmp_path / "o.json").write_text('{"a": 3, "b": 2, "c": 1}')
+    (tmp_path / "o.json").write_text('[{"item": "a", "count": 3}, {"item": "b", "count": 2}]')
     smoothed = PriorOptions(smoothing=1)
-    options: dict[str, Any]
-    for options in (
-        {"count": "n"},
-        {"user": "who"},
-        {"wide": True},
-    ):
-        with pytest.raises(sv.errors.ParameterError, match="this is a JSON object of counts"):
-            priors_table.read_priors(tmp_path / "o.json", **options)
-    with pytest.raises(sv.errors.ParameterError, match="need the user column"):
-        priors_table.read_priors(tmp_path / "o.json", options=PriorOptions(average="users"))
-    best = priors_table.read_priors(tmp_path / "o.json", options=PriorOptions(top=2), provenance="users")
-    assert best.priors["all"].categories == ("a", "b")
-    assert best.priors["all"].provenance == "users"
     priors_table.write_priors(
         priors_table.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json"
     )
+    for given in ({"count": "n"}, {"user": "who"}, {"provenance": "public"}):
+        with pytest.raises(sv.errors.ParameterError, match="this is a prior that is made already"):
+            priors_table.read_priors(tmp_path / "p.json", **given)
     with pytest.raises(
         sv.errors.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
     ):

@@ -3,13 +3,13 @@
 import sottovoce as sv
 
 prior = sv.Prior.from_counts({"Drama": 4012, "Comedy": 2300, "War": 120, "Western": 35})
-mine = prior.frequencies(["War", "War", "Drama", "War"])  # one user's private history
-
-paper = sv.minimax_kernel(prior, epsilon=4)  # the paper's: best worst case of all linear samplers that keep q
-ours = sv.fitted(prior, epsilon=4)  # chosen with nothing but the prior
-print(ours.distribution(mine).round(3))  # the law of what is released
-print(ours.divergence(mine, sv.TV), paper.divergence(mine, sv.TV), ours.worst_case(sv.TV))
-print(sv.compare([mine, prior.probabilities], [ours, paper], [sv.TV, sv.KL]))
+history = ["War", "War", "Drama", "War"]  # private: what one user watched
+sampler = sv.fitted(prior, epsilon=4)  # chosen with nothing but the public prior
+own = prior.frequencies(history)
+law = sampler.distribution(own)
+for row in zip(prior.categories, prior.probabilities, own, law, strict=True):
+    print("{:8} public {:5.1%}   own {:5.1%}   released {:5.1%}".format(*row))
+print("released now:", sv.certify(sampler).release(history))
 
 mechanism = sv.certify(sv.fitted(prior, 2))
 released: str | int = mechanism.release(["War", "Drama"])

@@ -67,7 +67,7 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
 
   /** `draw` is called at most once, after the charge is stored. */
   const ask = async (mechanism, epoch, draw) => {
-    need(!mechanism.samples, "call", "a stream is released by visit");
+    need(!mechanism.start, "call", "a stream is released by visit");
     need(typeof epoch === "string" && epoch, "budget", "an epoch is a text that is not empty");
     const cost = costOf(mechanism);
     const key = keyOf(mechanism);
@@ -92,7 +92,7 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
 
   /** One visit of a stream: the answer of the epoch, or the next release and the state that follows. */
   const visit = (stream, epoch, records, options) => {
-    need(stream.samples === 1, "call", "visit takes a stream");
+    need(stream.start, "call", "visit takes a stream");
     need(typeof epoch === "string" && epoch, "budget", "an epoch is a text that is not empty");
     const key = keyOf(stream);
     const life = keyOf({ ...stream, digest: stream.epsilon }); // a new file with the same ε carries it on

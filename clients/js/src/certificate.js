@@ -13,7 +13,7 @@ const KINDS = new Map([
 /** Which function loads a file of a version. */
 const LOADERS = {
   1: "this file makes one release: use load of sottovoce",
-  2: "this is a stream or has several samples: use loadStream of sottovoce/stream",
+  2: "this is a stream: use loadStream of sottovoce/stream",
 };
 
 /** Printable is the space, and whatever Unicode calls neither control, format, private, unassigned nor separator. */

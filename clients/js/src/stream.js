@@ -11,45 +11,37 @@ export { Refused };
 
 const isCount = (value, least, most) => Number.isSafeInteger(value) && value >= least && value <= most;
 
-const FIELDS = ["prior", "start", "pace", "samples", "persistence"];
+const FIELDS = ["prior", "start", "pace", "persistence"];
+
+/** What a release reads from the generator. */
+const BYTES = 8;
 
 /** The fields of a stream, and its certificate. */
 const STREAM = {
   kinds: new Map([["stream", FIELDS], ["nearest-stream", [...FIELDS, "parents", "lengths"]]]),
   read(get, prior, up, down) {
-    const [start, pace, samples, persistence] = ["start", "pace", "samples", "persistence"].map(get);
+    const [start, pace, persistence] = ["start", "pace", "persistence"].map(get);
     need(typeof start === "string" && /^(0|[1-9]\d{0,18})$/.test(start), "value", "start");
-    need(Array.isArray(pace) && [...pace, samples, persistence].every(Number.isSafeInteger), "value", "stream");
+    need(Array.isArray(pace) && [...pace, persistence].every(Number.isSafeInteger), "value", "stream");
     const begin = BigInt(start);
     need(up >= down && up < down << 40n, "certificate", "epsilon does not hold");
     const { one, most } = unitsOfR(up, down);
     const holds =
       begin >= one && begin <= most && isCount(pace.length, 1, 4096) &&
-      pace.every((one) => isCount(one, 0, 256)) && isCount(samples, 1, 4096) &&
-      isCount(persistence, 0, samples > 1 ? 0 : 1023);
+      pace.every((one) => isCount(one, 0, 256)) && isCount(persistence, 0, 1023);
     need(holds, "certificate", "epsilon does not hold");
-    return { prior, start: begin, pace, samples, persistence, one, most };
+    return { prior, start: begin, pace, persistence, one, most };
   },
 };
 
-/** Check the bytes of a file of a stream, or of several samples, in full and hold it against the policy. */
+/** Check the bytes of a file of a stream in full and hold it against the policy. */
 export async function loadStream(bytes, policy) {
   const accept = judge(policy);
   const parts = await certify(parse(bytes, policy.maxCategories), STREAM);
   accept(parts.digest, [parts]);
   let ready;
-  const read = 8 * parts.samples;
-  const several = (user) => {
-    let state = firstState(parts);
-    return Object.freeze(wordsOf(random(read)).map((word) => {
-      const [i, next] = stepFrom((ready ??= prepareStream(parts)), user, state, word);
-      state = next;
-      return parts.names[i];
-    }));
-  };
   const released = (user, state) => {
-    if (parts.samples > 1) return several(user);
-    const [i, next] = stepFrom((ready ??= prepareStream(parts)), user, checkedState(parts, state), wordsOf(random(read))[0]);
+    const [i, next] = stepFrom((ready ??= prepareStream(parts)), user, checkedState(parts, state), wordsOf(random(BYTES))[0]);
     return Object.freeze({ category: parts.names[i], state: next });
   };
   return Object.freeze({
@@ -60,8 +52,7 @@ export async function loadStream(bytes, policy) {
     categories: Object.freeze([...parts.names]),
     keepsPrior: parts.keeps,
     provenance: parts.provenance,
-    bytes: read,
-    samples: parts.samples,
+    bytes: BYTES,
     start: () => firstState(parts),
     lost: (step) => lostState(parts, step),
     toText: (state) => textOf(checkedState(parts, state)),

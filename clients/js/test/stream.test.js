@@ -48,8 +48,6 @@ test("every step of the vectors: the law, what is released, and the next state",
       assert.deepEqual(unitsOf(law, categories.length).map(String), weights, file.name);
       steps++;
     }
-    for (const { records, bytes, released } of file.tuples ?? [])
-      assert.deepEqual(onTape(bytes, () => stream.release(records)), released);
   }
   assert.ok(steps > 200);
 });
@@ -91,7 +89,7 @@ test("states that cannot be, files of other kinds and changed ones are refused",
   for (const text of ["", "1 2 3", "0 1 1 -", "x"]) assert.throws(() => stream.fromText(text), /budget|call|damaged|needed/);
   const plain = JSON.parse(files[0].text);
   await assert.rejects(loadStream(encode(JSON.stringify({ ...plain, kind: "box" })), POLICY), { reason: "format" });
-  const changes = [{ start: "1" }, { start: 5 }, { pace: [] }, { pace: [300] }, { samples: 0 }, { persistence: 1024 }, { prior: plain.prior.map(() => "1") }];
+  const changes = [{ start: "1" }, { start: 5 }, { pace: [] }, { pace: [300] }, { samples: 1 }, { persistence: 1024 }, { prior: plain.prior.map(() => "1") }];
   for (const change of changes) await assert.rejects(loadStream(encode(JSON.stringify({ ...plain, ...change })), POLICY));
   await assert.rejects(certify(new Map([["format", "sottovoce-mechanism"], ["kind", "stream"]])), { reason: "format" });
 });
@@ -126,7 +124,7 @@ test("twenty visits cost one epsilon, and asking again gives the same", async ()
   const small = await openBudget({ path: join(folder(), "budget.json"), limit: 7 });
   await assert.rejects(small.visit(stream, "e", ["rare"]), { reason: "budget" });
   assert.equal(await small.left(), 7);
-  await assert.rejects(again.visit({ ...stream, samples: 2 }, "e", []), { reason: "call" });
+  await assert.rejects(again.visit({ ...stream, start: undefined }, "e", []), { reason: "call" });
   await assert.rejects(small.release(stream, "e", ["rare"]), { reason: "call" });
   assert.equal(await small.left(), 7);
 });

@@ -1,1 +1,1 @@
-"""One file per command: parse, call, print."""
+"""Parse, call, print: a file for each command or two, and what they share."""

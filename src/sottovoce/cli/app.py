@@ -1,24 +1,26 @@
-"""The command line as a whole: commands by name, panels of options, failures in one line, signals."""
+"""The command line as a whole: commands by name, their help and documents, failures in one line, signals."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from importlib import import_module, metadata
+from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
 
 from .. import __version__
-from ..errors import SottovoceError
-from .terminal import INTERRUPTED, errors, plain, print_error, print_interruption
+from ..errors import ParameterError, SottovoceError
+from .terminal import console, errors, plain, print_error, print_interruption, print_note, print_text
 
 COMMANDS = {
     "prior": "Count public data into a prior, or into one per group.",
@@ -38,12 +40,22 @@ COMMANDS = {
     "help": "Read about a command or a topic in the terminal.",
 }
 """Every command in the order in which a user needs it, with the first line of its help."""
+HOMES = {"plan": "survey", "ledger": "release", "amplify": "audit", "demo": "explore", "help": "app"}
+"""The module of a command that has none of its own name."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What ends a command from outside."""
 MATTERS = ("numpy", "scipy", "duckdb")
 """Libraries on which a result may depend."""
-PANELS = ("Options", "Columns", "Samplers", "Targets", "Users", "Budget", "Prior", "Output")
-"""The panels of options in the order in which they are shown."""
+PACKAGED = Path(__file__).with_name("docs")
+"""The documents in an installed package: pyproject.toml puts them there."""
+IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
+TOPICS = (
+    "tutorial", "commands", "choosing", "tables", "collecting", "estimating", "guarantees", "format",
+    "notation",
+)  # fmt: skip
+"""The documents that can be read in the terminal, beside the help of the commands."""
+WIDEST = 100
+"""The most columns of a page."""
 
 
 class Option(click.Option):
@@ -64,9 +76,9 @@ class Command(click.Command):
             record = option.get_help_record(ctx)
             if record is not None and not isinstance(option, click.Argument):
                 panels.setdefault(getattr(option, "panel", "Output"), []).append(record)
-        for panel in sorted(panels, key=PANELS.index):
+        for panel, records in panels.items():
             with formatter.section(panel):
-                formatter.write_dl(panels[panel], col_max=26)
+                formatter.write_dl(records, col_max=26)
 
 
 class Commands(click.Group):
@@ -87,18 +99,9 @@ class Commands(click.Group):
         """Import the module of this command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f".{cmd_name}", __package__).command
+        home = import_module(f".{HOMES.get(cmd_name, cmd_name)}", __package__)
+        command: click.Command = getattr(home, f"{cmd_name}_command")
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command where there is none of this name."""
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            meant = f" Did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"No such command {args[0]!r}.{meant}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list without importing the commands."""
@@ -109,8 +112,8 @@ class Commands(click.Group):
         """Run a command; Ctrl-C ends it with one line."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _interrupted()
+        except KeyboardInterrupt as stopped:
+            _interrupted(str(stopped))
 
 
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -122,12 +125,12 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
 
 def _version(name: str) -> str:
     try:
-        return f"{name} {metadata.version(name)}"
-    except metadata.PackageNotFoundError:
+        return f"{name} {import_module(name).__version__}"
+    except ModuleNotFoundError:
         return f"no {name}"
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quiet", is_flag=True, help="No notes and bars, errors stay; before or behind a command.")
 @click.option(
     "--version",
@@ -145,6 +148,52 @@ def app(quiet: bool) -> None:
     errors.quiet = quiet
 
 
+# ---------------------------------------------------------------- the documents in the terminal
+
+
+@click.command("help")
+@click.argument("topic", nargs=-1)
+def help_command(topic: tuple[str, ...]) -> None:
+    """Read about a command or a topic in the terminal; without TOPIC, list them.
+
+    \b
+    Examples:
+      sottovoce help
+      sottovoce help choosing
+      sottovoce help ledger show
+    """
+    if not topic:
+        commands = app.get_help(click.Context(app, info_name="sottovoce"))
+        print_text(f"{commands}\n\nTopics:\n  {', '.join(TOPICS)}")
+        print_note("Read one: sottovoce help NAME.")
+    elif topic[0] in COMMANDS:
+        app.main([*topic, "--help"], prog_name="sottovoce", standalone_mode=False)
+    else:
+        from rich.markdown import Markdown
+
+        page = Markdown(document("-".join(topic)), hyperlinks=False)
+        console.print(page, width=min(console.width, WIDEST))
+
+
+def document(name: str) -> str:
+    """Return the text of a topic, without comments and with links as their words."""
+    topic = name.strip().lower()
+    if topic not in TOPICS:
+        near = get_close_matches(topic, [*COMMANDS, *TOPICS], n=1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise ParameterError(f"there is no topic {name!r}{meant} See: sottovoce help")
+    folder = PACKAGED if PACKAGED.is_dir() else IN_CHECKOUT
+    try:
+        text = (folder / f"{topic}.md").read_text(encoding="utf-8")
+    except OSError:
+        raise ParameterError("the documents are not part of this installation: install it again") from None
+    shown = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
+    return re.sub(r"!?\[([^\]]*)\]\((?!\w+:)[^)\s]+\)", r"\1", shown)
+
+
+# ---------------------------------------------------------------- one run: failures and signals
+
+
 def run() -> None:
     """Run the command; a bad option or a bad input is one line on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
@@ -152,10 +201,9 @@ def run() -> None:
             stream.reconfigure(errors="replace")  # a terminal without ε shows ?, not a traceback
     errors.quiet = False
     sys.unraisablehook = _raise_again
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminated)
     try:
-        code = app.main(prog_name="sottovoce", standalone_mode=False)
+        with signals:
+            code = app.main(prog_name="sottovoce", standalone_mode=False)
         raise SystemExit(code if isinstance(code, int) else 0)
     except SottovoceError as problem:
         _stop(str(problem))
@@ -167,7 +215,7 @@ def run() -> None:
     except OSError as problem:
         _stop(f"{problem.filename or 'file'}: {problem.strerror or type(problem).__name__}")
     except (KeyboardInterrupt, click.Abort):
-        _interrupted()
+        _interrupted("")
 
 
 def _misused(problem: click.ClickException) -> None:
@@ -180,6 +228,11 @@ def _misused(problem: click.ClickException) -> None:
     _stop(f"{plain(' '.join(problem.format_message().split()))}{where}")
 
 
+def _stop(message: str) -> None:
+    print_error(message)
+    raise SystemExit(2) from None
+
+
 class Interruptions:
     """Inside, Ctrl-C, a request to end and a closed terminal raise KeyboardInterrupt, or wait their turn."""
 
@@ -187,9 +240,9 @@ class Interruptions:
         self._before: dict[signal.Signals, Any] = {}
         self._held = False
         self._pending = False
-        self.number = int(signal.SIGINT)
 
     def __enter__(self) -> Interruptions:
+        self.number = int(signal.SIGINT)
         if threading.current_thread() is threading.main_thread():  # no other thread may set a handler
             for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
@@ -209,7 +262,7 @@ class Interruptions:
 
     def ignore(self) -> None:
         """From here on nothing interrupts: the end has begun."""
-        for number in self._before:
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self._before = {}
 
@@ -226,22 +279,17 @@ class Interruptions:
             raise KeyboardInterrupt
 
 
-def _interrupted() -> None:
-    _ignore_signals()  # a second one must not cut the line in two
+signals = Interruptions()
+"""Those of the command that runs."""
+
+
+def _interrupted(told: str) -> None:
+    """End a command that was interrupted; only a request to end from another program needs no answer."""
+    signals.ignore()  # a second one must not cut the line in two
     errors.show_cursor(True)
-    print_interruption("interrupted")
-    raise SystemExit(INTERRUPTED) from None
-
-
-def _terminated(number: int, _frame: FrameType | None) -> None:
-    _ignore_signals()
-    errors.show_cursor(True)
-    raise SystemExit(128 + number)
-
-
-def _ignore_signals() -> None:
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    if told or signals.number == signal.SIGINT:
+        print_interruption(f"interrupted: {told}" if told else "interrupted")
+    raise SystemExit(128 + signals.number) from None
 
 
 def _raise_again(lost: Any) -> None:
@@ -249,12 +297,7 @@ def _raise_again(lost: Any) -> None:
     if lost.exc_type is KeyboardInterrupt:
         for delay in (0.01, 0.1, 1.0):  # on a busy machine it can arrive while its timer still starts
             with suppress(KeyboardInterrupt):
-                threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+                threading.Timer(delay, os.kill, (os.getpid(), signals.number)).start()
                 return
     else:
         sys.__unraisablehook__(lost)
-
-
-def _stop(message: str) -> None:
-    print_error(message)
-    raise SystemExit(2) from None

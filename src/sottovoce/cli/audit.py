@@ -1,4 +1,4 @@
-"""The command audit: it parses, calls and prints; no mathematics here."""
+"""The commands audit and amplify: what a mechanism file guarantees, alone and behind a shuffler."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from typing import Any
 
 import click
 
+from ..planning.shuffling import amplify
 from ..release.audit import AuditReport, Finding, audit, usual_draws
-from ..release.file import Policy, parse_mechanisms, read_text
+from ..release.file import ANY, load_mechanisms, parse_mechanisms, read_text
 from ..release.proved import agrees
 from .app import Command
-from .options import json_option, mechanism_argument, option, policy_options
-from .terminal import number, print_json, print_note, print_table, shown_text, step
+from .options import json_option, mechanism_argument, option
+from .terminal import number, plain, print_json, print_note, print_table, print_text, shown_text, step
 
 SHOWN = 5
 """Categories of an event that are named."""
+TRUST = (
+    "It holds with a shuffler that users trust, and if so many of the reports are honest. The local "
+    "epsilon holds whatever the shuffler does."
+)
 
 
 @click.command("audit", cls=Command)
 @mechanism_argument
-@option(
-    "--draws", type=int, help="Most releases per mechanism; default a million, 100,000 for several samples."
-)
+@option("--draws", type=int, help="Most releases per mechanism; default a million, 100,000 of a stream.")
 @option("--confidence", default=0.999, help="Probability that a sound mechanism passes.")
 @option("--proved", is_flag=True, help="Ask the checker that `make checker` builds, too.")
-@policy_options
 @json_option
-def command(
-    mechanism_file: Path, draws: int | None, confidence: float, proved: bool, policy: Policy, as_json: bool
+def audit_command(
+    mechanism_file: Path, draws: int | None, confidence: float, proved: bool, as_json: bool
 ) -> None:
     """Check the certificate again in exact arithmetic, and test the releases as a black box.
 
@@ -43,13 +45,12 @@ def command(
       sottovoce audit mechanism.json --draws 10000000 --json
       sottovoce audit mechanism.json --proved
     """
-    text = read_text(mechanism_file, policy)
-    mechanisms = parse_mechanisms(text, str(mechanism_file), policy).mechanisms
+    text = read_text(mechanism_file, ANY)
+    mechanisms = parse_mechanisms(text, str(mechanism_file), ANY).mechanisms
     confirmed = agrees(text) if proved else {}  # the text that was checked, not the file again
     reports: dict[str, AuditReport] = {}
     for group, mechanism in mechanisms.items():
-        most = draws or usual_draws(mechanism)
-        with step("auditing", group, total=most, unit="draws") as going:
+        with step("auditing", group, total=draws or usual_draws(mechanism), unit="draws") as going:
             reports[group] = audit(mechanism, draws=draws, confidence=confidence, progress=going.reached)
     if as_json:
         print_json([_facts(group, report, confirmed) for group, report in reports.items()])
@@ -100,3 +101,37 @@ def _sentence(finding: Finding, epsilon: float) -> str:
         f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {finding.path} in "
         f"{finding.draws:,} draws."
     )
+
+
+@click.command("amplify", cls=Command)
+@mechanism_argument
+@option("--reports", type=int, required=True, help="Shuffled reports; of a file of groups, in each group.")
+@option("--delta", default=1e-6, help="The δ of the central guarantee.")
+@json_option
+def amplify_command(mechanism_file: Path, reports: int, delta: float, as_json: bool) -> None:
+    """Compute what shuffling adds: the central epsilon of many reports whose order nobody sees.
+
+    \b
+    Examples:
+      sottovoce amplify mechanism.json --reports 100000
+      sottovoce amplify mechanism.json --reports 100000 --delta 1e-9 --json
+    """
+    loaded = load_mechanisms(mechanism_file, policy=ANY)
+    groups: list[dict[str, Any]] = []
+    with step("bounding", total=len(loaded.mechanisms), unit="groups") as going:
+        for group, mechanism in loaded.mechanisms.items():
+            facts = {"group": group, "local_epsilon": float(mechanism.epsilon), "reports": reports}
+            central = amplify(mechanism, reports, delta)
+            groups.append(going.after({**facts, "delta": delta, "central_epsilon": central}))
+    if as_json:
+        print_json({"groups": groups, "note": TRUST})
+        return
+    for facts in groups:
+        print_text(
+            ("" if loaded.by is None else f"{plain(facts['group'])}: ")
+            + f"{reports:,} shuffled reports at a local epsilon of {facts['local_epsilon']:g} are "
+            f"differentially private with a central ε ≤ {facts['central_epsilon']:.4g} at δ = {delta:g}."
+        )
+    if loaded.by is not None:
+        print_note("A group is published in clear: only the reports of its own group hide a user.")
+    print_note(TRUST)

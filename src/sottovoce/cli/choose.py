@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -42,7 +42,7 @@ from .terminal import console, plain, print_json, print_note, print_text, shown_
 @options.unknown_option
 @options.all_columns
 @options.json_option
-def command(
+def choose_command(
     prior_file: Path,
     public_users: Path | None,
     source: str | None,
@@ -73,23 +73,21 @@ def command(
         )
     if source is not None and public_users is None:
         raise ParameterError("--source describes the file of public users, which is missing")
-    tables = [prior_file] if public_users is None else [prior_file, public_users]
-    written = options.readings(columns.read, *tables)
-    public = columns.public(prior_file, written[0])
+    prior_table, *users_tables = columns.tables(prior_file, public_users)
+    public = prior_table.priors()
     declared: dict[str, PublicUsers] = {}
     note = f"{prior_file.name}: {plain(public.how)}."
-    if public_users is not None and source is not None:
-        groups, how = columns.histories(public_users, public, written[1], misfits)
-        declared = {name: PublicUsers(users.p, source) for name, users in groups.items() if len(users)}
-        note += f" {public_users.name}: {how}."
+    for table in users_tables:
+        groups, how = table.users(public, misfits)
+        declared = {name: PublicUsers(users.p, str(source)) for name, users in groups.items() if len(users)}
+        note += f" {table.path.name}: {how}."
     choices = _choices(public, prior_file.name, declared, epsilon, wishes)
     print_note(note)
     free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
     auto = epsilon is not None and not declared and free and wishes["keep_prior"] and columns.near is None
     design = _design(choices, prior_file, public.by, auto=auto)
     if design is not None:  # --near is for the sampler that takes it
-        near = columns.near if " -s nearest" in design else None
-        design += replace(columns, near=near).as_typed(written[0])
+        design += prior_table.as_typed(near=" -s nearest" in design)
     if as_json:
         print_json({"choices": list(map(_as_dict, choices, choices.values())), "design": design})
         return

@@ -21,14 +21,14 @@ from .terminal import plain, print_note
 
 
 @click.group("collect")
-def command() -> None:
+def collect_command() -> None:
     """Serve mechanism files and store the private reports that devices send back.
 
     Stored are a random id, the mechanism and the category: no user, no address, no time.
     """
 
 
-@command.command("serve", cls=Command)
+@collect_command.command("serve", cls=Command)
 @click.argument("mechanism_files", type=PATH, metavar="MECHANISM...", nargs=-1, required=True)
 @option(
     "--store", type=PATH, required=True, help="File of the reports (SQLite); created if it does not exist."
@@ -106,7 +106,7 @@ def serve(
     raise SystemExit(0 if collector.stopped else 1)
 
 
-@command.command("export", cls=Command)
+@collect_command.command("export", cls=Command)
 @mechanism_argument
 @path_argument("store", metavar="STORE")
 @option(
@@ -129,7 +129,7 @@ def export(mechanism_file: Path, store: Path, output: Path, force: bool) -> None
     mechanisms = load_mechanisms(mechanism_file, policy=ANY).mechanisms
     reports, parts = 0, stores.export(store, mechanisms)
     (columns,) = next(parts)
-    with Writer(columns) as table:
+    with Writer(dict.fromkeys(columns, str)) as table:
         for rows in parts:
             table.add({name: [row[i] for row in rows] for i, name in enumerate(columns)})
             reports += len(rows)
@@ -137,7 +137,7 @@ def export(mechanism_file: Path, store: Path, output: Path, force: bool) -> None
     print_note(f"{reports:,} reports written to {output}")
 
 
-@command.command("backup", cls=Command)
+@collect_command.command("backup", cls=Command)
 @path_argument("store", metavar="STORE")
 @path_argument("copy", metavar="COPY")
 def backup(store: Path, copy: Path) -> None:

@@ -1,40 +1,23 @@
-"""The command compare: how far each sampler is from each user, and several samples of each user."""
+"""The command compare: how far each sampler is from each user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..divergences import TV, FDivergence
-from ..errors import ParameterError
-from ..planning.compare import Comparison, compare, compare_samples
-from ..planning.fitted import fitted
+from ..planning.compare import Comparison, compare
 from ..planning.limit import TAIL
 from ..prior import FROM_USERS
-from ..samplers.base import Sampler
-from ..tables.priors import PublicData
 from ..tables.users import ReadingOptions
-from ..users import Users
-from . import options, terminal
+from . import names, options, terminal
 from .app import Command
-from .options import DIVERGENCE_NAMES, SAMPLER_NAMES, Columns, Output, option
-from .terminal import (
-    NOT_PRIVATE,
-    number,
-    plain,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-    shown_text,
-    step,
-)
+from .options import Columns, Output, option
+from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_table, print_text, shown_text
 
 MOST_ROWS = 40
 """With more rows only those of all groups together are printed."""
@@ -45,29 +28,29 @@ BLOCK = (0, 1, 3)
 @click.command("compare", cls=Command)
 @options.prior_argument
 @options.path_argument("users_file", metavar="USERS")
-@options.epsilons_option
+@names.epsilons_option
 @option(
     "--sampler", "-s", "samplers", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=options.complete_sampler, help=f"{SAMPLER_NAMES}. Default all; repeat for several.",
+    callback=names.each(names.parse_sampler),
+    help=f"{names.SAMPLER_NAMES}. Default all; repeat for several.",
 )  # fmt: skip
 @option(
     "--divergence", "-d", "divergences", multiple=True, metavar="NAME", panel="Samplers",
-    shell_complete=options.complete_divergence, help=f"{DIVERGENCE_NAMES}. Default tv; repeat for several.",
+    callback=names.each(names.parse_divergence),
+    help=f"{names.DIVERGENCE_NAMES}. Default tv; repeat for several.",
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
-@option("--samples", metavar="NUMBERS", panel="Samplers", help="Several samples per user, such as 1,2,4.")
 @options.all_columns
 @options.packed(options.left_out, "misfits")
 @options.unknown_option
 @options.output_options()
-def command(
+def compare_command(
     prior_file: Path,
     users_file: Path,
     epsilons: list[float],
-    samplers: tuple[str, ...],
-    divergences: tuple[str, ...],
+    samplers: list[partial[Any]],
+    divergences: list[FDivergence | None],
     limit: bool,
-    samples: str | None,
     columns: Columns,
     misfits: ReadingOptions,
     output: Output,
@@ -82,33 +65,20 @@ def command(
       sottovoce compare survey.csv members.csv -e 1 -e 4
       sottovoce compare survey.csv members.csv -e 2 --by group \\
           -s kernel-clip -s blend:weight=0.3 -d tv -d kl -o table.csv
-      sottovoce compare survey.csv members.csv -e 4 -s fitted --samples 1,2,4
       sottovoce compare years.csv members.csv -e 2 --near position=item
     """
-    every = [*options.SAMPLERS, *(["nearest"] if columns.near else [])]
-    parsed = [options.parse_sampler(text) for text in samplers or every]
-    named = [options.parse_divergence(text) for text in divergences]
-    measures = _plain_measures(named, columns, alone=samples is None)
-    numbers = None if samples is None else _parse_samples(samples, samplers, measures)
-    if limit and numbers is not None:
-        raise ParameterError("--limit and --samples print a table each: name one of them")
     output.check(prior_file, users_file)
-    written = options.readings(columns.read, prior_file, users_file)
-    public = columns.public(prior_file, written[0])
-    makers = [partial(options.placed(make, public.geometry), **given) for make, given in parsed]
-    distances = options.in_place(named, public.geometry)
-    groups, how = columns.histories(users_file, public, written[1], misfits)
-    if numbers is not None:
-        print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
-        alone, name = (makers[0], samplers[0]) if samplers else (fitted, "fitted")
-        _several_samples(groups, public, epsilons, numbers, alone, name, measures[0], output)
-        return
+    prior_table, users_table = columns.tables(prior_file, users_file)
+    public = prior_table.priors()
+    makers = names.with_geometry(samplers, public.geometry)
+    distances = names.in_geometry(divergences, public.geometry)
+    groups, how = users_table.users(public, misfits)
     chosen = {
         group: [make(prior, epsilon) for epsilon in epsilons for make in makers]
         for group, prior in public.priors.items()
     }
     parts = sum(len(chosen[group]) for group in groups) + limit * len(epsilons) * len(groups)
-    with step("comparing", users_file.name, total=parts, unit="samplers") as going:
+    with terminal.step("comparing", users_file.name, total=parts, unit="samplers") as going:
         table = compare(groups, chosen, distances, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     if output.write_rows(table.to_dicts()):
@@ -121,15 +91,6 @@ def command(
     else:
         _print_comparison(shown, grouped=public.by is not None)
         print_note(NOT_PRIVATE)
-
-
-def _plain_measures(named: list[FDivergence | None], columns: Columns, *, alone: bool) -> list[FDivergence]:
-    """The divergences without W1, which needs --near and is for comparing samplers alone."""
-    if columns.near is None:
-        options.in_place(named, None)
-    elif not alone:
-        raise ParameterError("--near is for comparing samplers: leave out --samples")
-    return [measure for measure in named if measure is not None] or [TV]
 
 
 def _print_answers(table: Comparison) -> None:
@@ -181,54 +142,3 @@ def _print_comparison(table: Comparison, *, grouped: bool) -> None:
         )
     if not wide:
         print_note("More columns in a wider window, or with --json.")
-
-
-def _parse_samples(text: str, samplers: tuple[str, ...], measures: list[FDivergence]) -> list[int]:
-    """1,2,4 → the numbers of samples."""
-    if len(samplers) > 1 or len(measures) > 1:
-        raise ParameterError("--samples compares numbers of samples, of one sampler and by one divergence")
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) <= 3 for part in parts):
-        raise ParameterError(f"--samples must be numbers such as 1,2,4, got {text!r}")
-    return list(dict.fromkeys(map(int, parts)))
-
-
-def _several_samples(
-    groups: Mapping[str, Users],
-    public: PublicData,
-    epsilons: list[float],
-    numbers: list[int],
-    make: Callable[..., Sampler],
-    name: str,
-    measure: FDivergence,
-    output: Output,
-) -> None:
-    """Compare numbers of samples, together and separately, in every group and at every epsilon."""
-    rows = []
-    parts = len(groups) * len(epsilons) * sum(1 + (k > 1) for k in numbers)
-    shared: Any = {"samples": numbers, "sampler": make, "divergence": measure}
-    with step("comparing", "numbers of samples", total=parts, unit="rows") as going:
-        for group, epsilon in product(groups, epsilons):
-            people, prior = groups[group].p, public.priors[group]
-            compared = compare_samples(people, prior, epsilon, **shared, progress=going.advance)
-            rows += [(group, row) for row in compared]
-    plain_rows = [{"group": group, **asdict(row)} for group, row in rows]
-    if output.write_rows(plain_rows):
-        return
-    if output.as_json:
-        print_json({"rows": plain_rows, "note": NOT_PRIVATE})
-        return
-    head = ["group", "ε", "samples", "released", "users", "mean", "p99", "maximum"]
-    cells = [
-        [shown_text(group), f"{row.epsilon:g}", str(row.samples), row.way if row.samples > 1 else "one alone",
-         f"{row.users:,}", *map(number, (row.mean, row.p99, row.maximum))]
-        for group, row in rows
-    ]  # fmt: skip
-    first = 0 if public.by is not None else 1
-    print_table(head[first:], [row[first:] for row in cells], left=("group", "released"))
-    print_note(
-        f"The distance of one sample, averaged over a user's samples, measured on all "
-        f"{sum(map(len, groups.values())):,} users. Together: one release of all samples, simulated. "
-        f"Separately, and one alone: {name}, every sample at epsilon/samples."
-    )
-    print_note(NOT_PRIVATE)

@@ -14,11 +14,12 @@ from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..release.mechanism import Mechanism
-from ..samplers.stream import MOST_STEPS, several
+from ..samplers.nearest import nearest
+from ..samplers.stream import stream
 from ..tables.priors import PublicData
-from . import options, terminal
+from . import names, options, terminal
 from .app import Command
-from .options import SAMPLER_NAMES, Columns, Output, option
+from .options import JSON, Columns, Output, option
 from .terminal import number, plain, print_facts, print_json, print_note, print_table, shown_text, step
 
 UNDISTORTED = "yes: for data equal to the prior, the released category follows the prior exactly"
@@ -26,23 +27,18 @@ UNDISTORTED = "yes: for data equal to the prior, the released category follows t
 
 @click.command("design", cls=Command)
 @options.prior_argument
-@options.epsilons_option
+@names.epsilons_option
 @option(
-    "--sampler", "-s", metavar="NAME", panel="Samplers", shell_complete=options.complete_sampler,
-    help=f"Default fitted; auto (as choose recommends), stream:horizon=12, or one of {SAMPLER_NAMES}.",
-)  # fmt: skip
-@option(
-    "--samples", default=1, type=click.IntRange(1, MOST_STEPS), panel="Samplers",
-    help="Categories in one release; epsilon covers all of them together.",
+    "--sampler", "-s", metavar="NAME", panel="Samplers",
+    help=f"Default fitted; auto (as choose recommends), stream:horizon=12, or one of {names.SAMPLER_NAMES}.",
 )  # fmt: skip
 @options.provenance_option
 @options.placed_columns
 @options.output_options("Certify, and write the mechanism to this JSON file.")
-def command(
+def design_command(
     prior_file: Path,
     epsilons: list[float],
     sampler: str | None,
-    samples: int,
     provenance: str,
     columns: Columns,
     output: Output,
@@ -54,31 +50,25 @@ def command(
       sottovoce design survey.csv --epsilon 2
       sottovoce design survey.csv -e 2 -e 4 -s prior-minimax --by group
       sottovoce design survey.csv -e 2 --by group -o mechanism.json
-      sottovoce design survey.csv -e 4 --samples 4 -o four.json
       sottovoce design survey.csv -e 8 -s stream:horizon=52 -o stream.json
       sottovoce design cells.csv -e 16 -s stream:persistence=0.99 \\
           --near latitude=lat,longitude=lon -o places.json
     """
-    wanted = sampler or ("nearest" if columns.near else "fitted")
-    make, parameters = options.parse_sampler(wanted, streams=True)
+    make = names.parse_sampler(sampler or ("nearest" if columns.near else "fitted"), streams=True)
     if output.output is not None and len(epsilons) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
-    output.check(prior_file, kind="mechanism")
-    public = columns.public(prior_file, *options.readings(columns.read, prior_file))
-    if columns.near and (samples > 1 or wanted.partition(":")[0] not in ("nearest", "stream")):
+    output.check(prior_file, kinds=JSON)
+    (table,) = columns.tables(prior_file)
+    public = table.priors()
+    if columns.near and make.func not in (nearest, stream):
         raise ParameterError(
             "--near is for the samplers nearest and stream: leave it out, or name one of them"
         )
-    if samples > 1:
-        if sampler is not None:
-            raise ParameterError("several samples are the steps of a stream: leave out --sampler")
-        make, parameters = several, {"samples": samples}
-    else:
-        make = options.placed(make, public.geometry)
+    (make,) = names.with_geometry([make], public.geometry)
     parts = len(public.priors) * len(epsilons)
     with step("designing", prior_file.name, total=parts, unit="samplers") as going:
         samplers = {
-            (group, epsilon): going.after(make(prior, epsilon, **parameters))
+            (group, epsilon): going.after(make(prior, epsilon))
             for group, prior in public.priors.items()
             for epsilon in epsilons
         }
@@ -91,8 +81,7 @@ def command(
         )
         if public.by is not None:
             print_note(f"A release with this file publishes each user's {plain(public.by)!r} in clear.")
-    with step("bounding", "what shuffling adds", total=parts, unit="cards") as going:
-        cards = [going.after(any_card(made, group)) for (group, _), made in samplers.items()]
+    cards = [any_card(made, group) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
     must = "" if learned else " It must be public data, not counts of the users to be served."
     print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
@@ -119,17 +108,11 @@ def _certified(
 
 
 def print_card(facts: Card | NearCard | StreamCard) -> None:
-    """Print the card of one sampler, of a stream, or of several samples."""
+    """Print the card of a sampler or a stream."""
     if isinstance(facts, StreamCard):
         rows = _stream_rows(facts)
     else:
         rows = _near_rows(facts) if isinstance(facts, NearCard) else _sampler_rows(facts)
-    for k, row in enumerate(facts.shuffled):
-        words = f"{row.reports:,} reports: central ε ≤ {row.central_epsilon:.2g} at δ = {row.delta:g}"
-        rows.append(("if shuffled" if k == 0 else "", words))
-    if facts.shuffled:
-        trust = "with a shuffler that users trust; epsilon holds whatever the shuffler does"
-        rows.append(("", f"[dim]{trust}[/dim]"))
     print_facts([*rows, ("prior digest", facts.prior_digest[:16])])
     if facts.provenance == "users":
         terminal.console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
@@ -179,14 +162,11 @@ def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
 
 
 def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
-    releases = f"{facts.samples} categories in one release"
-    if facts.samples == 1:
-        planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
-        releases = f"any number, {planned}; each device keeps a state"
+    planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
     persistent = "no: with persistence the public law follows the last release"
     rows: list[tuple[str, object]] = [
         ("sampler", f"[bold]stream[/bold] for {shown_text(facts.group)}"),
-        ("releases", releases),
+        ("releases", f"any number, {planned}; each device keeps a state"),
         ("epsilon", f"{facts.epsilon:g} for all of them together"),
         ("categories", f"{facts.categories:,}"),
         ("keeps the prior", f"{UNDISTORTED}, for ever" if facts.keeps_prior else persistent),

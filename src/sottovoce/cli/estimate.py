@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..tables import files
 from ..tables.priors import PublicData, read_priors, write_priors
 from . import options, terminal
 from .app import Command
-from .options import PATH, Columns, Output, option
+from .options import JSON, PATH, Columns, Output, option
 from .terminal import number, plain, print_json, print_note, print_table, print_text, shown_text, step
 
 LISTED = 25
@@ -50,10 +50,9 @@ MALICIOUS = 0.01
 @option("--error", default=0.01, help="The precision you want: ± this in every category.")
 @option("--as-prior", type=PATH, metavar="FILE", panel="Prior", help="Write the learned prior (.json).")
 @option("--older", type=PATH, metavar="PRIOR", panel="Prior", help="An earlier prior file to start from.")
-@option("--few", is_flag=True, panel="Prior", help="Also from fewer reports than a prior needs.")
 @options.output_options()
 @option("--picture", type=PATH, panel="Output", help="Draw prior, estimate and intervals (.png, .pdf, .svg).")
-def command(
+def estimate_command(
     mechanism_file: Path,
     reports: Path,
     columns: Columns,
@@ -62,7 +61,6 @@ def command(
     error: float,
     as_prior: Path | None,
     older: Path | None,
-    few: bool,
     output: Output,
 ) -> None:
     """Estimate what the users are like on average, from their private reports.
@@ -80,21 +78,21 @@ def command(
     """
     _validate.positive(error=error)
     output.check(mechanism_file, reports)
-    if as_prior is None and (older is not None or few):
-        raise ParameterError("--older and --few are for --as-prior: name the file of the prior")
-    if as_prior is not None and as_prior in (mechanism_file, reports, output.output, older):
-        raise ParameterError("--as-prior must name a file of its own")
-    replace(output, output=as_prior, as_json=False).check(mechanism_file, reports, kind="prior")
-    (reading,) = options.readings(columns.read, reports)
+    if as_prior is not None:
+        others = [path for path in (mechanism_file, reports, output.output, older) if path is not None]
+        files.check_writable(as_prior, *others, kinds=JSON, force=output.force)
+    elif older is not None:
+        raise ParameterError("--older is for --as-prior: name the file of the prior")
+    (table,) = columns.tables(reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
     if columns.by is not None and loaded.by is None:
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
     by = columns.by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(mechanism) for group, mechanism in mechanisms.items()}
-    with terminal.reading_of(reports), files.at_hand(reports) as table, files.prefix_errors(table):
-        named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": reading.dialect}
-        counts, how = read_reports(table, Groups(models, by).returned, **named)
+    with terminal.reading_of(reports), files.at_hand(reports) as path, files.prefix_errors(path):
+        named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": table.dialect}
+        counts, how = read_reports(path, Groups(models, by).returned, **named)
     if how:
         print_note(f"{reports.name}: {how}.")
     with step("estimating", total=len(counts), unit="groups") as going:
@@ -106,13 +104,13 @@ def command(
     shown = together | estimates
     verdicts = {group: shares.verdict(error=error) for group, shares in shown.items()}
     rows = {group: shares.to_dicts(simultaneous=simultaneous) for group, shares in shown.items()}
-    learned = None if as_prior is None else _learn(estimates, by, older, few)
+    learned = None if as_prior is None else _learn(estimates, by, older)
     wrote = output.write_rows(
         [({"group": group} if by else {}) | row for group in estimates for row in rows[group]]
     )
     if as_prior is not None and learned is not None:
         write_priors(learned, as_prior, replace=output.force)
-        moved = max(shares.moved_by(share=MALICIOUS) for shares in estimates.values())
+        moved = max(shares.moved_by(MALICIOUS) for shares in estimates.values())
         print_note(
             f"prior written to {as_prior}: {learned.how}. If {MALICIOUS:.0%} of the reports lie, an estimate "
             f"moves by up to {moved:.2g}."
@@ -135,15 +133,13 @@ def command(
             print_note(BOUNDED)
 
 
-def _learn(estimates: dict[str, Estimate], by: str | None, older: Path | None, few: bool) -> PublicData:
+def _learn(estimates: dict[str, Estimate], by: str | None, older: Path | None) -> PublicData:
     """Learn a prior from the estimate of every group."""
     earlier = {} if older is None else read_priors(older, by=by).priors
     missing = set(estimates) - set(earlier) if older is not None else set()
     if missing:
         raise ParameterError(f"{older} has no prior for {len(missing)} of the groups of the reports")
-    priors = {
-        group: shares.as_prior(older=earlier.get(group), force=few) for group, shares in estimates.items()
-    }
+    priors = {group: shares.as_prior(older=earlier.get(group)) for group, shares in estimates.items()}
     how = "; ".join(dict.fromkeys(prior.origin for prior in priors.values()))
     return PublicData(Groups(priors, by), how)
 
@@ -160,9 +156,9 @@ def _facts(group: str, shares: Estimate, verdict: Verdict) -> dict[str, Any]:
         "level": shares.level,
         "unbiased": shares.unbiased,
         "bias_bound": shares.bias_bound,
-        "moved_by_one": shares.moved_by(reports=1),
+        "moved_by_one": shares.moved_by(1 / shares.reports),
         "malicious_share": MALICIOUS,
-        "moved_by_share": shares.moved_by(share=MALICIOUS),
+        "moved_by_share": shares.moved_by(MALICIOUS),
         "note": shares.summary(),
     }
 

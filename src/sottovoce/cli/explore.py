@@ -1,26 +1,78 @@
-"""The command explore: write the page with data inside, and open it."""
+"""The commands explore and demo: one HTML file with data inside, which computes in the browser.
+
+The page itself is `page.html`, built from the folder page/ of the repository. Here the data are put into it:
+priors, the limits that only Python computes, and the certified mechanism of the marked ε. Users are looked
+at by dropping their table onto the page, which stays in the browser.
+"""
 
 from __future__ import annotations
 
-import os
+import json
+import shlex
+import shutil
+import sys
 import tempfile
 import webbrowser
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .. import demo
-from .._atomic import write_whole
-from ..errors import ParameterError
-from ..explore import Source, page
+from .._atomic import inf_to_null, write_whole
+from ..errors import CertificateError, ParameterError
+from ..geometry import Geometry
 from ..groups import Groups
+from ..planning.cards import card
+from ..planning.choose import GAP, Choice, choose, people
+from ..planning.compare import Comparison
+from ..planning.fitted import fitted
+from ..planning.limit import limit
 from ..prior import Prior
-from ..tables.users import ReadingOptions
+from ..release.certify import certify
+from ..release.file import mechanisms_text, save_mechanisms
 from . import options
 from .app import Command
-from .options import PATH, Columns, Reading, option
-from .terminal import plain, print_note, print_text, step
+from .design import print_card
+from .options import PATH, Columns, Output, option
+from .terminal import plain, print_note, print_table, print_text, step
+
+PAGE = Path(__file__).parents[1] / "page.html"
+HOLE = '<script type="application/json" id="data">null</script>'
+MOST_CATEGORIES = 20_000
+LARGEST_MECHANISM = 100_000
+"""Characters of a mechanism inside a page: for a larger one the page shows the command."""
+LIMITED = 300
+"""Categories up to which the limit is computed while the user waits."""
+LIMITS, FEW = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), 20
+"""For so few categories the limit is computed at these ε too: with more the user would wait."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data come from, as a command names it: the page prints commands with it."""
+
+    prior: str
+    item: str = "item"
+    count: str | None = None
+    by: str | None = None
+    near: str | None = None
+    read: str = ""
+    users: Mapping[str, str] | None = None  # path, user, item
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A table that the page shows below everything else."""
+
+    title: str
+    words: str
+    head: Sequence[str]
+    rows: Iterable[Sequence[str]]
+
 
 USERS = {"path": "sottovoce-demo/members.csv", "user": "user", "item": "item"}
 DEMO = Source(
@@ -29,102 +81,118 @@ DEMO = Source(
     users=USERS,
     note="The data are those of the invented film club: `sottovoce demo` writes these files.",
 )
-LOOKED_AT = ReadingOptions(unknown="drop", empty="skip", unknown_groups="drop", several_groups="allow")
-"""Users are looked at here, not released: what the prior lacks is left out."""
+
+
+def page(
+    priors: Groups[Prior],
+    source: Source,
+    *,
+    epsilon: float = 2.0,
+    geometry: Geometry | None = None,
+    results: Sequence[Result] = (),
+    progress: Callable[[], object] = lambda: None,
+) -> str:
+    """The page as HTML, with these data inside."""
+    for prior in priors.values():
+        if len(prior) > MOST_CATEGORIES:
+            raise ParameterError(
+                f"{len(prior):,} categories are too many for a page, which takes {MOST_CATEGORIES:,}: "
+                f"merge rare ones (sottovoce prior --rare)"
+            )
+    choices, groups = {}, []
+    for name, prior in priors.items():
+        choices[name] = choose(prior, epsilon, limit=len(prior) <= LIMITED, geometry=geometry)
+        limits = _limits(choices[name], geometry)
+        facts = {"name": name, "categories": list(prior.categories), "weights": prior.probabilities.tolist()}
+        groups.append({**facts, "provenance": prior.provenance, "limits": limits})
+        progress()
+    data = {
+        "source": asdict(source),
+        "groups": groups,
+        "exact": True,
+        "epsilon": epsilon,
+        "mechanism": _mechanism(choices, priors.by),
+        "geometry": geometry and {name: getattr(geometry, name) for name in ("parents", "lengths", "unit")},
+        "results": [{**asdict(result), "rows": [list(row) for row in result.rows]} for result in results],
+    }
+    text = json.dumps(inf_to_null(data), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    before, hole, after = PAGE.read_text(encoding="utf-8").partition(HOLE)
+    if not hole:
+        raise AssertionError("page.html has no place for data: build it again (make page)")
+    return before + hole.replace("null", text) + after
+
+
+def _limits(choice: Choice, geometry: Geometry | None) -> list[dict[str, float]]:
+    """At some ε: the proven lower bound of mean + tail·maximum, and the mean of a sampler that is near it."""
+    if choice.limit is None:
+        return []
+    prior = choice.sampler.prior
+    made = {choice.epsilon: choice.limit}
+    if len(prior) <= FEW and geometry is None:
+        rows, _ = people(prior, None)
+        for epsilon in LIMITS:
+            if epsilon not in made:
+                made[epsilon] = limit(prior, epsilon, rows, relative_gap=GAP)
+    return [
+        {"epsilon": epsilon, "lower": each.lower_bound, "mean": each.mean} for epsilon, each in made.items()
+    ]
+
+
+def _mechanism(choices: Mapping[str, Choice], by: str | None) -> dict[str, Any] | None:
+    """The certified file of what is recommended, unless it is too large or its prior is not public."""
+    if any(choice.sampler.prior.provenance == "users" for choice in choices.values()):
+        return None
+    try:
+        text, _ = mechanisms_text({name: certify(choice.sampler) for name, choice in choices.items()}, by)
+    except CertificateError:
+        return None
+    if len(text) > LARGEST_MECHANISM:
+        return None
+    samplers = {name: choice.sampler.name for name, choice in choices.items()}
+    return {"text": text, "epsilon": next(iter(choices.values())).epsilon, "samplers": samplers}
 
 
 @click.command("explore", cls=Command)
 @options.path_argument("prior_file", metavar="[PRIOR]", required=False)
-@options.path_argument("users_file", metavar="[USERS]", required=False)
 @option("--epsilon", "-e", type=float, default=2.0, help="Where the page begins; its mechanism has this ε.")
-@option("--include-users", is_flag=True, help="Put the private users of USERS inside the page.")
-@options.all_columns
-@option("--output", "-o", type=PATH, panel="Output", help="Write the page to this .html file; open nothing.")
-@options.force_option
-def command(
-    prior_file: Path | None,
-    users_file: Path | None,
-    epsilon: float,
-    include_users: bool,
-    columns: Columns,
-    output: Path | None,
-    force: bool,
-) -> None:
+@options.placed_columns
+@options.packed(
+    Output,
+    "output",
+    option("--output", "-o", type=PATH, panel="Output", help="Write this .html file, and open nothing."),
+    options.force_option,
+)
+def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, output: Output) -> None:
     """Write a page and open it in the browser: move ε, pick a sampler, shape a person, see what is released.
 
     The page is one file that computes everything in the browser and sends nothing; mail it, archive it, or
-    put it on a web server. PRIOR is public data, by default the demo's. USERS are private: they are inside
-    only with --include-users, and the page then says so.
+    put it on a web server. PRIOR is public data, by default the demo's. Drop a table of users onto the page
+    to see what happens to them.
 
     \b
     Examples:
       sottovoce explore
       sottovoce explore survey.csv --by group -e 4
-      sottovoce explore survey.csv members.csv --include-users -o page.html
+      sottovoce explore survey.csv -o page.html
     """
-    _check(prior_file, users_file, include_users, output, force)
-    priors, source, geometry, users = Groups(demo.demo_data().priors, "group"), DEMO, None, None
+    output.check(prior_file, kinds=(".html", ".htm"))
+    priors, source, geometry = Groups(demo.demo_data().priors, "group"), DEMO, None
     if prior_file is not None:
-        tables = [prior_file] if users_file is None else [prior_file, users_file]
-        written = options.readings(columns.read, *tables)
-        public = columns.public(prior_file, written[0])
+        (table,) = columns.tables(prior_file)
+        public = table.priors()
         print_note(f"{prior_file.name}: {plain(public.how)}.")
+        # A page that is passed on tells no folder of its owner.
+        private = prior_file.is_absolute() or ".." in prior_file.parts
+        shown = prior_file.name if private else str(prior_file)
+        source = Source(shown, columns.item, columns.count, public.by, columns.near, table.settings)
         priors, geometry = public.priors, public.geometry
-        source = _source(prior_file, users_file if include_users else None, columns, written, priors)
-        if include_users and users_file is not None:
-            users, how = columns.histories(users_file, public, written[1], LOOKED_AT)
-            print_note(f"{users_file.name}: {how}.")
     with step("computing", "the limits", total=len(priors), unit="groups") as going:
-        made = page(
-            priors,
-            source,
-            epsilon=epsilon,
-            geometry=geometry,
-            users=users,
-            progress=lambda part: going.reached(part * len(priors)),
-        )
-    path = output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
-    write_whole(made, path, 0o600 if users else 0o666, replace=force)
+        made = page(priors, source, epsilon=epsilon, geometry=geometry, progress=going.advance)
+    path = output.output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
+    write_whole(made, path, replace=output.force)
     print_text(str(path))
-    if output is None and not _opened(path):
+    if output.output is None and not _opened(path):
         print_note("No browser was found here: open the file yourself.")
-
-
-def _check(
-    prior_file: Path | None, users_file: Path | None, include_users: bool, output: Path | None, force: bool
-) -> None:
-    """Refuse what does not fit together or cannot be written, before any work."""
-    if include_users and users_file is None:
-        raise ParameterError("--include-users needs USERS, the table whose users are put inside the page")
-    if users_file is not None and not include_users:
-        print_note(f"{users_file.name} is private and was not read: --include-users puts it inside the page.")
-    if output is None:
-        return
-    if output.suffix.lower() not in (".html", ".htm") or not output.parent.is_dir() or output.is_dir():
-        raise ParameterError(f"{output} cannot be written: name an .html file in a folder that exists")
-    if os.path.lexists(output) and not force:
-        raise ParameterError(f"{output} is there already: choose another name, or pass --force to replace it")
-
-
-def _source(
-    prior_file: Path,
-    users_file: Path | None,
-    columns: Columns,
-    written: list[Reading],
-    priors: Groups[Prior],
-) -> Source:
-    """The files and options of the commands that the page prints; of a file elsewhere the name alone."""
-    prior, users = (None if path is None else _shown(path) for path in (prior_file, users_file))
-    made = Source(str(prior), columns.item, columns.count, priors.by, columns.near, written[0].as_typed())
-    if users is None:
-        return made
-    own = {"user": columns.user, "item": columns.item, "weight": columns.weight}
-    return replace(made, users={"path": users, **own, "read": written[1].as_typed()})
-
-
-def _shown(path: Path) -> str:
-    """A path as it was typed, or the name alone: a page that is passed on tells no folder of its owner."""
-    return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
 def _opened(path: Path) -> bool:
@@ -133,3 +201,97 @@ def _opened(path: Path) -> bool:
         return webbrowser.open(path.absolute().as_uri())
     except webbrowser.Error:
         return False
+
+
+@click.command("demo", cls=Command)
+@option(
+    "--output", "-o", type=PATH, default="sottovoce-demo", panel="Output",
+    help="Folder for the tables, the pictures and the page.",
+)  # fmt: skip
+def demo_command(output: Path) -> None:
+    """Run the whole way on two thousand invented film lovers, and write a page about it.
+
+    \b
+    Examples:
+      sottovoce demo
+      sottovoce demo --output my-demo
+    """
+    from ..pictures import plots
+
+    data = demo.demo_data()
+    rows = len(demo.COMPARED) * len(demo.GROUPS) * len(demo.EPSILONS)
+    with step("comparing", "the film club", total=rows, unit="samplers") as going:
+        table = demo.demo_comparison(data, progress=going.advance)
+    output.mkdir(parents=True, exist_ok=True)
+    prior_path, users_path = demo.write_tables(data, output)
+    with step("releasing", "estimating and drawing"):
+        picture = plots.demo_picture(data, table, output / "comparison.png")
+        released = demo.demo_release(data)
+        estimated = plots.demo_estimate(released, output / "estimate.png")
+        results = _compared(table), _estimated(released)
+        source = replace(DEMO, prior=str(prior_path), users={**USERS, "path": str(users_path)})
+        write_whole(page(Groups(data.priors, "group"), source, results=results), output / "page.html")
+    mechanism = output / "mechanism.json"
+    save_mechanisms(released.mechanisms, "group", mechanism)
+    total = sum(map(len, released.answers.values()))
+    model = released.found.model
+    print_text(
+        f"\nA film club: {total:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
+        "A public\nsurvey gives each group a prior q; each member releases one genre that looks like\n"
+        "their own history.\n"
+    )
+    _print_result(results[0])
+    print_text(
+        "\nTV is the least chance that the released genre differs from an honest draw of\n"
+        "the member's own. Mean and maximum over a group's members, averaged over the\nthree groups.\n"
+    )
+    print_card(card(fitted(data.priors[released.group], 2.0), group=released.group))
+    print_text(
+        f"Certified into {mechanism} (digest for {released.group}: "
+        f"{released.mechanisms[released.group].digest[:16]}…)\n"
+        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
+        f"{total / released.seconds:,.0f} a second.\n\n"
+        f"For the estimate, the members {released.group} released a second time, with {model.name} at "
+        f"ε = {model.epsilon:g}.\nThe ε of the two releases add up.\n"
+    )
+    _print_result(results[1])
+    print_note(released.found.summary())
+    program = "sottovoce" if shutil.which("sottovoce") else f"{Path(sys.executable).parent / 'sottovoce'}"
+    command = [program, "compare", str(prior_path), str(users_path), "--by", "group"]
+    print_text(
+        f"\nPage     {output / 'page.html'}\nPictures {picture}, {estimated}\n"
+        f"Tables   {prior_path}, {users_path}\n\n"
+        f"Try it yourself:\n  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
+    )
+
+
+def _compared(table: Comparison) -> Result:
+    """How every sampler serves the members."""
+    return Result(
+        "TV to the member's own taste, mean/maximum",
+        "Every sampler on the 2,000 members, averaged over the groups.",
+        ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
+        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
+    )
+
+
+def _estimated(released: demo.DemoRelease) -> Result:
+    """What the collector learns of the largest group, beside the truth."""
+    shares = released.found
+    low, high = shares.interval()
+    columns = (shares.model.prior, released.truth, shares.shares)
+    return Result(
+        f"what the collector learns about {released.group}",
+        f"From one more release of each member {released.group}, through {shares.model.name} at "
+        f"ε = {shares.model.epsilon:g}. {shares.summary()}",
+        ("genre", "prior", "truth", "estimate", "95 % interval"),
+        [
+            [str(shares.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}"]
+            for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist()
+        ],
+    )
+
+
+def _print_result(result: Result) -> None:
+    """Print the table of a result."""
+    print_table(result.head, [*result.rows], left=(result.head[0],), title=result.title)

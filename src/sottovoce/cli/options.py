@@ -1,46 +1,33 @@
-"""The options that several commands share, and what their texts mean."""
+"""The options that several commands share: columns and forms of tables, outputs, policies."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
-from functools import partial, wraps
+from functools import wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import Any, cast
+from typing import Any
 
 import click
 
-from ..divergences import DIVERGENCES, TV, Distance, FDivergence, alpha, hockey_stick
 from ..errors import ParameterError
-from ..geometry import Geometry, wasserstein
-from ..planning.choose import choose
-from ..planning.fitted import fitted
-from ..prior import Prior
-from ..release.file import Policy
-from ..samplers import catalogue
-from ..samplers.base import ClipSampler, Sampler
-from ..samplers.catalogue import MARK, trimmed
-from ..samplers.nearest import nearest
-from ..samplers.stream import stream
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import NEAR_KEYS, Near, PublicData, read_priors
+from ..tables.query import RESHAPE
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
 from .app import Option
-from .terminal import PICTURES, print_note, reading_of
+from .terminal import print_note, reading_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
-MOST_EPSILONS = 1000
-"""The largest number of epsilons in a range: more are a slip of the finger."""
+PICTURES = (".png", ".pdf", ".svg")
+JSON = (".json",)
+PATH = click.Path(path_type=Path)
 
 
 def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
@@ -54,6 +41,11 @@ def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
 def column(name: str, text: str, **settings: Any) -> Decorator:
     """Declare the name of a column."""
     return option(name, metavar="COLUMN", panel="Columns", help=text, **settings)
+
+
+def path_argument(name: str, **settings: Any) -> Decorator:
+    """Declare a file as argument."""
+    return click.argument(name, type=PATH, **settings)
 
 
 def packed(record: Callable[..., Any], name: str, *declared: Decorator) -> Decorator:
@@ -74,108 +66,7 @@ def packed(record: Callable[..., Any], name: str, *declared: Decorator) -> Decor
     return decorate
 
 
-def _hyphened(names: Iterable[str]) -> list[str]:
-    return [name.replace("_", "-") for name in names]
-
-
-# ---------------------------------------------------------------- samplers, divergences, epsilons
-
-
-def _parse(text: str, what: str, known: list[str]) -> tuple[str, dict[str, Any]]:
-    """Split name:key=value,key=value; hyphens and underscores are the same, so are cases of letters."""
-    head, _, tail = text.partition(":")
-    name = head.strip().lower().replace("-", "_")
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        meant = f"; did you mean {_hyphened(near)[0]}?" if near else ""
-        raise ParameterError(f"{what} must be one of {', '.join(_hyphened(known))}, got {head!r}{meant}")
-    options: dict[str, Any] = {}
-    for pair in filter(None, tail.split(",")):
-        key, equals, value = pair.partition("=")
-        try:
-            number = value if (key.strip(), value) == ("promise", "best") else float(value)
-        except ValueError:
-            equals = ""
-        if not equals or key.strip() in options:
-            raise ParameterError(f"{what} options look like {head}:name=number, each once, got {pair!r}")
-        options[key.strip()] = number
-    return name, options
-
-
-def parse_epsilons(texts: Sequence[str]) -> list[float]:
-    """2 → 2; 1,2,4 → 1, 2, 4; 1:8 → 1, 2, …, 8; 1:2:0.5 → 1, 1.5, 2; each number once."""
-    epsilons: list[float] = []
-    for text in texts:
-        if re.fullmatch("[0-9]+,[0-9]+", text.strip(), re.ASCII):
-            one, other = text.strip().split(",")
-            raise ParameterError(
-                f"epsilon {text} may be one number or two: write -e {one}.{other} or -e {one} -e {other}"
-            )
-    for piece in (piece.strip() for text in texts for piece in text.split(",")):
-        numbers: list[Decimal] = []
-        with suppress(InvalidOperation):
-            numbers = [Decimal(part.strip()) for part in piece.split(":")]
-        if len(numbers) == 1 and not numbers[0].is_snan():
-            epsilons.append(float(numbers[0]))
-        elif 2 <= len(numbers) <= 3 and all(number.is_finite() for number in numbers):
-            epsilons += _steps(piece, *numbers)
-        else:
-            form = "a number, a list such as 1,2,4 or a range such as 1:8 or 1:8:0.5"
-            raise ParameterError(f"epsilon must be {form}, got {piece!r}")
-    return list(dict.fromkeys(epsilons))
-
-
-def _steps(piece: str, first: Decimal, last: Decimal, step: Decimal = Decimal(1)) -> list[float]:
-    """Return the numbers of a range, both ends included, counted in decimals: 0.1:0.3:0.1 has three."""
-    try:
-        fits = step > 0 and 0 <= (last - first) / step < MOST_EPSILONS
-    except ArithmeticError:
-        fits = False
-    if not fits:
-        form = f"first:last or first:last:step, upwards, at most {MOST_EPSILONS} numbers"
-        raise ParameterError(f"a range of epsilons is {form}, got {piece!r}")
-    return [float(first + i * step) for i in range(int((last - first) / step) + 1)]
-
-
-def auto(prior: Prior, epsilon: float) -> Sampler:
-    """Return what `sottovoce choose` recommends for this prior and ε, on users invented from the prior."""
-    return choose(prior, epsilon, limit=False).sampler
-
-
-SAMPLERS: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **catalogue.SAMPLERS}
-"""Every sampler that can be named, apart from auto."""
-_PARAMETRIC = {"alpha": (alpha, "order"), "hockey_stick": (hockey_stick, "gamma")}
-SAMPLER_NAMES = (
-    f"{', '.join(_hyphened(SAMPLERS))}, nearest; parameters as in blend:weight=0.3, fitted:promise=best"
-)
-DIVERGENCE_NAMES = f"{', '.join(_hyphened(DIVERGENCES))}, alpha:order=2, hockey-stick:gamma=2, w1"
-
-
-def parse_sampler(text: str, *, streams: bool = False) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """kernel-clip, blend:weight=0.3 → its constructor and options; with `streams` stream:horizon=12 too."""
-    known: dict[str, Callable[..., Any]] = {**SAMPLERS, "auto": auto, "nearest": nearest}
-    if streams:
-        known["stream"] = stream
-    elif text.partition(":")[0] == "stream":
-        raise ParameterError("design -s stream makes a stream; in Python, compare_over_time compares one")
-    name, options = _parse(text, "sampler", list(known))
-    make = known[name]
-    if options.get(MARK) == 1:  # of any clip sampler
-        options.pop(MARK)
-        make = partial(_trimmed, make)
-    parameters = signature(known[name]).parameters.values()
-    keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-    allowed = [keyword for keyword in keywords if keyword not in ("geometry", "paced")]
-    for key in options:
-        if key not in allowed:
-            takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"
-            raise ParameterError(f"sampler {name.replace('_', '-')} {takes}, got {key!r}")
-    if "horizon" in options:
-        horizon = options["horizon"]
-        if not horizon >= 0 or horizon % 1:
-            raise ParameterError("horizon must be a number of releases such as 12; 0 plans without an end")
-        options["horizon"] = int(horizon) or None
-    return make, options
+# ---------------------------------------------------------------- tables
 
 
 def parse_near(text: str | None) -> Near | None:
@@ -197,102 +88,9 @@ def parse_near(text: str | None) -> Near | None:
     return Near(parents=tuple(parents), **given)
 
 
-def placed(make: Callable[..., Any], geometry: Geometry | None) -> Callable[..., Any]:
-    """The constructor with the geometry that it needs or takes."""
-    if make is nearest and geometry is None:
-        raise ParameterError("sampler nearest needs --near, the columns that say which categories are near")
-    return partial(make, geometry=geometry) if make in (nearest, stream) else make
-
-
-def _trimmed(make: Callable[..., Sampler], *arguments: Any, **options: Any) -> Sampler:
-    return trimmed(cast(ClipSampler, make(*arguments, **options)))
-
-
-def parse_divergence(text: str) -> FDivergence | None:
-    """tv, alpha:order=2 → the divergence; w1 → None, which stands for the W1 of --near."""
-    if text.strip().lower() == "w1":
-        return None
-    name, options = _parse(text, "divergence", [*DIVERGENCES, *_PARAMETRIC])
-    make, parameter = _PARAMETRIC.get(name, (None, None))
-    if list(options) != ([] if parameter is None else [parameter]):
-        form = name if parameter is None else f"{name}:{parameter}=2"
-        raise ParameterError(f"divergence must be written {form.replace('_', '-')}, got {text!r}")
-    return DIVERGENCES[name] if make is None else make(*options.values())
-
-
-def in_place(measures: Iterable[FDivergence | None], geometry: Geometry | None) -> list[Distance]:
-    """The divergences with W1 for None; with a geometry W1 is added where nothing was named."""
-    listed = list(measures) or ([TV] if geometry is None else [None, TV])
-    if geometry is None:
-        if None in listed:
-            raise ParameterError("divergence w1 needs --near, the columns that say which categories are near")
-        return [measure for measure in listed if measure is not None]
-    return [wasserstein(geometry) if measure is None else measure for measure in listed]
-
-
-def complete(names: Sequence[str]) -> Callable[..., list[str]]:
-    """Complete one of these names in the shell; hyphens and underscores are the same."""
-
-    def completed(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in _hyphened(names) if name.startswith(incomplete.lower().replace("_", "-"))]
-
-    return completed
-
-
-complete_sampler = complete([*SAMPLERS, "auto"])
-complete_divergence = complete([*DIVERGENCES, *(f"{name}:{key}=" for name, (_, key) in _PARAMETRIC.items())])
-epsilons_option = option(
-    "--epsilon", "-e", "epsilons", required=True, multiple=True, metavar="NUMBERS", panel="Samplers",
-    callback=lambda _context, _option, texts: parse_epsilons(texts),
-    help="Privacy parameter; several as 1,2,4 or 1:8 or 1:8:0.5.",
-)  # fmt: skip
-
-# ---------------------------------------------------------------- tables
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How one table is written: the dialect, and whether it has a column for each category."""
-
-    dialect: Dialect = DETECTED
-    wide: bool = False
-
-    def as_typed(self) -> str:
-        """Return the settings of --read, as a user types them."""
-        dialect = {k: v for k, v in asdict(self.dialect).items() if v != getattr(DETECTED, k)}
-        return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items())
-
-
-def readings(texts: Sequence[str], *tables: Path) -> list[Reading]:
-    """Return how each table is written: separator=;,sheet=Survey/Members,wide → one value for each table."""
-    allowed = [field.name for field in fields(Dialect)]
-    settings: dict[str, list[str]] = {}
-    for pair in (pair for text in texts for pair in text.split(",")):
-        key, equals, value = pair.partition("=")
-        key = key.strip()
-        values = [value] if value == "/" else value.split("/")
-        fits = key == "wide" and not equals
-        if key in allowed:
-            fits = all(values) and len(values) in (1, len(tables))
-        if not fits or key in settings:
-            raise ParameterError(
-                f"--read takes {'=…, '.join(allowed)}=… and wide, each once, with commas between them; got "
-                f"{pair!r} (write separator=comma for a comma, and sheet=1/2 for the sheets of two tables)"
-            )
-        settings[key] = values * (len(tables) // len(values))
-    wide = settings.pop("wide", None) is not None
-    workbooks = {"", *KINDS} & {kind_of(path) for path in tables}  # a pipe may hold anything
-    if "sheet" in settings and not workbooks:
-        raise ParameterError(f"--read sheet=… is for workbooks ({', '.join(KINDS)}): leave it out")
-    return [
-        Reading(Dialect(**{key: values[k] for key, values in settings.items()}), wide)
-        for k in range(len(tables))
-    ]
-
-
-def parse_as(text: str | None, option_name: str, *others: str) -> tuple[str, str | None]:
+def parse_as(text: str, option_name: str, *others: str) -> tuple[str, str | None]:
     """as=NAME → ("as", NAME); one of the others → (it, None)."""
-    kind, _, name = (text or "").partition("=")
+    kind, _, name = text.partition("=")
     if kind == "as" and name.strip():
         return "as", name.strip()
     if text not in others:
@@ -332,34 +130,107 @@ class Columns:
     near: str | None = None
     read: tuple[str, ...] = ()
 
-    def public(self, path: Path, reading: Reading, **more: Any) -> PublicData:
-        """Read the priors of a table of public data."""
-        names: Any = {"item": self.item, "count": self.count, "by": self.by, "near": parse_near(self.near)}
-        with reading_of(path):
-            return read_priors(path, **names, dialect=reading.dialect, ask=self.count != "none", **more)
-
-    def histories(
-        self, path: Path, public: PublicData, reading: Reading, options: ReadingOptions
-    ) -> tuple[dict[str, Users], str]:
-        """Read the users of every group, and how they were counted."""
-        settings = {"options": options, "dialect": reading.dialect, "wide": reading.wide}
-        with reading_of(path):
-            return read_user_groups(path, public.priors, **self.private, by=public.by, **settings)
-
     @property
     def private(self) -> dict[str, Any]:
         """The columns of a table of users."""
         return {"user": self.user, "item": self.item, "weight": self.weight}
 
-    def as_typed(self, reading: Reading) -> str:
-        """Return the options that read one public table, as a user types them."""
+    def tables(self, *paths: Path | None) -> list[Table]:
+        """How each table is written: separator=;,sheet=Survey/Members → one value for each of them."""
+        tables = [path for path in paths if path is not None]
+        allowed = [field.name for field in fields(Dialect)]
+        settings: dict[str, list[str]] = {}
+        for pair in (pair for text in self.read for pair in text.split(",")):
+            key, _, value = pair.partition("=")
+            key = key.strip()
+            values = [value] if value == "/" else value.split("/")
+            if key == "wide":
+                raise ParameterError(RESHAPE)
+            fits = key in allowed and key not in settings
+            if not fits or not all(values) or len(values) not in (1, len(tables)):
+                raise ParameterError(
+                    f"--read takes {'=…, '.join(allowed)}=…, each once, with commas between them; got "
+                    f"{pair!r} (write separator=comma for a comma, sheet=1/2 for the sheets of two tables)"
+                )
+            settings[key] = values * (len(tables) // len(values))
+        workbooks = {"", *KINDS} & {kind_of(path) for path in tables}  # a pipe may hold anything
+        if "sheet" in settings and not workbooks:
+            raise ParameterError(f"--read sheet=… is for workbooks ({', '.join(KINDS)}): leave it out")
+        return [
+            Table(path, self, Dialect(**{key: values[k] for key, values in settings.items()}))
+            for k, path in enumerate(tables)
+        ]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One of a command's tables: its file, its columns, and how it is written."""
+
+    path: Path
+    columns: Columns
+    dialect: Dialect
+
+    def priors(self, **more: Any) -> PublicData:
+        """Read the priors of a table of public data."""
+        own = self.columns
+        names: Any = {"item": own.item, "count": own.count, "by": own.by, "near": parse_near(own.near)}
+        with reading_of(self.path):
+            return read_priors(self.path, **names, dialect=self.dialect, ask=own.count != "none", **more)
+
+    def users(self, public: PublicData, options: ReadingOptions) -> tuple[dict[str, Users], str]:
+        """Read the users of every group, and how they were counted."""
+        settings: Any = {"options": options, "dialect": self.dialect, "by": public.by}
+        with reading_of(self.path):
+            return read_user_groups(self.path, public.priors, **self.columns.private, **settings)
+
+    @property
+    def settings(self) -> str:
+        """The settings of --read, as a user types them."""
+        dialect = {k: v for k, v in asdict(self.dialect).items() if v != getattr(DETECTED, k)}
+        return ",".join(f"{key}={SEPARATOR_NAMES.get(value, value)}" for key, value in dialect.items())
+
+    def as_typed(self, *, near: bool) -> str:
+        """The options that read this public table, as a user types them."""
+        own = self.columns
         options = {
-            "item": None if self.item == "item" else self.item,
-            "count": self.count,
-            "near": self.near,
-            "read": reading.as_typed(),
+            "item": None if own.item == "item" else own.item,
+            "count": own.count,
+            "near": own.near if near else None,
+            "read": self.settings,
         }
         return "".join(f" --{name} {quote(value)}" for name, value in options.items() if value)
+
+
+item_option = column("--item", "The category.", default="item")
+count_option = column(
+    "--count", "Public amounts; default count, weight or probability if there. none: every row counts once."
+)
+by_option = column("--by", "Group: one prior per group. A user in two groups counts once in each.")
+user_option = column("--user", "The user.", default="user")
+weight_option = column("--weight", "The users' amounts; default weight or count if there.")
+near_option = option(
+    "--near", metavar="COLUMNS", panel="Columns",
+    help="What is near what: position=COLUMN, parent=COLUMN (of each level), or latitude=…,longitude=…",
+)  # fmt: skip
+read_option = option(
+    "--read", multiple=True, metavar="SETTINGS", panel="Columns",
+    help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
+    "sheet, missing; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
+)  # fmt: skip
+private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
+public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)
+placed_columns = packed(Columns, "columns", item_option, count_option, by_option, near_option, read_option)
+all_columns = packed(
+    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, near_option,
+    read_option,
+)  # fmt: skip
+unknown_option = option(
+    "--unknown", default="error", metavar="WHAT", panel="Users",
+    help="Items (and groups) that the prior lacks: error, drop their rows, or as=NAME, a category of it.",
+)  # fmt: skip
+prior_argument = path_argument("prior_file", metavar="PRIOR")
+
+# ---------------------------------------------------------------- outputs and mechanism files
 
 
 @dataclass(frozen=True)
@@ -371,24 +242,14 @@ class Output:
     force: bool = False
     as_json: bool = False
 
-    def check(self, *inputs: Path, kind: str = "") -> None:
-        """Refuse what cannot be written, before any work; a `kind` of file has to end in .json."""
-        if self.output is not None:
-            if self.as_json and files.is_standard(self.output):
-                raise ParameterError("-o - and --json both write to standard output: choose one")
-            files.check_writable(self.output, *inputs, force=self.force)
-            if kind and self.output.suffix.lower() != ".json":
-                raise ParameterError(f"{self.output} cannot be written: a {kind} file ends in .json")
-        if (path := self.picture) is None:
-            return
-        if path.suffix.lower() not in PICTURES or not path.parent.is_dir() or path.is_dir():
-            raise ParameterError(
-                f"{path} cannot be drawn: name a .png, .pdf or .svg file in a folder that exists"
-            )
-        if path.exists() and not self.force:
-            raise ParameterError(
-                f"{path} is there already: choose another name, or pass --force to replace it"
-            )
+    def check(self, *inputs: Path | None, kinds: Sequence[str] = files.WRITTEN) -> None:
+        """Refuse what cannot be written, before any work."""
+        if self.as_json and files.is_standard(self.output):
+            raise ParameterError("-o - and --json both write to standard output: choose one")
+        read = [path for path in inputs if path is not None]
+        for path, endings in ((self.output, kinds), (self.picture, PICTURES)):
+            if path is not None:
+                files.check_writable(path, *read, kinds=endings, force=self.force)
 
     def write_rows(self, rows: list[dict[str, Any]]) -> bool:
         """Write the rows where a file is named, and return whether standard output has them now."""
@@ -400,43 +261,6 @@ class Output:
         return files.is_standard(self.output)
 
 
-PATH = click.Path(path_type=Path)
-
-
-def path_argument(name: str, **settings: Any) -> Decorator:
-    """Declare a file as argument."""
-    return click.argument(name, type=PATH, **settings)
-
-
-prior_argument = path_argument("prior_file", metavar="PRIOR")
-mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
-item_option = column("--item", "The category.", default="item")
-count_option = column(
-    "--count", "Public amounts; default count, weight or probability if there. none: every row counts once."
-)
-by_option = column("--by", "Group: one prior per group. A user in two groups counts once in each.")
-user_option = column("--user", "The user.", default="user")
-weight_option = column("--weight", "The users' amounts; default weight or count if there.")
-read_option = option(
-    "--read", multiple=True, metavar="SETTINGS", panel="Columns",
-    help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
-    "sheet, missing, wide; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
-)  # fmt: skip
-private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
-near_option = option(
-    "--near", metavar="COLUMNS", panel="Columns",
-    help="What is near what: position=COLUMN, parent=COLUMN (of each level), or latitude=…,longitude=…",
-)  # fmt: skip
-public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)
-placed_columns = packed(Columns, "columns", item_option, count_option, by_option, near_option, read_option)
-all_columns = packed(
-    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, near_option,
-    read_option,
-)  # fmt: skip
-unknown_option = option(
-    "--unknown", default="error", metavar="WHAT", panel="Users",
-    help="Items (and groups) that the prior lacks: error, drop their rows, or as=NAME, a category of it.",
-)  # fmt: skip
 force_option = option("--force", is_flag=True, panel="Output", help="Replace an output file that exists.")
 json_option = option(
     "--json", "as_json", is_flag=True, panel="Output", help="Print JSON for programs; null is infinity."
@@ -449,17 +273,8 @@ def output_options(text: str = "Also write the rows (.csv, .parquet or .json).")
     return packed(Output, "output", file, force_option, json_option)
 
 
+mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
 provenance_option = option(
     "--provenance", default="public", type=click.Choice(("public", "users")),
     help="Accepted origin of the prior; users: also one made from the users it serves, as an experiment.",
-)  # fmt: skip
-policy_options = packed(
-    Policy,
-    "policy",
-    option(
-        "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
-        callback=lambda _context, _option, value: "any" if value is None else value,
-    ),
-    option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
-    provenance_option,
 )  # fmt: skip

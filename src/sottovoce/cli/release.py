@@ -1,24 +1,47 @@
-"""The command release: it parses, and calls `release_file`."""
+"""The commands release and ledger: one private category per user, and the budget that it is charged to."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
-from .. import _naming
 from ..errors import ParameterError
 from ..release.file import MechanismFile, Policy, load_mechanisms
-from ..release.ledger import Ledger
-from ..releasing import Interrupted, release_file
+from ..release.ledger import MICRO, Ledger, epsilon_text
+from ..releasing import release_file
 from ..tables import files
 from ..tables.users import ReadingOptions
 from . import options
-from .app import Command, Interruptions
-from .ledger import epoch_option, given_epoch
-from .options import PATH, Columns, option
-from .terminal import plain, print_interruption, print_note, step
+from .app import Command, signals
+from .options import PATH, Columns, json_option, option, path_argument
+from .terminal import console, plain, print_facts, print_json, print_note, print_table, shown_text, step
+
+ledger_argument = path_argument("ledger", metavar="LEDGER")
+
+
+def _user_of(_context: click.Context, _argument: click.Parameter, user: str | None) -> str | None:
+    """The user; for - the one name on standard input."""
+    if user != "-":
+        return user
+    given = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    return given.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
+
+
+def _epoch_of(_context: click.Context, _option: click.Parameter, epoch: str | None) -> str | None:
+    """The epoch; an empty one is an unset variable more often than intended."""
+    if epoch is not None and not epoch.strip():
+        raise ParameterError("--epoch is empty: leave it out, or name a period such as 2026-11")
+    return epoch
+
+
+epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The period, such as 2026-11.")
 
 
 @click.command("release", cls=Command)
@@ -40,7 +63,16 @@ from .terminal import plain, print_interruption, print_note, step
     "--several-groups", default="error", type=click.Choice(("error", "allow")), panel="Users",
     help="Users with several groups; allow publishes the set of them.",
 )  # fmt: skip
-@options.policy_options
+@options.packed(
+    Policy,
+    "policy",
+    option(
+        "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
+        callback=lambda _context, _option, value: "any" if value is None else value,
+    ),
+    option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
+    options.provenance_option,
+)  # fmt: skip
 @option(
     "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."
 )
@@ -58,7 +90,7 @@ from .terminal import plain, print_interruption, print_note, step
     help="Draw every user alone, by the code that the proofs are about: slower, and the same law.",
 )  # fmt: skip
 @options.force_option
-def command(
+def release_command(
     mechanism_file: Path,
     table: Path,
     columns: Columns,
@@ -74,8 +106,7 @@ def command(
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
 
     USERS are private histories: a row per user and item. Everything is checked before anybody is charged:
-    what is refused has cost nothing. A mechanism with several samples writes a row for each of them, numbered
-    in the column sample.
+    what is refused has cost nothing.
 
     \b
     Examples:
@@ -91,37 +122,26 @@ def command(
             "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
             "file you know, or --ledger with a budget"
         )
-    (reading,) = options.readings(columns.read, table)
+    (users,) = columns.tables(table)
     loaded = load_mechanisms(mechanism_file, policy=policy)
     by = _released_column(columns.by, loaded, pinned=policy.digest is not None)
-    if by is not None:
-        _naming.group_column(by, columns.user, columns.weight, None if reading.wide else columns.item)
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("--epoch and --exhausted need --ledger")
-    book = None if ledger is None else Ledger.open(ledger)
-    signals = Interruptions()
-    try:
-        release_file(
-            loaded.mechanisms,
-            table,
-            output,
-            **columns.private,
-            by=by,
-            wide=reading.wide,
-            options=misfits,
-            dialect=reading.dialect,
-            ledger=book,
-            epoch=None if book is None else given_epoch(book, epoch),
-            exhausted=exhausted,
-            exact=exact,
-            force=force,
-            progress=step,
-            note=lambda text: print_note(plain(text)),
-            signals=lambda: signals,
-        )
-    except Interrupted as stopped:
-        print_interruption(f"interrupted: {stopped}")
-        raise SystemExit(128 + signals.number) from None
+    release_file(
+        loaded.mechanisms,
+        table,
+        output,
+        **columns.private,
+        by=by,
+        options=misfits,
+        dialect=users.dialect,
+        ledger=None if ledger is None else Ledger.open(ledger),
+        epoch=epoch,
+        exhausted=exhausted,
+        exact=exact,
+        force=force,
+        progress=step,
+        note=lambda text: print_note(plain(text)),
+        signals=lambda: nullcontext(signals),
+    )
 
 
 def _released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:
@@ -136,4 +156,111 @@ def _released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> 
             f"user's value in that column is published in clear beside the release. If it may be, name the "
             f"column with --by, or pin the whole file with --digest"
         )
-    return loaded.by if by is None else _naming.group_column(by)
+    return loaded.by if by is None else by
+
+
+@click.group("ledger")
+def ledger_command() -> None:
+    """Create and read a ledger: a budget of epsilon per user and epoch.
+
+    USER is a name as in the table; - reads it from standard input, because every user of this machine can
+    read the arguments of a command.
+    """
+
+
+@ledger_command.command("create", cls=Command)
+@ledger_argument
+@option("--budget", required=True, panel="Budget", help="Epsilon per user and epoch, such as 4, 0.5 or 1/3.")
+@option("--lifetime", panel="Budget", help="Epsilon per user in all epochs together; default no bound.")
+@option("--witness", type=PATH, help="The witness file, best on another volume; default beside the ledger.")
+def create(ledger: Path, budget: str, lifetime: str | None, witness: Path | None) -> None:
+    """Create an empty ledger. Nothing that exists is ever overwritten.
+
+    \b
+    Examples:
+      sottovoce ledger create budget.db --budget 4
+      sottovoce ledger create budget.db --budget 2 --lifetime 12 \\
+          --witness /other/volume/budget.witness
+    """
+    made = Ledger.create(ledger, budget=budget, lifetime=lifetime, witness=witness)
+    where = f"{made.path} (witness {made.witness})"
+    print_note(f"a new ledger starts at {where}: nobody is charged for anything before it")
+
+
+@ledger_command.command("show", cls=Command)
+@ledger_argument
+@click.argument("user", required=False, callback=_user_of)
+@epoch_option
+@json_option
+def show(ledger: Path, user: str | None, epoch: str | None, as_json: bool) -> None:
+    """Show what a ledger allows and has charged; with USER, what this user has spent and has left.
+
+    \b
+    Examples:
+      sottovoce ledger show budget.db --json
+      sottovoce ledger show budget.db member-0001 --epoch 2026-11
+      sottovoce ledger show budget.db - < name.txt
+    """
+    book = Ledger.open(ledger)
+    if user is None:
+        if epoch is not None:
+            raise ParameterError("--epoch needs a USER: every epoch of the ledger is shown")
+        _show_ledger(book, as_json)
+        return
+    meant = book.epoch_meant(epoch)
+    left, total = _text(book.left(user, meant)), _text(book.total(user))
+    if as_json:
+        print_json({"epoch": meant, "left": left, "total": total})
+        return
+    console.print(left, highlight=False)
+    where = f" in epoch {meant!r}" if meant else ""
+    print_note(f"ε = {left} is left to this user{where}; {total} was spent in all epochs")
+
+
+def _show_ledger(book: Ledger, as_json: bool) -> None:
+    facts: dict[str, Any] = {
+        "path": str(book.path),
+        "witness": str(book.witness),
+        "budget": _text(book.budget),
+        "lifetime": None if book.lifetime is None else _text(book.lifetime),
+        "users": book.users(),
+        "epochs": [{**asdict(row), "epsilon": _text(row.epsilon)} for row in book.epochs()],
+    }
+    if as_json:
+        print_json(facts)
+        return
+    print_facts(
+        [
+            ("ledger", shown_text(book.path)),
+            ("witness", shown_text(book.witness)),
+            ("ε per user and epoch", facts["budget"]),
+            ("ε per user in all", facts["lifetime"] or "no bound"),
+            ("users ever charged", f"{facts['users']:,}"),
+        ]
+    )
+    epochs = facts["epochs"]
+    rows = [[shown_text(e["epoch"] or "(no name)"), f"{e['users']:,}", e["epsilon"]] for e in epochs]
+    print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
+
+
+@ledger_command.command("grant", cls=Command)
+@ledger_argument
+@click.argument("user", callback=_user_of)
+@click.argument("more")
+@epoch_option
+def grant(ledger: Path, user: str, more: str, epoch: str | None) -> None:
+    """Allow one user MORE epsilon in one epoch; their next release there is a new one.
+
+    \b
+    Examples:
+      sottovoce ledger grant budget.db member-0001 1 --epoch 2026-11
+    """
+    book = Ledger.open(ledger)
+    meant = book.epoch_meant(epoch)
+    book.grant(user, more, meant)
+    print_note(f"granted; ε = {_text(book.left(user, meant))} is left to this user")
+
+
+def _text(amount: Fraction) -> str:
+    """Return a budget as a decimal number, exactly."""
+    return epsilon_text(int(amount * MICRO))

@@ -1,4 +1,4 @@
-"""The command survey: private reports to learn a population from, where only the names are known."""
+"""The commands survey and plan: private reports to learn a population from, without public data."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..collecting.estimate import reports_or_none
 from ..collecting.learning import reports_for_prior
 from ..collecting.model import model_of
 from ..errors import PriorError, TableError
+from ..planning.plan import plan
 from ..prior import Category
 from ..release.certify import certify
 from ..release.file import save_mechanisms
@@ -22,8 +23,8 @@ from ..tables import files
 from ..tables.files import kind_of
 from ..tables.priors import AS_COUNTED, PriorOptions, read_priors
 from .app import Command
-from .options import Output, option, output_options, path_argument
-from .terminal import print_json, print_note, print_text
+from .options import JSON, Output, json_option, option, output_options, path_argument
+from .terminal import print_json, print_note, print_table, print_text, step
 
 categories_argument = path_argument("categories_file", metavar="CATEGORIES")
 epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Privacy parameter of a report.")
@@ -59,7 +60,7 @@ def read_categories(path: Path) -> Sequence[Category]:
 @categories_argument
 @epsilon_option
 @output_options("Write the certified survey to this JSON file.")
-def command(categories_file: Path, epsilon: float, output: Output) -> None:
+def survey_command(categories_file: Path, epsilon: float, output: Output) -> None:
     """Design a survey: private reports from which `estimate` learns what users are like.
 
     CATEGORIES is a text file with one category a line, or a table with them in its column item. No public
@@ -72,7 +73,7 @@ def command(categories_file: Path, epsilon: float, output: Output) -> None:
       sottovoce release survey.json users.csv --max-epsilon 2 -o reports.csv
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
-    output.check(categories_file, kind="mechanism")
+    output.check(categories_file, kinds=JSON)
     made = survey(read_categories(categories_file), epsilon)
     mechanism = certify(made)
     if output.output is not None:
@@ -97,3 +98,30 @@ def command(categories_file: Path, epsilon: float, output: Output) -> None:
     )
     if output.output is not None:
         print_note(f"certified and written to {output.output}; digest {mechanism.digest}")
+
+
+@click.command("plan", cls=Command)
+@categories_argument
+@option("--users", type=int, required=True, help="How many users there are in all.")
+@epsilon_option
+@json_option
+def plan_command(categories_file: Path, users: int, epsilon: float, as_json: bool) -> None:
+    """Plan a survey: what share of the users should answer it, and how well the others are served then.
+
+    CATEGORIES is a text file with one category a line, or a table with them in its column item. The surveys
+    and the users are invented; the population is taken to fall off like rank^-0.9.
+
+    \b
+    Examples:
+      sottovoce plan genres.txt --users 100000 --epsilon 2
+    """
+    with step("simulating", categories_file.name, total=1) as going:
+        made = plan(read_categories(categories_file), users, epsilon, progress=going.reached)
+    if as_json:
+        print_json(made.to_dict())
+        return
+    print_text(made.summary(), style="bold")
+    print_table(made.listing().head, made.listing().rows, left=())
+    print_note(
+        "Means of total variation on invented users; a user who answers is then served by draws of the prior."
+    )

@@ -31,11 +31,8 @@ class _Beside(Console):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
 LAST_LINE = 2.0
 """Seconds that the last line of an interrupted command waits until standard error is read."""
-PICTURES = (".png", ".pdf", ".svg")
 NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
 console = Console()
 errors = _Beside(stderr=True)

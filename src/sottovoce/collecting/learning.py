@@ -42,6 +42,12 @@ NOISE = 2.0
 """Reports suffice for a prior where the expected squared noise is at most so many times the signal."""
 
 
+def ranked(n: int) -> FloatArray:
+    """The law over n categories that falls off like rank^-0.9."""
+    weights = np.arange(1, n + 1) ** -RANKED
+    return np.asarray(weights / weights.sum())
+
+
 def reports_for_prior(model: Model) -> int:
     """How many reports a prior needs: until the noise, Σ_j v_j/m, is twice the signal ‖r − u‖² or less.
 
@@ -49,8 +55,7 @@ def reports_for_prior(model: Model) -> int:
     like rank^-0.9 and u is uniform. It depends on public numbers alone.
     """
     n = len(model.prior)
-    ranked = np.arange(1, n + 1) ** -RANKED
-    signal = float(((ranked / ranked.sum() - 1 / n) ** 2).sum())
+    signal = float(((ranked(n) - 1 / n) ** 2).sum())
     if signal == 0:
         return 2
     needed = float(model.at_prior()[0].sum()) / (NOISE * signal)

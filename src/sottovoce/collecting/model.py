@@ -43,23 +43,17 @@ class Invertible(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A mechanism as the collector sees it; `kernel` is None where reports only tell the released law."""
+    """A mechanism as the collector sees it; not `linear` where reports only tell the released law."""
 
     name: str
     categories: Sequence[Category]
     prior: FloatArray
     epsilon: float
-    kernel: Invertible | None
+    kernel: Invertible
+    linear: bool  # whether the kernel undoes the reports; of several groups, whether that of each does
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
-    source: Mechanism | Sampler | None = None
-    samples: int = 1  # categories that one user reports
-    linear_groups: bool = False  # several groups together, each of which can be undone by its own kernel
-
-    @property
-    def linear(self) -> bool:
-        """Whether reports can be undone."""
-        return self.kernel is not None or self.linear_groups
+    source: Mechanism | Sampler | None = None  # None for several groups together
 
     @property
     def answers(self) -> Sequence[Category]:
@@ -81,7 +75,7 @@ class Model:
 
     @property
     def floor(self) -> FloatArray | None:
-        """The floor of a clip mechanism with one sample; None for anything else."""
+        """The floor of a clip mechanism; None for anything else."""
         source = self.source
         if isinstance(source, ClipSampler):
             return source.floor
@@ -89,20 +83,10 @@ class Model:
             return np.array(source.engine.box.low, dtype=np.float64) / float(1 << source.bits)
         return None
 
-    @property
-    def independent_samples(self) -> int:
-        """How many independent draws one user reports, if users are like the prior.
-
-        All samples, if the prior is kept: then they are draws from it. Otherwise one, on the safe side.
-        """
-        return self.samples if self.source is not None and self.source.keeps_prior else 1
-
     def of_prior(self) -> FloatArray:
         """The law of a report if every user is like the prior."""
-        if self.kernel is not None:
+        if self.linear or self.source is None or self.source.keeps_prior:
             return self.kernel.apply(self.prior)
-        if self.source is None or self.source.keeps_prior:
-            return self.prior
         if isinstance(self.source, Mechanism):
             engine = self.source.engine
             weights = list(enumerate(engine.prior_weights()))
@@ -112,10 +96,24 @@ class Model:
     def at_prior(self) -> tuple[FloatArray, FloatArray]:
         """Variance of one report's contribution to each value and its reach, if users are like the prior."""
         with np.errstate(all="ignore"):
-            if self.kernel is None:
-                return self.prior * (1 - self.prior) / self.independent_samples, np.ones(len(self.prior))
             second, reach = self.kernel.inverse_columns(self.kernel.apply(self.prior))
             return np.maximum(second - self.prior**2, 0.0), reach
+
+
+class AsReleased:
+    """The kernel of what is not linear: nothing is undone, and values are those of the released law."""
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Users like the prior are released as the prior."""
+        return p
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """The reports themselves."""
+        return y
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A report contributes 1 to the category that it names, and 0 to the others."""
+        return y.copy(), np.full(len(y), 1.0 if len(y) > 1 else 0.0)
 
 
 class CertifiedKernel:
@@ -236,18 +234,23 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     # The library's own first: asking a protocol evaluates every property, which is dear for ten million.
     if not isinstance(mechanism, KernelSampler | BoxSampler) and not isinstance(mechanism, Sampler):
         raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
-    kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else None
+    linear = isinstance(mechanism, KernelSampler)
+    kernel: Any = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):
         _check_response(label(mechanism), kernel.invertible)
     near = isinstance(mechanism, NearestSampler)
+    worst = 1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV)
+    prior, epsilon = mechanism.prior, mechanism.epsilon
     return Model(
         label(mechanism),
-        mechanism.prior.categories,
-        mechanism.prior.probabilities,
-        mechanism.epsilon,
+        prior.categories,
+        prior.probabilities,
+        epsilon,
         kernel,
-        1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV),
-        source=mechanism,
+        linear,
+        worst,
+        None,
+        mechanism,
     )
 
 
@@ -259,7 +262,7 @@ def model_prior(mechanism: Mechanism) -> FloatArray:
 
 def _of_mechanism(mechanism: Mechanism) -> Model:
     engine, epsilon = mechanism.engine, float(mechanism.epsilon)
-    kernel: Invertible | None = None
+    kernel: Invertible = AsReleased()
     worst = 0.0
     if isinstance(engine, KernelEngine):
         kernel = CertifiedKernel(engine, epsilon)
@@ -273,7 +276,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         most = min(min(high, spare + low) for low, high in zip(box.low, box.high, strict=True))
         worst = 1 - most / box.total
     elif isinstance(engine, StreamEngine):
-        worst = _worst_of_steps(engine)
+        worst = 1 - min(engine.prior) / sum(engine.prior)  # a later step may be as the prior itself
     elif isinstance(engine, SurveyEngine):
         kernel = SurveyKernel(engine)
     return Model(
@@ -282,26 +285,11 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         model_prior(mechanism),
         epsilon,
         kernel,
+        not isinstance(kernel, AsReleased),
         worst,
         mechanism.digest,
         mechanism,
-        engine.samples,
     )
-
-
-def _worst_of_steps(engine: StreamEngine) -> float:
-    """The average over the steps, of which later ones may be as the prior itself; of a stream any step."""
-    later = 1 - min(engine.prior) / sum(engine.prior)
-    if engine.samples == 1:
-        return later
-    return (furthest_at_first(engine) + (engine.samples - 1) * later) / engine.samples
-
-
-def furthest_at_first(engine: StreamEngine) -> float:
-    """The largest total variation of any user at the first step: a point mass on the rarest category."""
-    rarest, (least, most) = min(engine.prior), engine.ratios(*engine.first(), 0)
-    spare = engine.total - least * (sum(engine.prior) - rarest)
-    return 1 - min(most * rarest, spare) / engine.total
 
 
 def _check_response(name: str, invertible: bool) -> None:

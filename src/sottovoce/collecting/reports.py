@@ -2,14 +2,14 @@
 
 `sottovoce release` writes a row per user with the released category, ε and the digest of the mechanism, so
 reports describe themselves. What does not fit is refused: another mechanism's reports, an unknown category, a
-user who reports twice. Several samples of a user go together, so they are counted by user.
+user who reports twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,41 +25,12 @@ from .model import Model, SurveyKernel
 from .store import is_store, stored_counts
 
 
-class ReportColumns(TypedDict, total=False):
-    """The columns of a table of reports, as they are named, and how its file is written."""
-
-    item: str
-    user: str | None
-    by: str | None
-    dialect: Dialect
-
-
-class Counts(NamedTuple):
-    """How often each answer was reported in all, and what errors need besides.
-
-    With s_ui the share of answer i among the samples of user u, `squares` is Σ_u s_ui².
-    """
-
-    counts: FloatArray
-    squares: FloatArray
-    users: float  # a number of reports may be an expected one
-
-    @classmethod
-    def of_one_each(cls, counts: FloatArray) -> Counts:
-        """Of users with one report each."""
-        return cls(counts, counts, float(counts.sum()))
-
-
-def counted(model: Model, reports: Any, columns: ReportColumns) -> Counts:
+def counted(model: Model, reports: Any, item: str, user: str | None, dialect: Dialect) -> FloatArray:
     """How often each answer was reported, from any form that reports come in."""
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
-        return read_reports(reports, model, **columns)[0][EVERYBODY]
-    if columns:
-        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
-    if isinstance(reports, Counts):
-        return reports
-    if model.samples > 1:
-        return _of_tuples(reports, model)
+        return read_reports(reports, model, item=item, user=user, dialect=dialect)[0][EVERYBODY]
+    if (item, user, dialect) != ("item", None, DETECTED):
+        raise ParameterError("item, user and dialect are for a table of reports")
     if isinstance(reports, np.ma.MaskedArray):
         raise EstimateError("counts must not be a masked array: fill or drop what is masked")
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":
@@ -68,11 +39,11 @@ def counted(model: Model, reports: Any, columns: ReportColumns) -> Counts:
                 "an array of integers may hold the reports of a survey or their counts: give reports as a "
                 "list, and counts as floats"
             )
-        return Counts.of_one_each(_checked(reports, len(model.answers)))
+        return _checked(reports, len(model.answers))
     return _of_names(reports, model)
 
 
-def _of_names(reports: Any, model: Model) -> Counts:
+def _of_names(reports: Any, model: Model) -> FloatArray:
     """From a mapping of categories to counts, or from a category per report."""
     try:
         names = list(reports)
@@ -85,30 +56,7 @@ def _of_names(reports: Any, model: Model) -> Counts:
         indices = model.indices(names)
     except TypeError:
         raise EstimateError("reports must be categories of the mechanism, or a table of them") from None
-    return Counts.of_one_each(_added_up(indices, amounts, model))
-
-
-def _of_tuples(reports: Any, model: Model) -> Counts:
-    """From a tuple of categories per user."""
-    k, n = model.samples, len(model.categories)
-    if isinstance(reports, Mapping):
-        raise EstimateError(f"several samples are counted by user: give a tuple of {k} each")
-    try:
-        listed = list(reports)
-        if any(isinstance(names, str) for names in listed):
-            raise TypeError
-        tuples = [tuple(names) for names in listed]
-        indices = model.indices(name for names in tuples for name in names)
-    except TypeError:
-        raise EstimateError(f"reports must be tuples of {k} categories, one per user") from None
-    users, wrong = len(tuples), sum(len(names) != k for names in tuples)
-    if wrong:
-        raise EstimateError(f"{wrong} of {users} reports do not have {k} categories, one for each sample")
-    indices = indices.reshape(users, k)
-    _refuse_unknown(int(np.count_nonzero((indices < 0).any(axis=1))), f"of {users} users have others")
-    cells, times = np.unique(np.arange(users)[:, None] * np.int64(n) + indices, return_counts=True)
-    squares: FloatArray = np.bincount(cells % n, (times / k) ** 2, minlength=n).astype(np.float64)
-    return Counts(np.bincount(indices.ravel(), minlength=n).astype(np.float64), squares, users)
+    return _added_up(indices, amounts, model)
 
 
 def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
@@ -127,16 +75,12 @@ def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
 def _added_up(indices: Any, amounts: FloatArray, model: Model) -> FloatArray:
     """The amounts by answer; an unknown category that no report names is none of the reports."""
     known = indices >= 0
-    _refuse_unknown(amounts[~known].sum(), f"of {amounts.sum():g} are not")
-    return np.bincount(indices[known], amounts[known], minlength=len(model.answers)).astype(np.float64)
-
-
-def _refuse_unknown(unknown: float, of_all: str) -> None:
-    if unknown:
+    if unknown := amounts[~known].sum():
         raise EstimateError(
-            f"reports must be categories of the mechanism: {unknown:g} {of_all}; is it the mechanism they "
-            f"were released with?"
+            f"reports must be categories of the mechanism: {unknown:g} of {amounts.sum():g} are not; is it "
+            f"the mechanism they were released with?"
         )
+    return np.bincount(indices[known], amounts[known], minlength=len(model.answers)).astype(np.float64)
 
 
 def read_reports(
@@ -147,11 +91,11 @@ def read_reports(
     user: str | None = None,
     by: str | None = None,
     dialect: Dialect = DETECTED,
-) -> tuple[Mapping[str, Counts], str]:
+) -> tuple[Mapping[str, FloatArray], str]:
     """How often each category was reported, by group, and what was left out or chosen in reading, in words.
 
-    With several samples a user has as many rows. A path may also be that of a store, which `sottovoce
-    collect` may be writing to meanwhile. `dialect` says how a file is written.
+    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile. `dialect` says
+    how a file is written.
 
     Raises
         TableError: a column is missing or malformed.
@@ -161,12 +105,10 @@ def read_reports(
     if is_store(table):
         if item != "item" or user is not None or dialect != DETECTED:
             raise ParameterError("item and user are columns of a table; a store of reports has none")
-        stored = stored_counts(Path(table), known)
-        return {name: Counts.of_one_each(counts) for name, counts in stored.items()}, ""
+        return stored_counts(Path(table), known), ""
     if dialect != DETECTED and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
-    from ..tables.priors import left_unread
-    from ..tables.query import Columns, count_missing, opened, tally_of
+    from ..tables.query import Columns, count_missing, left_unread, opened, tally_of
 
     with opened(table, dialect) as source:
         columns, lacking = list(source.types), 0
@@ -184,13 +126,8 @@ def read_reports(
             f"{lacking} reports do not say which mechanism they were released with: remove them, or the "
             f"column 'mechanism'"
         )
-    by_user = any(model.samples > 1 for model in known.values())
-    if by_user and user is None:
-        raise EstimateError(
-            "several samples are counted by user: name the column of the user (user=, --user) in the reports"
-        )
-    several = None if user is None or by_user else _several(items)
-    return checked_counts(items, digests, several, known, as_text=as_text, by_user=by_user), how
+    several = None if user is None else _several(items)
+    return checked_counts(items, digests, several, known, as_text=as_text), how
 
 
 def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, str | None]:
@@ -216,12 +153,11 @@ def checked_counts(
     known: Mapping[str, Model],
     *,
     as_text: bool,
-    by_user: bool = False,
-) -> dict[str, Counts]:
+) -> dict[str, FloatArray]:
     """How often each category was reported, by group; what does not fit is refused.
 
     `digests` are None where reports or mechanisms do not describe themselves. `several` is how many users
-    have more than one report in a group, of how many; None where users are not named, or may have several.
+    have more than one report in a group, of how many; None where users are not named.
     """
     filled = list(items.filled)
     tally.check_groups(filled, known, "error")
@@ -232,7 +168,7 @@ def checked_counts(
         raise EstimateError(
             f"{more} of {users} users have more than one report: keep one each, or they count twice"
         )
-    return {name: _of_group(items, name, known[name], as_text, by_user) for name in filled}
+    return {name: _of_group(items, name, known[name], as_text) for name in filled}
 
 
 def _check_digests(digests: Tally, known: Mapping[str, Model]) -> None:
@@ -257,18 +193,7 @@ def _several(items: Tally) -> tuple[int, int]:
     return int(np.count_nonzero(reports > 1)), len(reports)
 
 
-def _of_group(items: Tally, name: str, model: Model, as_text: bool, by_user: bool) -> Counts:
+def _of_group(items: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
     cells = items.cells(items.groups.index(name))
     indices = model.indices(items.items, as_text=as_text)[items.item[cells]]
-    counts = _added_up(indices, items.amount[cells], model)
-    if not by_user:
-        return Counts.of_one_each(counts)
-    k, rows = model.samples, items.rows[cells]
-    samples = np.bincount(np.unique(items.user[cells], return_inverse=True)[1], rows)
-    wrong = int(np.count_nonzero(samples != k))
-    if wrong:
-        raise EstimateError(
-            f"{wrong} of {len(samples)} users do not have {k} reports, a row for each sample of the mechanism"
-        )
-    squares: FloatArray = np.bincount(indices, (rows / k) ** 2, minlength=len(counts)).astype(np.float64)
-    return Counts(counts, squares, len(samples))
+    return _added_up(indices, items.amount[cells], model)

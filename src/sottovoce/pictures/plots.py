@@ -1,13 +1,12 @@
 """Pictures that are readable in black and white and by colour-blind eyes.
 
-Names may be in any script: for characters that the usual font lacks, another installed font is used. What no
-font here can draw is said once for a picture, with what to do, instead of once for each character.
+Names may be in any script: for characters that the usual font lacks, another installed font is used.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
@@ -27,11 +26,8 @@ from .._atomic import written_whole
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
-from ..planning.choose import Frontier
 from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
-from ..planning.plan import Plan
 from ..samplers.base import ClipSampler, Sampler, label
-from ..samplers.catalogue import SAMPLERS
 
 # Okabe and Ito's palette; marker and dash differ too, so colour is never the only sign.
 STYLES: dict[str, dict[str, Any]] = {
@@ -51,17 +47,11 @@ STYLES: dict[str, dict[str, Any]] = {
 DRAWN = 40
 """Categories of an estimate that are drawn."""
 USUAL_FONT = "DejaVu Sans"
-PREFERRED_FONTS = ("Noto Sans", "Noto", "WenQuanYi", "Droid Sans", "Source Han", "Arial Unicode", "Lohit")
-"""Families that are tried before the others, by how their names begin."""
 
 
 def style(sampler: str) -> dict[str, Any]:
     """How a sampler is drawn, whatever its options."""
-    name = sampler.split("(")[0].split(" [")[0]
-    if name in STYLES:
-        return STYLES[name]
-    index = list(SAMPLERS).index(name) if name in SAMPLERS else 0  # a new sampler has a look of its own
-    return {"color": f"C{index % 10}", "marker": "1234p*hH"[index % 8], "linestyle": "-."}
+    return STYLES.get(sampler.split("(")[0].split(" [")[0], {"marker": "p", "linestyle": "-."})
 
 
 class _Shown(Axes):
@@ -78,15 +68,6 @@ class _Shown(Axes):
 def _own(axes: Axes | None, width: float = 6, height: float = 4.4) -> Axes:
     """The axes that were given, or those of a new figure."""
     return new_figure(width, height).add_subplot(axes_class=_Shown) if axes is None else axes
-
-
-def _labelled(axes: Axes, x: str, y: str) -> Axes:
-    """Axes of some distance, from zero on."""
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.set_ylim(bottom=0)
-    axes.grid(color="#EEEEEE")
-    return axes
 
 
 def _plain(name: object) -> str:
@@ -145,38 +126,11 @@ def plot_comparison(
         epsilons = sorted(by_epsilon)
         means = [float(np.mean(by_epsilon[epsilon])) for epsilon in epsilons]
         axes.plot(epsilons, means, label=name, linewidth=1.6, markersize=6, **style(name))
-    distance = f"{statistic} {divergence.upper()} distance to the user's p"
-    return _labelled(axes, "epsilon (more is less private)", distance)
-
-
-def plot_frontier(frontiers: Mapping[str, Frontier], axes: Axes | None = None) -> Axes:
-    """The mean of `fitted` against its promise, and below it the limit: one pair of lines for each group."""
-    axes = _own(axes)
-    for number, (group, frontier) in enumerate(frontiers.items()):
-        promises = [row.nobody_above for row in frontier.rows]
-        look: dict[str, Any] = {"color": f"C{number % 10}", "markersize": 6}
-        of = f", {_plain(group)}" if group else ""
-        axes.plot(promises, [row.mean for row in frontier.rows], "*-", label=f"fitted{of}", **look)
-        bounds = [row.lowest_mean for row in frontier.rows if row.lowest_mean is not None]
-        axes.plot(promises[: len(bounds)], bounds, ":", label=f"limit{of}", **look)
-    axes.legend()
-    return _labelled(axes, "no possible user is further than this", "mean TV distance to the user's p")
-
-
-def plot_plan(plan: Plan, axes: Axes | None = None) -> Axes:
-    """The mean of the users who did not answer a survey, and of all, against the size of the survey."""
-    axes = _own(axes)
-    reports = [row.reports for row in plan.rows]
-    axes.plot(reports, [row.others for row in plan.rows], "o-", color="C0", label="users who did not answer")
-    axes.plot(reports, [row.everybody for row in plan.rows], "s--", color="C1", label="all users")
-    levels = {"best without a prior": plan.without, "uniform prior": plan.uniform, "public prior": plan.known}
-    for (name, level), style in zip(levels.items(), (":", "-.", "--"), strict=True):
-        axes.axhline(level, color="#777777", linestyle=style, linewidth=1, label=name)
-    axes.axvline(plan.best.reports, color="C2", linewidth=1, label=f"best: {plan.best.reports:,} reports")
-    axes.set_xscale("log")
-    axes.legend(fontsize=8)
-    asked = f"users who answer the survey, of {plan.users:,}"
-    return _labelled(axes, asked, "mean TV distance to the user's p")
+    axes.set_xlabel("epsilon (more is less private)")
+    axes.set_ylabel(f"{statistic} {divergence.upper()} distance to the user's p")
+    axes.set_ylim(bottom=0)
+    axes.grid(color="#EEEEEE")
+    return axes
 
 
 def plot_estimate(shares: Estimate, axes: Axes | None = None, *, truth: Any = None) -> Axes:
@@ -241,7 +195,7 @@ def families_for(text: str) -> tuple[list[str], set[str]]:
     """The families that draw a text together, the usual one first, and the characters that none draws."""
     families, missing = [USUAL_FONT], {c for c in text if not c.isspace()}
     for refreshed in (False, True):
-        for family, file in _faces(refreshed):
+        for family, file in _faces(refreshed).items():
             covered = {c for c in missing if ord(c) in _characters(file)}
             if covered and family not in families:
                 families.append(family)
@@ -252,11 +206,11 @@ def families_for(text: str) -> tuple[list[str], set[str]]:
 
 
 @lru_cache(maxsize=2)
-def _faces(refreshed: bool) -> tuple[tuple[str, str], ...]:
-    """Family and file of every upright font of ordinary weight: the usual one first, then preferred ones.
+def _faces(refreshed: bool) -> dict[str, str]:
+    """The file of every upright family of ordinary weight, the usual one first.
 
-    Refreshed: with fonts that were installed after matplotlib made its list of them. One font, which comes
-    with matplotlib, draws an empty frame for every character there is.
+    Refreshed: with fonts that were installed after matplotlib made its list of them. Its font of last resort
+    draws an empty frame for every character there is.
     """
     if refreshed:
         known = {face.fname for face in font_manager.fontManager.ttflist}
@@ -264,16 +218,11 @@ def _faces(refreshed: bool) -> tuple[tuple[str, str], ...]:
             with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
                 font_manager.fontManager.addfont(file)
     files: dict[str, str] = {}
-    for face in font_manager.fontManager.ttflist:
+    for face in sorted(font_manager.fontManager.ttflist, key=lambda face: face.name != USUAL_FONT):
         usual = face.style == "normal" and face.weight in (400, "normal", "regular", "book")
         if usual and "Last Resort" not in face.name:
             files.setdefault(face.name, face.fname)
-
-    def rank(item: tuple[str, str]) -> tuple[int, str]:
-        begins = (i for i, name in enumerate(PREFERRED_FONTS) if item[0].startswith(name))
-        return -1 if item[0] == USUAL_FONT else next(begins, len(PREFERRED_FONTS)), item[0]
-
-    return tuple(sorted(files.items(), key=rank))
+    return files
 
 
 @lru_cache(maxsize=256)

@@ -9,21 +9,15 @@ import numpy as np
 
 from ..bounds import optimal_utility, released_as_itself
 from ..collecting.estimate import reports_or_none
-from ..collecting.model import furthest_at_first
 from ..divergences import DIVERGENCES
-from ..errors import ParameterError
 from ..groups import EVERYBODY
 from ..prior import Category
 from ..release.certify import certify
-from ..release.mechanism import Mechanism
-from ..release.stream import StreamEngine
 from ..samplers.base import Sampler, label, point_masses
 from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import PACE, Stream
-from .shuffling import at_a_glance
 
-SHUFFLED_DELTA = 1e-6
 LISTED, DRAWN = 1000, 400
 """Categories up to which a card looks at all of them, and how many it draws from the prior else."""
 
@@ -53,26 +47,16 @@ class Kept:
     at_least: float
 
 
-@dataclass(frozen=True)
-class Shuffled:
-    """The central (ε′, δ) of so many shuffled reports, at least; it needs a shuffler that people trust."""
-
-    reports: int
-    delta: float
-    central_epsilon: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class AnyCard:
     """What every card says."""
 
     group: str
-    epsilon: float  # of a stream or several samples, for all of them together
+    epsilon: float  # of a stream, for all releases together
     categories: int
     keeps_prior: bool
     prior_digest: str
     provenance: str  # of the prior; see `prior.PROVENANCES`
-    shuffled: tuple[Shuffled, ...] = ()  # what shuffling adds, where it was requested
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,21 +93,19 @@ class NearCard(AnyCard):
 class StreamCard(AnyCard):
     """The facts about a stream that follow from its prior alone."""
 
-    samples: int  # of one release; 1 for a stream
     horizon: int | None  # releases that the pace is planned for
     released_as_another: float | None  # at most, at the first step: Pr(X ≠ Z); not known with a geometry
 
 
 def any_card(made: Any, group: str) -> Card | NearCard | StreamCard:
-    """The card of a sampler, a stream, several samples or `nearest`, with what shuffling adds."""
+    """The card of a sampler, a stream or `nearest`."""
     if isinstance(made, Stream):
-        return stream_card(made, group=group, shuffled=True)
-    make = near_card if isinstance(made, NearestSampler) else card
-    return make(made, group=group, shuffled=True)
+        return stream_card(made, group)
+    return near_card(made, group) if isinstance(made, NearestSampler) else card(made, group)
 
 
-def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) -> Card:
-    """Collect the worst case for every divergence against its rivals; with `shuffled` what shuffling adds.
+def card(sampler: Sampler, group: str = EVERYBODY) -> Card:
+    """Collect the worst case for every divergence against its rivals.
 
     >>> from sottovoce import Prior, kernel_clip
     >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
@@ -136,7 +118,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
     response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
     best = prior_minimax(prior, epsilon)
     return Card(
-        **_of_any(sampler, group, sampler if shuffled else None),
+        **_of_any(sampler, group),
         sampler=label(sampler),
         smallest_probability=prior.smallest,
         rarest_category=prior.categories[int(prior.probabilities.argmin())],
@@ -158,7 +140,7 @@ def card(sampler: Sampler, *, group: str = EVERYBODY, shuffled: bool = False) ->
     )
 
 
-def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool = False) -> NearCard:
+def near_card(sampler: NearestSampler, group: str = EVERYBODY) -> NearCard:
     """Collect the facts: the distances of all pairs of a category and its release, weighed by their chance.
 
     >>> from sottovoce import Line, Prior, nearest
@@ -180,7 +162,7 @@ def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool
         return float(far.ravel()[order[min(int(np.searchsorted(reached, share)), len(order) - 1)]])
 
     return NearCard(
-        **_of_any(sampler, group, sampler if shuffled else None),
+        **_of_any(sampler, group),
         sampler=label(sampler),
         half_within=within(0.5),
         nine_tenths_within=within(0.9),
@@ -190,31 +172,25 @@ def near_card(sampler: NearestSampler, *, group: str = EVERYBODY, shuffled: bool
     )
 
 
-def stream_card(sampler: Stream, *, group: str = EVERYBODY, shuffled: bool = False) -> StreamCard:
-    """Collect the facts; with `shuffled` what shuffling the tuples of several samples adds.
+def stream_card(sampler: Stream, group: str = EVERYBODY) -> StreamCard:
+    """Collect the facts; the furthest user is a point mass on the rarest category.
 
-    >>> from sottovoce import Prior, several
-    >>> round(stream_card(several(Prior(["A", "B"], [0.2, 0.8]), 4.0, samples=2)).released_as_another, 2)
+    >>> from sottovoce import Prior, stream
+    >>> round(stream_card(stream(Prior(["A", "B"], [0.2, 0.8]), 4.0, horizon=2)).released_as_another, 2)
     0.15
     """
-    mechanism = certify(sampler, provenance="users")  # nothing is released
+    engine: Any = certify(sampler, provenance="users").engine  # nothing is released
+    rarest, (least, most) = min(engine.prior), engine.ratios(*engine.first(), 0)
+    kept = min(most * rarest, engine.total - least * (sum(engine.prior) - rarest)) / engine.total
     return StreamCard(
-        **_of_any(sampler, group, mechanism if shuffled and sampler.samples > 1 else None),
-        samples=sampler.samples,
+        **_of_any(sampler, group),
         horizon=len(sampler.pace) if sampler.pace[-1] == PACE and not sampler.persistence else None,
-        released_as_another=None if sampler.geometry else furthest_at_first(stream_engine(mechanism)),
+        released_as_another=None if sampler.geometry else 1 - kept,
     )
 
 
-def stream_engine(mechanism: Mechanism) -> StreamEngine:
-    """The engine of a stream, or of several samples."""
-    if not isinstance(mechanism.engine, StreamEngine):
-        raise ParameterError("mechanism must be a stream, or several samples of one")
-    return mechanism.engine
-
-
-def _of_any(sampler: Sampler | Stream, group: str, shuffled: Mechanism | Sampler | None) -> dict[str, Any]:
-    """What every card says; of what is shuffled also ε′ for 10,000 and 100,000 reports, on the safe side."""
+def _of_any(sampler: Sampler | Stream, group: str) -> dict[str, Any]:
+    """What every card says."""
     return {
         "group": group,
         "epsilon": sampler.epsilon,
@@ -222,11 +198,6 @@ def _of_any(sampler: Sampler | Stream, group: str, shuffled: Mechanism | Sampler
         "keeps_prior": sampler.keeps_prior,
         "prior_digest": sampler.prior.digest,
         "provenance": sampler.prior.provenance,
-        "shuffled": tuple(
-            Shuffled(many, SHUFFLED_DELTA, at_a_glance(shuffled, many, SHUFFLED_DELTA))
-            for many in (10_000, 100_000)
-            if shuffled is not None
-        ),
     }
 
 

@@ -1,7 +1,6 @@
 """Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
 
-Nothing here looks at a private user, so the choice costs no privacy. A frontier is what a promise costs: the
-mean of `fitted` against the largest distance of any possible user.
+Nothing here looks at a private user, so the choice costs no privacy.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .. import _validate
-from .._html import Listed, Listing
 from ..collecting.estimate import how_many, reports_or_none
 from ..divergences import TV, Distance
 from ..errors import ParameterError, TargetError
@@ -29,12 +27,11 @@ from ..samplers.nearest import nearest
 from ..samplers.survey import survey
 from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
-from .limit import MANY, TAIL, Limit, weighed
+from .limit import TAIL, Limit, weighed
 from .limit import limit as best_possible
-from .limit_w1 import LARGEST
+from .limit_solvers import LARGEST_W1
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from scipy import sparse
 
 GRID = (*(quarter / 4 for quarter in range(1, 9)), *(half / 2 for half in range(5, 21)))
@@ -45,6 +42,9 @@ FREE = ("global_minimax", "randomized_response", "rr_with_prior")
 """Samplers that do not keep the prior."""
 SHARES = (0.4, 0.5, 0.6)
 """Shares of `nearest` that are considered."""
+ROUNDING = 1e-12
+"""Added to a promise, so that its worst case is not above the target by rounding."""
+OBJECTIVE = f"mean + {TAIL:g}·maximum"
 MEASURES = {"mean": "mean", "p99": "99th percentile", "maximum": "maximum", "worst_case": "worst case"}
 
 
@@ -52,9 +52,9 @@ MEASURES = {"mean": "mean", "p99": "99th percentile", "maximum": "maximum", "wor
 class Choice:
     """What `choose` recommends, and why.
 
-    `row` holds the numbers of the sampler, `runner_up` those of the second best and `table` those of every
-    sampler considered at this ε, on the users named in `measured_on`. `cheaper` says why the next smaller ε
-    does not do. `limit` is the best that any ε-private sampler could do for these users.
+    `table` holds the numbers of every sampler considered at this ε, on the users named in `measured_on`.
+    `cheaper` says why the next smaller ε does not do. `limit` is the best that any ε-private sampler could do
+    for these users.
     """
 
     sampler: Sampler
@@ -67,7 +67,6 @@ class Choice:
     targets: tuple[str, ...]
     reason: str
     cheaper: str | None
-    tail: float
     survey: str | None = None  # what a survey needs instead, where shares are asked for
 
     @property
@@ -77,10 +76,8 @@ class Choice:
 
     @property
     def above_limit(self) -> float | None:
-        """mean + tail·maximum of the choice minus the proven lower bound of the limit."""
-        if self.limit is None:
-            return None
-        return weighed(self.row.mean, self.row.maximum, self.tail) - self.limit.lower_bound
+        """mean + 0.3·maximum of the choice minus the proven lower bound of the limit."""
+        return None if self.limit is None else _score(self.row) - self.limit.lower_bound
 
     @property
     def as_typed(self) -> str:
@@ -116,11 +113,10 @@ class Choice:
             lines.append(f"Runner-up: {self.runner_up.sampler}, {_wins(self.runner_up, row)}.")
         if self.limit is not None:
             kept = " that keeps the prior" if self.limit.keep_prior else ""
-            own = self.limit.lower_bound + (self.above_limit or 0.0)
             lines.append(
-                f"The limit: the best private sampler{kept} has a mean + {self.tail:g}·maximum between "
+                f"The limit: the best private sampler{kept} has a {OBJECTIVE} between "
                 f"{self.limit.lower_bound:.4f} and {self.limit.objective:.4f} for these users; "
-                f"this one has {own:.4f}."
+                f"this one has {_score(row):.4f}."
             )
         lines.append(f"Measured on {self.measured_on}. Your users may differ.")
         if self.sampler.prior.provenance == "users":
@@ -133,10 +129,6 @@ class Choice:
         """What a notebook shows: the words, and the table below them."""
         words = "<br>".join(map(html.escape, self.words().splitlines()))
         return f"<p>{words}</p><pre>{html.escape(self.command())}</pre>{self.table._repr_html_()}"
-
-
-ROUNDING = 1e-12
-"""Added to a promise, so that its worst case is not above the target by rounding."""
 
 
 class _Target(NamedTuple):
@@ -171,7 +163,6 @@ def choose(
     one_record: bool = False,
     same_for_everybody: bool = False,
     keep_prior: bool = True,
-    tail: float = TAIL,
     epsilons: Sequence[float] = GRID,
     limit: bool = True,
     geometry: Geometry | None = None,
@@ -181,7 +172,7 @@ def choose(
 
     Every sampler of the catalogue and `fitted`, also with the promise that a target asks for, is measured in
     total variation on the public users or, without them, on 1,200 users invented from the prior (others than
-    those `fitted` looks at). Of those that meet the targets the smallest mean + tail·maximum is taken.
+    those `fitted` looks at). Of those that meet the targets the smallest mean + 0.3·maximum is taken.
 
     Guarantees
         Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
@@ -196,7 +187,6 @@ def choose(
         one_record: the device may look at one random record only, so the sampler must be linear.
         same_for_everybody: take the smallest worst case over all possible users, not the best average.
         keep_prior: only samplers with Q(q) = q.
-        tail: the weight of the worst-served user against the mean.
         limit: also compute how much better any sampler could be; in W1 only for few users.
         geometry: a `Line` or a `Tree`: every distance is W1 then, in its units, and `nearest` is considered.
         progress: called with the part of the way, between 0 and 1; a target that is met early skips some.
@@ -213,15 +203,14 @@ def choose(
     """
     measure: Distance = TV if geometry is None else wasserstein(checked_geometry(geometry, len(prior)))
     targets = _targets(mean_at_most, nobody_above, share_within, reports)
-    weight = _validate.at_least(0, tail=tail)
     tried = _epsilons(epsilon, epsilons, bool(targets))
     measured, measured_on = people(prior, users)
     by_survey = _by_survey(prior, tried, share_within, reports)
     report = progress or (lambda part: None)
     half, linear = 0.5 if limit else 1.0, bool(one_record or reports)
+    most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
     before: list[_Candidate] = []
     for k, settled in enumerate(tried):
-        most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
         considered = _candidates(prior, settled, users, measured, keep_prior, most, measure)
         report(half * (k + 1) / len(tried))
         allowed = [each for each in considered if each.sampler.linear or not linear]
@@ -231,19 +220,25 @@ def choose(
         before = allowed
     else:
         raise TargetError(_unmet(targets, before, tried) + ("" if by_survey is None else f". {by_survey}"))
-    best, *others = sorted(meeting, key=lambda each: _rank(each, same_for_everybody, weight))
+
+    def rank(each: _Candidate) -> tuple[float, ...]:  # equal to nine digits is equal; then keep the prior
+        first = (round(each.worst, 9),) if same_for_everybody else ()
+        return *first, round(_score(each.row), 9), not each.sampler.keeps_prior
+
+    best, *others = sorted(meeting, key=rank)
     bound = None
-    if limit and (geometry is None or measured.shape[0] * measured.shape[1] <= LARGEST):
+    if limit and (geometry is None or measured.shape[0] * measured.shape[1] <= LARGEST_W1):
         bound = best_possible(
             prior,
             settled,
             measured,
             divergence=measure,
-            tail=weight,
             keep_prior=keep_prior,
             relative_gap=GAP,
             progress=lambda part: report(half + (1 - half) * part),
         )
+    what = "smallest worst case over all possible users" if same_for_everybody else f"smallest {OBJECTIVE}"
+    which = "linear samplers, which need one record of the user only" if linear else "samplers"
     return Choice(
         sampler=best.sampler,
         row=best.row,
@@ -253,11 +248,14 @@ def choose(
         measured_on=measured_on,
         from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
-        reason=_reason(len(meeting), len(considered), linear, same_for_everybody, weight),
+        reason=f"It has the {what} of the {len(meeting)} {which} (of {len(considered)}) that will do.",
         cheaper=f"Epsilon {tried[k - 1]:g} is too small: {_nearest(targets, before)}." if before else None,
-        tail=weight,
         survey=by_survey,
     )
+
+
+def _score(row: ComparisonRow) -> float:
+    return weighed(row.mean, row.maximum, TAIL)
 
 
 def _by_survey(
@@ -356,21 +354,6 @@ def promise_for(nobody_above: float, best: float) -> float | str:
     return max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
 
 
-def _rank(each: _Candidate, same_for_everybody: bool, tail: float) -> tuple[float, ...]:
-    """Smaller is better; numbers that agree to nine digits are equal, and then the prior should be kept."""
-    first = (round(each.worst, 9),) if same_for_everybody else ()
-    return *first, round(weighed(each.row.mean, each.row.maximum, tail), 9), not each.sampler.keeps_prior
-
-
-def _reason(meeting: int, considered: int, linear: bool, same_for_everybody: bool, tail: float) -> str:
-    if meeting == 1:
-        return f"It is the only one of {considered} samplers that will do."
-    average = f"smallest mean + {tail:g}·maximum"
-    what = "smallest worst case over all possible users" if same_for_everybody else average
-    which = "linear samplers, which need one record of the user only" if linear else "samplers"
-    return f"It has the {what} of the {meeting} {which} (of {considered}) that will do."
-
-
 def _unmet(targets: Sequence[_Target], last: Sequence[_Candidate], tried: Sequence[float]) -> str:
     asked = " and ".join(target.words for target in targets)
     up_to = f"epsilon {tried[-1]:g}" if len(tried) == 1 else f"any epsilon up to {tried[-1]:g}"
@@ -389,12 +372,8 @@ def _nearest(targets: Sequence[_Target], candidates: Sequence[_Candidate]) -> st
         value = target.number(best)
         if value > target.most:
             number = f"{value:,.0f} reports" if target.most >= 2 else f"{value:.4g}"
-            missed.append((target.words, f"{number} with {label(best.sampler)}"))
-    if not missed:
-        return "each target can be met, but not all of them by one sampler"
-    if len(targets) == 1:
-        return f"the best is {missed[0][1]}"
-    return " and ".join(f"for {words!r} the best is {number}" for words, number in missed)
+            missed.append(f"for {target.words!r} the best is {number} with {label(best.sampler)}")
+    return " and ".join(missed) or "each target can be met, but not all of them by one sampler"
 
 
 def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
@@ -406,69 +385,3 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
         and theirs < ours - 5e-5
     ]
     return "with " + ", and ".join(better) if better else "not better on any measure"
-
-
-@dataclass(frozen=True)
-class FrontierRow:
-    """`fitted` with one promise, measured, and the smallest mean that any sampler with that promise has.
-
-    `nobody_above` is the largest distance of any possible user. `lowest_mean` is a proven lower bound, and
-    None over more than 150 categories.
-    """
-
-    nobody_above: float
-    mean: float
-    p99: float
-    maximum: float
-    lowest_mean: float | None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Listed):
-    """Promises from none to the best one, and the mean within each; total variation."""
-
-    epsilon: float
-    measured_on: str
-    rows: tuple[FrontierRow, ...]
-
-    def listing(self) -> Listing:
-        """The table that is printed."""
-        numbers = [(r.nobody_above, r.mean, r.p99, r.maximum, r.lowest_mean) for r in self.rows]
-        return Listing(
-            ("nobody above", "mean", "99th percentile", "maximum", "limit of the mean"),
-            [["" if number is None else f"{number:.4f}" for number in row] for row in numbers],
-            {"mean": [row.mean for row in self.rows]},
-            f"What a promise costs at epsilon {self.epsilon:g}, measured on {self.measured_on}:",
-        )
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the mean against the promise, with the limit below it."""
-        from ..pictures.plots import plot_frontier
-
-        return plot_frontier({"": self}, axes)
-
-
-def frontier(prior: Prior, epsilon: float, users: PublicUsers | None = None, *, steps: int = 6) -> Frontier:
-    """Measure `fitted` with promises from its own worst case down to the best that keeps the prior.
-
-    The users are those of `choose`. The limit of the mean is the best that any sampler with the same promise
-    could do for these very users.
-
-    >>> made = frontier(Prior(["a", "b", "c"], [0.6, 0.3, 0.1]), 2.0, steps=3)
-    >>> [row.mean >= row.lowest_mean for row in made.rows]
-    [True, True, True]
-    """
-    count = _validate.whole_at_least(2, steps=steps)
-    rows, measured_on = people(prior, users)
-    free = fitted(prior, epsilon, users)
-    most, least = free.worst_case(TV), prior_minimax(prior, epsilon).worst_case(TV)
-    measured = []
-    for k, above in enumerate(np.linspace(most, least, count).tolist()):
-        promise = promise_for(above, least)
-        sampler = free if k == 0 else fitted(prior, epsilon, users, promise=promise)
-        (row,) = compare(rows, sampler)
-        bound = None
-        if len(prior) <= MANY:
-            bound = best_possible(prior, epsilon, rows, tail=0, promise=promise).lower_bound
-        measured.append(FrontierRow(sampler.worst_case(TV), row.mean, row.p99, row.maximum, bound))
-    return Frontier(float(epsilon), measured_on, tuple(measured))

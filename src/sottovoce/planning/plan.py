@@ -11,17 +11,16 @@ which is simulated on invented users before anything is collected: nothing of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import _validate
 from .._html import Listed, Listing
-from .._validate import FloatArray
 from ..collecting.estimate import estimate
-from ..collecting.learning import RANKED, reports_for_prior
+from ..collecting.learning import ranked, reports_for_prior
 from ..collecting.model import model_of
 from ..divergences import TV
 from ..errors import ParameterError
@@ -32,17 +31,12 @@ from ..samplers.catalogue import global_minimax
 from ..samplers.survey import survey
 from .fitted import UNITS, fitted, invented
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 """The shares of the users that are tried."""
 CROWD = 7
 """The invented users that are measured: others than those on which `fitted` and `choose` look."""
 REPEATS = 12
 """Surveys that are simulated for each share, fewer for many categories."""
-WORTH = 0.05
-"""A second survey is advised where it lowers the mean of the others by this part at least."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,6 @@ class Plan(Listed):
     epsilon: float
     needed: int  # reports without which `Estimate.as_prior` refuses
     rows: tuple[PlanRow, ...]
-    again: PlanRow  # the best row, after a second survey of the same size
     known: float  # the mean if the population were public
     uniform: float  # `fitted` on the uniform prior
     without: float  # `global_minimax`, the best without any prior
@@ -73,21 +66,17 @@ class Plan(Listed):
     @property
     def best(self) -> PlanRow:
         """The row with the smallest mean of all users, among those with enough reports if there are any."""
-        return _best(self.rows)
+        sufficient = [row for row in self.rows if row.enough]
+        return min(sufficient or self.rows, key=lambda row: row.everybody)
 
     @property
     def pays(self) -> bool:
         """Whether a survey serves all users together better than a uniform prior does."""
         return self.best.enough and self.best.everybody < self.uniform
 
-    @property
-    def second_round(self) -> bool:
-        """Whether a second survey, of other users, is worth it for those who are left."""
-        return self.pays and self.again.share <= 0.5 and self.again.others < (1 - WORTH) * self.best.others
-
     def summary(self) -> str:
         """The plan in words."""
-        best, again = self.best, self.again
+        best = self.best
         if not best.enough:
             return (
                 f"{self.users:,} users are too few to learn a prior of {self.categories:,} categories at "
@@ -100,14 +89,12 @@ class Plan(Listed):
                 f"all are {self.uniform:.3f} away from their own data on average (total variation), with the "
                 f"best survey, of {best.reports:,} users, {best.everybody:.3f}."
             )
-        worth = "worth it" if self.second_round else "not worth their ε"
         return (
             f"Let {best.share:.1%} of the users, {best.reports:,}, answer a survey at epsilon "
             f"{self.epsilon:g}. All users are then {best.everybody:.3f} away from their own data on average "
             f"(total variation), those who did not answer {best.others:.3f}; with a uniform prior all are "
             f"{self.uniform:.3f} away, with the best sampler without a prior {self.without:.3f}, and if the "
-            f"population were public {self.known:.3f}. A second survey, of as many other users, brings the "
-            f"rest to {again.others:.3f}: {worth}."
+            f"population were public {self.known:.3f}."
         )
 
     def listing(self) -> Listing:
@@ -122,13 +109,7 @@ class Plan(Listed):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        return asdict(self) | {"best": asdict(self.best), "second_round": self.second_round}
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the means against the size of the survey, between no prior and a public one."""
-        from ..pictures.plots import plot_plan
-
-        return plot_plan(self, axes)
+        return asdict(self) | {"best": asdict(self.best)}
 
 
 def plan(
@@ -153,21 +134,21 @@ def plan(
     total = _validate.whole_at_least(4, users=users)
     if total >= _validate.LARGEST_COUNT:
         raise ParameterError(f"users must be below 2^53, got {users}")
-    truth = categories if isinstance(categories, Prior) else _ranked(Prior.uniform(categories))
+    truth = categories
+    if not isinstance(truth, Prior):
+        even = Prior.uniform(truth)
+        truth = Prior(even.categories, ranked(len(even)))
     mechanism = certify(survey(truth.categories, epsilon))
     simulation, needed = _Simulation(truth, mechanism), reports_for_prior(model_of(mechanism))
-
-    def measured(reports: int) -> PlanRow:
-        others, public = simulation.means(reports)
-        share = min(1.0, reports / total)
-        return PlanRow(share, reports, others, share * public + (1 - share) * others, reports >= needed)
-
     sizes = {max(2, round(share * total)) for share in SHARES} | ({needed} if 2 * needed <= total else set())
     rows = []
-    for k, reports in enumerate(sorted(sizes)):
-        rows.append(measured(reports))
+    for k, reports in enumerate(sorted(sizes), start=1):
+        others, public = simulation.means(reports)
+        share = min(1.0, reports / total)
+        everybody = share * public + (1 - share) * others
+        rows.append(PlanRow(share, reports, others, everybody, reports >= needed))
         if progress is not None:
-            progress((k + 1) / (len(sizes) + 1))
+            progress(k / len(sizes))
     uniform = Prior.uniform(truth.categories)
     return Plan(
         categories=len(truth),
@@ -175,21 +156,10 @@ def plan(
         epsilon=float(epsilon),
         needed=needed,
         rows=tuple(rows),
-        again=measured(2 * _best(rows).reports),
         known=simulation.mean(fitted(truth, epsilon)),
         uniform=simulation.mean(fitted(uniform, epsilon)),
         without=simulation.mean(global_minimax(uniform, epsilon)),
     )
-
-
-def _best(rows: Sequence[PlanRow]) -> PlanRow:
-    return min([row for row in rows if row.enough] or rows, key=lambda row: row.everybody)
-
-
-def _ranked(prior: Prior) -> Prior:
-    """The same categories, falling off like rank^-0.9."""
-    weights = np.arange(1, len(prior) + 1) ** -RANKED
-    return Prior(prior.categories, weights / weights.sum())
 
 
 class _Simulation:
@@ -199,10 +169,7 @@ class _Simulation:
         self._mechanism, self._rng = mechanism, np.random.default_rng(0)
         self._people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
         self._repeats = max(2, min(REPEATS, 2000 // len(truth)))
-        kernel = model_of(mechanism).kernel
-        if kernel is None:
-            raise AssertionError("unreachable: a survey can be undone")
-        law = np.maximum(kernel.apply(truth.probabilities), 0)
+        law = np.maximum(model_of(mechanism).kernel.apply(truth.probabilities), 0)
         self._law = law / law.sum()
 
     def mean(self, sampler: Any) -> float:
@@ -216,10 +183,6 @@ class _Simulation:
             counts = self._rng.multinomial(reports, self._law)
             learned = estimate(self._mechanism, counts.astype(np.float64)).as_prior(force=True)
             served.append(self.mean(fitted(learned, float(self._mechanism.epsilon))))
-            public.append(self._to_prior(learned.probabilities))
+            common = np.minimum(self._people.data, learned.probabilities[self._people.indices]).sum()
+            public.append(1 - common / self._people.shape[0])  # TV(p, q) = 1 − Σ min(p, q)
         return float(np.mean(served)), float(np.mean(public))
-
-    def _to_prior(self, q: FloatArray) -> float:
-        """The mean of TV(p, q): 1 − Σ min(p, q), over the non-zeros of p."""
-        least = np.minimum(self._people.data, q[self._people.indices]).sum()
-        return float(1 - least / self._people.shape[0])

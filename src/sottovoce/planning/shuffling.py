@@ -74,12 +74,6 @@ def amplify(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float
     return _smallest(lambda central: _bound(blanket, m, central) <= wanted, 0.9 * rough, rough)
 
 
-def at_a_glance(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float:
-    """`amplify` on a coarser grid, in a fraction of the time: an upper bound too, a few per cent larger."""
-    blanket, m, wanted = blanket_of(mechanism), _reports(reports), _delta(delta)
-    return _smallest(lambda central: _bound(blanket, m, central, 1) <= wanted, 0.0, blanket.epsilon, 1e-2)
-
-
 def amplify_delta(mechanism: Mechanism | Sampler, reports: int, epsilon: float) -> float:
     """δ(ε′): the smallest δ that can be promised at this central ε′, an upper bound.
 
@@ -119,7 +113,7 @@ def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
 def certified_floor(mechanism: Mechanism) -> Fraction:
     """The smallest weights of all that can be released, added up, as a share of all units.
 
-    Of several samples it is the floor of the tuples, 1/R₀: a tuple is what is shuffled.
+    Of a stream it is 1/R₀, for all its releases together: a transcript is what is shuffled.
     """
     engine, total = mechanism.engine, 1 << mechanism.bits
     if isinstance(engine, StreamEngine):
@@ -152,9 +146,9 @@ def _delta(delta: float) -> float:
     return number
 
 
-def _smallest(fits: Callable[[float], bool], low: float, high: float, within: float = 1e-4) -> float:
-    """The smallest ε′ between the two that fits, from above, to a part of itself; `high` fits."""
-    while high - low > within * high and high > 1e-9:
+def _smallest(fits: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest ε′ between the two that fits, from above, to a 10,000th of itself; `high` fits."""
+    while high - low > 1e-4 * high and high > 1e-9:
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high

@@ -39,13 +39,8 @@ class Engine(ABC):
     """What its mechanism file has besides the fields of every document."""
     linear: ClassVar[bool] = False
     """Whether one random record of the user is all that is looked at."""
-    samples: int
-    """How many categories one release gives."""
-
-    @property
-    def words(self) -> int:
-        """How many uniform words one release needs, always."""
-        return self.samples
+    words: ClassVar[int] = 1
+    """How many uniform words one release needs, always."""
 
     def __getstate__(self) -> dict[str, Any]:
         return only_fields(self)
@@ -65,17 +60,17 @@ class Engine(ABC):
     def prepare_many(self) -> None:  # noqa: B027
         """Build now what only a batch needs; `prepare` leaves it out, because a device never needs it."""
 
-    @abstractmethod
-    def position(self, weights: Weights, words: list[int]) -> Any:
-        """The released category's position; with several samples, a tuple of them."""
+    def position(self, weights: Weights, words: list[int]) -> int:
+        """The released category's position; a stream has `next_law` and `drawn` instead."""
+        raise NotImplementedError
 
-    @abstractmethod
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row, with one array per word; with several samples a row of positions each."""
+        """The same for every row, with one array per word."""
+        raise NotImplementedError
 
     @abstractmethod
     def law(self, weights: Weights) -> list[Fraction]:
-        """The exact probability of every category; with several samples, of every tuple in order."""
+        """The exact probability of every category; of a stream that of the first release."""
 
     @abstractmethod
     def prior_weights(self) -> Sequence[int]:
@@ -97,7 +92,6 @@ class BoxEngine(Engine):
 
     kind: ClassVar[str] = "box"
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low"})
-    samples = 1
     box: Box
     prior: tuple[int, ...]
 

@@ -38,8 +38,8 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
     Guarantees
         The mechanism is ε-locally private exactly, for the ε of the sampler taken at its exact binary value;
         its law is the sampler's up to about 16·n·e^ε/2^62, for the kernel also a relative 2^-44. Clip
-        samplers that keep the prior keep its integer weights exactly. A `Stream`, made by `stream` or
-        `several`, gives a mechanism whose releases together cost the ε of the stream.
+        samplers that keep the prior keep its integer weights exactly. A `Stream` gives a mechanism whose
+        releases together cost the ε of the stream.
 
     Parameters
         provenance: "users" certifies although the prior was made from the users it serves; the mechanism then
@@ -99,7 +99,10 @@ def _engine(sampler: Sampler | Stream | Survey, ratio: Fraction, bits: int) -> E
     elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
         kept = tuple(np.flatnonzero(sampler.kernel.kept).tolist())
     else:
-        raise ParameterError(f"sampler must be one of the library's, got {type(sampler).__name__}")
+        raise ParameterError(
+            f"sampler {sampler.name!r} has a rule or a matrix of its own, for which there are no exact "
+            "integers: it can be compared; a floor of your own can be certified, as a ClipSampler"
+        )
     return ResponseEngine(kept, *_response_weights(len(kept), ratio, bits), n, prior, bits)
 
 
@@ -171,7 +174,7 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
     """The prior in whole units, and R before the first release between 1 and A."""
     prior = prior_weights(sampler.prior, 1 << (bits - RATIO_BITS * bits // BITS))
     begin = exp_below(Fraction(sampler.start)) if sampler.start > 0 else Fraction(1)
-    given = (tuple(prior), 0, sampler.pace, sampler.samples, sampler.persistence, ratio, bits)
+    given = (tuple(prior), 0, sampler.pace, sampler.persistence, ratio, bits)
     if sampler.geometry is None:
         made = StreamEngine(*given)
     else:

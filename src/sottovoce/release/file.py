@@ -17,7 +17,6 @@ from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
 from ..groups import Groups
 from ..prior import LARGEST_INTEGER, PROVENANCES, Category
-from ..samplers.stream import MOST_STEPS
 from .box import Engine
 from .exact import BITS
 from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
@@ -49,7 +48,6 @@ class Policy:
         max_categories: the most categories, in all groups of a file together; it bounds the size of the file.
         digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
             it is the digest of the whole file: its group column, its group names and every mechanism.
-        max_samples: the most samples that one release gives; 1 refuses mechanisms that release tuples.
         provenance: "public" refuses a mechanism whose prior was made from the users it serves.
         categories: the names that are expected, in any order; a file with others, with fewer or with more is
             refused. Whoever writes the file cannot choose then what is asked.
@@ -59,7 +57,6 @@ class Policy:
     max_categories: int = 1_000_000
     digest: str | None = None
     provenance: str = "users"
-    max_samples: int = MOST_STEPS
     categories: Iterable[Category] | None = None
 
     def __post_init__(self) -> None:
@@ -79,8 +76,6 @@ class Policy:
                 raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
         if type(self.max_categories) is not int or self.max_categories < 1:
             raise ParameterError(f"max_categories must be an integer ≥ 1, got {self.max_categories!r}")
-        if type(self.max_samples) is not int or not 1 <= self.max_samples <= MOST_STEPS:
-            raise ParameterError(f"max_samples must be from 1 to {MOST_STEPS}, got {self.max_samples!r}")
         if self.digest is not None and not _is_digest(self.digest):
             raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
         _validate.one_of(("public", "users"), provenance=self.provenance)
@@ -319,10 +314,6 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"public one (for an experiment: --provenance users)"
         )
     drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
-    if drawn.samples > rules.max_samples:
-        raise MechanismFileError(
-            f"{source} releases {drawn.samples} samples, the policy allows {rules.max_samples}"
-        )
     mechanism = Mechanism(
         sampler=plain["sampler"],
         options=plain["options"],

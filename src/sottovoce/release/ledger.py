@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 import sqlite3
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,12 +65,9 @@ def budget_of(amount: Amount) -> int:
         value = None
     if value is None:
         raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
-    if not 0 < value <= LARGEST:
-        raise ParameterError(f"budget must be greater than 0 and at most {LARGEST}, got {text}")
-    micro = value.numerator * MICRO // value.denominator
-    if micro < 1:
-        raise ParameterError(f"budget must be at least 0.000001, got {text}")
-    return micro
+    if not Fraction(1, MICRO) <= value <= LARGEST:
+        raise ParameterError(f"budget must be at least 0.000001 and at most {LARGEST}, got {text}")
+    return value.numerator * MICRO // value.denominator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,9 +81,9 @@ class Request:
     exact: bool = False  # every user is drawn alone
 
     @property
-    def kind(self) -> tuple[str, str]:
-        """What an answer is remembered under, besides user and epoch."""
-        return self.mechanism.digest, self.group
+    def kind(self) -> dict[str, str | None]:
+        """What an answer is remembered under, besides user and epoch: a row of the table `kinds`."""
+        return {"mechanism": self.mechanism.digest, '"group"': self.group, "life": self.life}
 
     @property
     def life(self) -> str | None:
@@ -98,9 +96,6 @@ class Request:
         """What draws for rows that were checked."""
         return self.mechanism.draw_singly if self.exact else self.mechanism.draw
 
-    def __repr__(self) -> str:
-        return f"<Request of {len(self.users)} releases>"
-
 
 def request(
     mechanism: Mechanism, users: Sequence[Category], p: UsersLike, *, group: str = "", exact: bool = False
@@ -110,11 +105,6 @@ def request(
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
     if not _naming.is_text(group):
         raise ParameterError("group must be text")
-    if len(mechanism.answers) ** mechanism.samples >= 1 << 63:
-        raise ParameterError(
-            f"a ledger remembers a release as one number below 2^63: {mechanism.samples} samples of "
-            f"{len(mechanism.categories)} categories do not fit; take fewer samples or merge categories"
-        )
     rows = mechanism.prepare(p)
     names = one_form(users)
     if len(names) != rows.shape[0]:
@@ -122,7 +112,7 @@ def request(
     return Request(mechanism, names, rows, group, exact)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Receipt:
     """What charging came to: how many releases were paid for now, and how many had been paid before.
 
@@ -135,11 +125,7 @@ class Receipt:
     continued: int
     repeated: int
     left_out: int  # releases left out because their user has too little left
-    kept: tuple[_validate.IntArray, ...]  # for each request, which of its users may be released
-
-    def __repr__(self) -> str:
-        paid = f"{self.charged} charged" + (f", {self.continued} continued" if self.continued else "")
-        return f"<Receipt: {paid}, {self.repeated} repeated, {self.left_out} left out>"
+    kept: tuple[_validate.IntArray, ...] = field(repr=False)  # which users of each request may be released
 
 
 @dataclass(frozen=True)
@@ -214,16 +200,8 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self._store = Store(real_path(path))
         self.path, self.witness = self._store.path, self._store.witness
-        try:
-            self._key = bytes.fromhex(self._store.fact("key"))
-            self._budget = self._store.number("budget")
-            self._lifetime = self._store.number("lifetime") if self._store.fact("lifetime") else None
-            readable = len(self._key) == 32
-        except (sqlite3.Error, ValueError):
-            readable = False
-        if not readable:
-            self._store.close()
-            raise self._store.unreadable()
+        stated = self._store.stated
+        self._key, self._budget, self._lifetime = stated.key, stated.budget, stated.lifetime
 
     def __repr__(self) -> str:
         lifetime = "" if self._lifetime is None else f", {epsilon_text(self._lifetime)} in all"
@@ -251,14 +229,10 @@ class Ledger:
         Raises
             LedgerError: something is there already, or the files cannot be made. Nobody's file is touched.
         """
-        facts = {
-            "key": secrets.token_hex(32),
-            "budget": str(budget_of(budget)),
-            "lifetime": "" if lifetime is None else str(budget_of(lifetime)),
-        }
-        if lifetime is not None and budget_of(lifetime) < budget_of(budget):
+        most, ever = budget_of(budget), None if lifetime is None else budget_of(lifetime)
+        if ever is not None and ever < most:
             raise ParameterError("lifetime must be at least the budget of one epoch")
-        create_store(real_path(path), facts, None if witness is None else real_path(witness))
+        create_store(real_path(path), most, ever, None if witness is None else real_path(witness))
         return cls(path)
 
     @property
@@ -273,34 +247,31 @@ class Ledger:
 
     def epochs(self) -> tuple[EpochTotal, ...]:
         """The epochs in which something was charged or granted, by name."""
-        sql = """SELECT name, COUNT(user), COALESCE(SUM(micro), 0) FROM epochs LEFT JOIN spent ON epoch = id
-            GROUP BY id ORDER BY name"""
-        with self._store.reading() as database:
-            return tuple(
-                EpochTotal(name, n, Fraction(micro, MICRO)) for name, n, micro in database.execute(sql)
-            )
+        sql = """SELECT name, COUNT(DISTINCT CASE WHEN ever > 0 THEN user END), COALESCE(SUM(ever), 0)
+            FROM epochs LEFT JOIN entries ON epoch = id GROUP BY id ORDER BY name"""
+        rows = self._store.rows(sql)
+        return tuple(EpochTotal(name, users, Fraction(micro, MICRO)) for name, users, micro in rows)
 
     def knows(self, epoch: str) -> bool:
         """Whether anything was ever charged or granted in an epoch."""
-        with self._store.reading() as database:
-            return _number(database, "epochs", epoch_name(epoch)) != NOBODY
+        return bool(self._store.rows("SELECT 1 FROM epochs WHERE name = ?", [epoch_name(epoch)]))
 
     def users(self) -> int:
         """How many users were ever charged."""
-        with self._store.reading() as database:
-            return _value(database, "SELECT COUNT(DISTINCT user) FROM spent")
+        ((count,),) = self._store.rows("SELECT COUNT(DISTINCT user) FROM entries WHERE ever > 0")
+        return int(count)
 
     def left(self, user: Category, epoch: str | None = None) -> Fraction:
         """How much ε a user may still spend in an epoch, within the lifetime if there is one."""
-        key, name = self._hash(user_name(user)), self.epoch_meant(epoch)
+        key, name = self._hash(user_name(user)), {"name": self.epoch_meant(epoch)}
         with self._store.reading() as database:
-            return Fraction(self._left(database, key, _number(database, "epochs", name)), MICRO)
+            left = min(self._left(database, key, _number(database, "epochs", name)))
+        return Fraction(max(left, 0), MICRO)
 
     def total(self, user: Category) -> Fraction:
         """How much ε a user has spent in all epochs together."""
-        sql = "SELECT COALESCE(SUM(micro), 0) FROM spent WHERE user = ?"
-        with self._store.reading() as database:
-            return Fraction(_value(database, sql, (self._hash(user_name(user)),)), MICRO)
+        ((_, ever),) = self._store.rows(_SPENT, [NOBODY, self._hash(user_name(user))])
+        return Fraction(ever, MICRO)
 
     def grant(self, user: Category, more: Amount, epoch: str | None = None) -> None:
         """Allow one user more ε in one epoch, and set their answers there aside: the next release is new.
@@ -310,11 +281,17 @@ class Ledger:
         Raises
             BudgetError: the lifetime leaves nothing, so that the grant would buy nothing. Nothing changes.
         """
-        key, micro, name = self._hash(user_name(user)), budget_of(more), self.epoch_meant(epoch)
+        key, micro, name = self._hash(user_name(user)), budget_of(more), {"name": self.epoch_meant(epoch)}
         with self._store.exclusively() as database:
             number = _number(database, "epochs", name, enter=True)
-            _add_grant(database, key, number, micro)
-            if not self._left(database, key, number):
+            database.execute(
+                "INSERT INTO entries VALUES (?, ?, ?, NULL, ?, 0) "
+                "ON CONFLICT DO UPDATE SET here = here + excluded.here",
+                (key, number, _GRANT, -micro),
+            )
+            sql = "UPDATE entries SET answer = -2 - answer WHERE user = ? AND epoch = ? AND answer >= 0"
+            database.execute(sql, (key, number))
+            if min(self._left(database, key, number)) <= 0:
                 raise BudgetError("the grant would leave this user nothing to spend; nothing was changed")
 
     def release(
@@ -366,120 +343,91 @@ class Ledger:
         they were answered before is theirs still.
         """
         _validate.one_of(("error", "skip"), exhausted=exhausted)
-        if len({asked.kind for asked in requests}) < len(requests):
+        if len({(asked.mechanism.digest, asked.group) for asked in requests}) < len(requests):
             raise ParameterError("each mechanism and group must be asked for once")
         name = self.epoch_meant(epoch)
         keys = [[self._hash(user) for user in asked.users] for asked in requests]
-        costs = [charge_of(asked.mechanism.epsilon) for asked in requests]
         with self._store.exclusively() as database:
-            number = _number(database, "epochs", name)
-            known = [_number(database, "kinds", *asked.kind) for asked in requests]
-            kinds = [NOBODY - 1 - i if kind == NOBODY else kind for i, kind in enumerate(known)]
-            _clear(database)
-            lives: dict[str, list[int]] = {}  # requests of one life are charged once
-            for users, kind, cost, asked in zip(keys, kinds, costs, requests, strict=True):
-                _ask(database, users, kind, cost)
-                if asked.life is not None:
-                    _carry_on(database, kind, asked.life, number, lives.setdefault(asked.life, []))
-                    lives[asked.life].append(kind)
-            lacking = _find_lacking(database, self._money(number))
+            number, begun = _number(database, "epochs", {"name": name}), set[tuple[bytes, str]]()
+            new = [_new_charges(database, *each, number, begun) for each in zip(requests, keys, strict=True)]
+            here, ever = Counter[bytes](), Counter[bytes]()
+            for charge in chain.from_iterable(new):
+                here[charge.user] += charge.here
+                ever[charge.user] += charge.ever
+            left = {user: self._left(database, user, number) for user in here}
+            lacking = {user for user in here if here[user] > left[user][0] or ever[user] > left[user][1]}
             if lacking and exhausted == "error":
-                self._refuse(lacking, keys, costs, number)
-            charged, continued, left_out = _count_new(database, number)
-            kept = [np.array(_users_kept(database, kind, number), np.intp) for kind in kinds]
-            if charged or continued:  # up to here nothing was written
-                number = _number(database, "epochs", name, enter=True)
-                for kind, asked in zip(kinds, requests, strict=True):
-                    entered = _number(database, "kinds", *asked.kind, enter=True)
-                    database.execute("UPDATE asked SET kind = ? WHERE kind = ?", (entered, kind))
-                    if asked.life is not None:
-                        begin = asked.mechanism.start().to_text()
-                        _begin_streams(database, entered, asked.life, begin, number)
-                _pay(database, number)
+                raise self._too_little(len(lacking), len({*chain.from_iterable(keys)}), here, left)
+            paid = [[charge for charge in charges if charge.user not in lacking] for charges in new]
+            if any(paid):  # up to here nothing was written
+                number = _number(database, "epochs", {"name": name}, enter=True)
+                for asked, charges in zip(requests, paid, strict=True):
+                    _pay(database, asked, charges, number)
                 self._store.count_commit()
-        repeated = sum(map(len, keys)) - charged - continued - left_out
-        return Receipt(name, charged, continued, repeated, left_out, tuple(kept))
+        charged = sum(charge.ever > 0 for charge in chain.from_iterable(paid))
+        releases, asked_for, paid_for = (sum(map(len, lists)) for lists in (keys, new, paid))
+        out = [[charge.row for charge in charges if charge.user in lacking] for charges in new]
+        kept = [np.delete(np.arange(len(users)), at) for users, at in zip(keys, out, strict=True)]
+        return Receipt(
+            name, charged, paid_for - charged, releases - asked_for, asked_for - paid_for, tuple(kept)
+        )
 
     def answers(self, asked: Request, epoch: str, which: _validate.IntArray) -> list[Any]:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
-            number = _number(database, "epochs", epoch)
-            _ask_about(database, users, _number(database, "kinds", *asked.kind))
-            positions = _positions(database, len(users), number)
-            known = drawn_at = self._store.commits
-        missing = [i for i, position in enumerate(positions) if position is None]
-        if missing and asked.life is not None:
-            positions, drawn_at = self._next_of_streams(asked, number, which, users)
-        elif missing:
+            key = _number(database, "epochs", {"name": epoch}), _number(database, "kinds", asked.kind)
+            answers, known = _answers(database, users, *key), self._store.commits
+        missing, drawn_at = [i for i in _in_order(users) if answers[i] is None], known
+        if missing:
             self._store.testify()  # also for a charge that somebody else paid and could not use
-            drawn = asked.draw(asked.rows[which[missing]])
-            rows = [(users[i], asked.mechanism.number_of(new)) for i, new in zip(missing, drawn, strict=True)]
+            drawing, drawn = missing, [] if asked.life else asked.draw(asked.rows[which[missing]])
             with self._store.exclusively() as database:
-                _enter_answers(database, rows, _number(database, "kinds", *asked.kind), number)
-                now = _positions(database, len(users), number)  # a grant may have come between
-                positions = [now[i] if old is None else old for i, old in enumerate(positions)]
+                if asked.life:  # nobody else draws meanwhile, so that no state is used twice
+                    now = _answers(database, users, *key)
+                    drawing = [i for i in missing if now[i] is None]
+                    rows = asked.rows[which[drawing]]
+                    drawn = self._next_of_streams(database, asked, [users[i] for i in drawing], rows)
+                index = asked.mechanism.answer_index
+                entered = [(users[i], index[answer]) for i, answer in zip(drawing, drawn, strict=True)]
+                _enter_answers(database, entered, *key)
+                now = _answers(database, users, *key)  # a grant may have come between
+                answers = [now[i] if old is None else old for i, old in enumerate(answers)]
                 drawn_at = self._store.count_commit()
         self._store.testify()  # a store from before these answers must not be able to draw again
         with self._store.reading() as database:
-            kept, commits = _positions(database, len(users), number), self._store.commits
+            kept, commits = _answers(database, users, *key), self._store.commits
         # A grant and a new charge, which are later commits, may set an answer aside; an older copy that was
         # written over the open file has no later commits.
-        gone = [i for i, position in enumerate(positions) if kept[i] != position]
-        fresh = set(missing) if gone else set()
+        gone, fresh = [i for i, answer in enumerate(answers) if kept[i] != answer], set(missing)
         lost = any(commits <= (drawn_at if i in fresh else known) for i in gone)
-        if lost or any(position not in asked.mechanism.numbers for position in positions):
+        names = asked.mechanism.answers
+        if lost or any(answer not in range(len(names)) for answer in answers):
             raise refused(f"an answer vanished from {self.path} or was changed")
-        return [asked.mechanism.answer_of(position) for position in positions if position is not None]
+        return [names[answer] for answer in answers if answer is not None]
 
     def _next_of_streams(
-        self, asked: Request, epoch: int, which: _validate.IntArray, users: list[bytes]
-    ) -> tuple[list[int | None], int]:
-        """Draw for those without an answer, from their states: answers and new states in one commit.
-
-        Nobody else draws meanwhile, so that no state is used twice.
-        """
-        mechanism, life = asked.mechanism, asked.life or ""
-        self._store.testify()
-        with self._store.exclusively() as database:
-            kind = _number(database, "kinds", *asked.kind)
-            _ask_about(database, users, kind)
-            positions = _positions(database, len(users), epoch)
-            states = self._states(database, mechanism, life, len(users))
-            missing = [i for i, position in enumerate(positions) if position is None]
-            after: list[tuple[str, bytes, str]] = []
-            for step in sorted({states[i].step for i in missing}):
-                these = [i for i in missing if states[i].step == step]
-                rows = asked.rows[which[these]]
-                answers, following = asked.draw(rows, [states[i] for i in these])
-                for i, answer, state in zip(these, answers, following, strict=True):
-                    positions[i] = mechanism.number_of(answer)
-                    after.append((state.to_text(), users[i], life))
-            drawn = [(users[i], number) for i in missing if (number := positions[i]) is not None]
-            _enter_answers(database, drawn, kind, epoch)
-            database.executemany("UPDATE streams SET state = ? WHERE user = ? AND life = ?", after)
-            commits = self._store.count_commit()
-        return positions, commits
-
-    def _states(
-        self, database: sqlite3.Connection, mechanism: Mechanism, life: str, users: int
-    ) -> list[StreamState]:
-        """The state of every user asked about."""
-        sql = "SELECT place, state FROM asked JOIN streams USING (user) WHERE life = ? ORDER BY place"
+        self, database: sqlite3.Connection, asked: Request, users: Sequence[bytes], rows: Any
+    ) -> list[Any]:
+        """Draw for users from their states, and enter the next states."""
+        sql = "SELECT COALESCE((SELECT state FROM streams WHERE user = ? AND life = ?), '')"
+        texts = [database.execute(sql, (user, asked.life)).fetchone()[0] for user in users]
         try:
-            rows = database.execute(sql, (life,)).fetchall()
-            states = [mechanism.check_state(StreamState.from_text(text)) for _, text in rows]
+            states = [asked.mechanism.check_state(StreamState.from_text(text)) for text in texts]
         except ParameterError:
-            states = []
-        if len(states) != users:
-            raise refused(f"a state in {self.path} was changed")
-        return states
+            raise refused(f"a state in {self.path} was changed") from None
+        drawn, states = asked.draw(rows, states)
+        after = [(state.to_text(), user, asked.life) for user, state in zip(users, states, strict=True)]
+        database.executemany("UPDATE streams SET state = ? WHERE user = ? AND life = ?", after)
+        return list(drawn)
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""
         if epoch is not None:
             return epoch_name(epoch)
-        others = [total.epoch for total in self.epochs() if total.epoch]
+        others = [
+            name for (name,) in self._store.rows("SELECT name FROM epochs WHERE name != '' ORDER BY name")
+        ]
         if others:
             known = f"{len(others)}, such as {', '.join(map(repr, others[-6:]))}"
             raise ParameterError(f"name an epoch (epoch=, --epoch): the ledger knows {known}")
@@ -489,202 +437,136 @@ class Ledger:
         """Close the database."""
         self._store.close()
 
-    def _money(self, epoch: int) -> dict[str, int]:
-        """What the questions about money need to know."""
-        lifetime = _BOUNDLESS if self._lifetime is None else self._lifetime
-        return {"budget": self._budget, "lifetime": lifetime, "epoch": epoch}
-
-    def _left(self, database: sqlite3.Connection, user: bytes, epoch: int) -> int:
-        """How many micro-ε a user may still spend."""
-        sql = f"SELECT MIN({_EPOCH_LEFT}, {_LIFE_LEFT})".format(user=":user")
-        return max(_value(database, sql, {**self._money(epoch), "user": user}), 0)
+    def _left(self, database: sqlite3.Connection, user: bytes, epoch: int) -> tuple[int, int]:
+        """How many micro-ε a user may still spend in an epoch, and in all of them."""
+        here, ever = database.execute(_SPENT, (epoch, user)).fetchone()
+        return self._budget - here, (_BOUNDLESS if self._lifetime is None else self._lifetime) - ever
 
     def _hash(self, name: str) -> bytes:
         return hashlib.blake2b(name.encode(), key=self._key, digest_size=16).digest()
 
-    def _refuse(self, lacking: int, keys: list[list[bytes]], costs: list[int], epoch: int) -> None:
-        """Say how many users lack budget; for a single user, how much there is."""
-        people, database = {key for users in keys for key in users}, self._store.database
-        needs = f"SELECT COALESCE(MAX(need), 0) FROM (SELECT SUM(cost) AS need FROM ({_NEW}) GROUP BY user)"
-        need = _value(database, needs, {"epoch": epoch})
-        if len(people) == 1:
-            left = self._left(database, next(iter(people)), epoch)
-            has = f"ε = {epsilon_text(left)} is left"
-            raise BudgetError(f"this release needs ε = {epsilon_text(need)}, {has}; nobody was charged")
-        much = f"the ε = {epsilon_text(costs[0])} that a release needs" if len(costs) == 1 else "they need"
-        raise BudgetError(
-            f"{lacking} of {len(people)} users have less than {much}; nobody was charged. Users need up to "
-            f"ε = {epsilon_text(need)} here, and the budget of an epoch is {epsilon_text(self._budget)}: "
-            f"release at a smaller ε or in fewer groups, leave these users out (exhausted='skip', "
-            f"--exhausted skip), or grant them more"
+    def _too_little(
+        self, lacking: int, users: int, needs: Counter[bytes], left: Mapping[bytes, tuple[int, int]]
+    ) -> BudgetError:
+        """How many users lack budget; for a single user, how much there is."""
+        need = epsilon_text(max(needs.values()))
+        if users == 1:
+            (amounts,) = left.values()
+            has = f"ε = {epsilon_text(max(min(amounts), 0))} is left"
+            return BudgetError(f"this release needs ε = {need}, {has}; nobody was charged")
+        return BudgetError(
+            f"{lacking} of {users} users have less than they need; nobody was charged. Users need up to "
+            f"ε = {need} here, and the budget of an epoch is {epsilon_text(self._budget)}: release at a "
+            f"smaller ε or in fewer groups, leave these users out (exhausted='skip', --exhausted skip), or "
+            f"grant them more"
         )
 
 
 # --- the entries -----------------------------------------------------------------------------------
 
-# Each function is a question or a change inside a transaction of the store. What is asked stands in the
-# temporary table `asked`, a row per user and kind of release (a mechanism and a group). The position of an
-# answer that a grant has set aside is stored as -2 - position: a new charge takes its place, and until then
+# An entry is what one kind of release has cost a user in one epoch, and its answer. `here` counts in the
+# epoch and `ever` in all epochs together. A grant is an entry of a kind of its own with a negative cost. An
+# answer that a grant has set aside is stored as -2 - answer: a new charge takes its place, and until then
 # whoever has charged before the grant finds it.
 
-NOBODY = -1
-"""The number of an epoch or kind that the ledger has not seen."""
-
 _BOUNDLESS = 1 << 62
+NOBODY = -1
+"""The number of an epoch or kind that the ledger has not seen, and the answer of a user who did not pay."""
+_GRANT = 0
+"""The kind of a grant: kinds of releases are numbered from 1."""
 
-_NEW = """SELECT asked.user, asked.kind, asked.cost, asked.carried FROM asked
-LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = :epoch AND answers.kind = asked.kind
-AND COALESCE(answers.position, 0) >= 0 WHERE answers.user IS NULL"""
-
-_EPOCH_LEFT = """(:budget + COALESCE((SELECT micro FROM granted WHERE user = {user} AND epoch = :epoch), 0)
-  - COALESCE((SELECT micro FROM spent WHERE user = {user} AND epoch = :epoch), 0)
-  - COALESCE((SELECT SUM(micro) FROM carried WHERE user = {user} AND epoch = :epoch), 0))"""
-
-_LIFE_LEFT = "(:lifetime - COALESCE((SELECT SUM(micro) FROM spent WHERE user = {user}), 0))"
-
-
-_NUMBERED = {"epochs": ("name",), "kinds": ("mechanism", '"group"')}
-"""The tables whose rows have numbers, and the columns that name a row."""
+_SPENT = """SELECT COALESCE(SUM(here) FILTER (WHERE epoch = ?), 0), COALESCE(SUM(ever), 0)
+FROM entries WHERE user = ?"""
+_STREAM = """SELECT EXISTS (SELECT 1 FROM streams WHERE user = :user AND life = :life), EXISTS (
+SELECT 1 FROM entries JOIN kinds ON kind = id WHERE user = :user AND epoch = :epoch AND life = :life)"""
+_ENTRY = "FROM entries WHERE user = ? AND epoch = ? AND kind = ?"
 
 
-def _value(database: sqlite3.Connection, sql: str, given: Any = ()) -> int:
-    """The one integer that a query returns."""
-    return int(database.execute(sql, given).fetchone()[0])
-
-
-def _number(database: sqlite3.Connection, table: str, *names: str, enter: bool = False) -> int:
-    """The number of an epoch or of a kind (mechanism, group); NOBODY for a new one that is not entered."""
-    columns = _NUMBERED[table]
+def _number(
+    database: sqlite3.Connection, table: str, names: Mapping[str, str | None], *, enter: bool = False
+) -> int:
+    """The number of an epoch or a kind; NOBODY for a new one that is not entered."""
     if enter:
-        values = ", ".join("?" * len(columns))
-        database.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({values})", names)
-    known = " AND ".join(f"{column} = ?" for column in columns)
-    row = database.execute(f"SELECT id FROM {table} WHERE {known}", names).fetchone()
+        values = ", ".join("?" * len(names))
+        sql = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({values})"
+        database.execute(sql, tuple(names.values()))
+    known = " AND ".join(f"{column} IS ?" for column in names)
+    row = database.execute(f"SELECT id FROM {table} WHERE {known}", tuple(names.values())).fetchone()
     return NOBODY if row is None else int(row[0])
 
 
-def _ask(database: sqlite3.Connection, users: Sequence[bytes], kind: int, cost: int) -> None:
-    """Put users beside what is there to be asked about already."""
-    order = sorted(range(len(users)), key=users.__getitem__)  # a table is filled fastest in its own order
-    rows = ((users[i], kind, cost, i) for i in order)
-    database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, 0)", rows)
+class _Charge(NamedTuple):
+    """What a release without an answer costs a user in the epoch, and in all epochs together."""
+
+    row: int
+    user: bytes
+    here: int
+    ever: int
 
 
-def _ask_about(database: sqlite3.Connection, users: Sequence[bytes], kind: int) -> None:
-    """Ask about these users and nobody else; nothing is to be paid."""
-    _clear(database)
-    _ask(database, users, kind, 0)
+def _in_order(users: Sequence[bytes]) -> list[int]:
+    """The users in the order of the table, in which it is read and filled fastest."""
+    return sorted(range(len(users)), key=users.__getitem__)
 
 
-def _clear(database: sqlite3.Connection) -> None:
-    """Forget what was asked before."""
-    for table in ("asked", "lacking", "drawn"):
-        database.execute(f"DELETE FROM {table}")
+def _new_charges(
+    database: sqlite3.Connection,
+    asked: Request,
+    users: Sequence[bytes],
+    epoch: int,
+    begun: set[tuple[bytes, str]],
+) -> list[_Charge]:
+    """What the releases that have no answer cost.
 
-
-def _find_lacking(database: sqlite3.Connection, money: dict[str, int]) -> int:
-    """Enter the users who cannot pay for all that is new for them; return how many there are."""
-    lacks = f"now > {_EPOCH_LEFT} OR ever > {_LIFE_LEFT}".format(user="wants.user")
-    database.execute(
-        f"INSERT INTO lacking SELECT user FROM (SELECT user, SUM(cost) AS now, "
-        f"SUM(CASE WHEN carried THEN 0 ELSE cost END) AS ever FROM ({_NEW}) GROUP BY user) AS wants "
-        f"WHERE {lacks}",
-        money,
-    )
-    return _value(database, "SELECT COUNT(*) FROM lacking")
-
-
-def _count_new(database: sqlite3.Connection, epoch: int) -> tuple[int, int, int]:
-    """How many releases are new and paid for, new and of a stream that goes on, and new and lack budget."""
-    sql = f"""SELECT COUNT(*) FILTER (WHERE lacking.user IS NULL AND NOT carried),
-        COUNT(*) FILTER (WHERE lacking.user IS NULL AND carried), COUNT(lacking.user)
-        FROM ({_NEW}) AS new LEFT JOIN lacking USING (user)"""
-    paid, free, lacking = database.execute(sql, {"epoch": epoch}).fetchone()
-    return paid, free, lacking
-
-
-def _carry_on(database: sqlite3.Connection, kind: int, life: str, epoch: int, others: Sequence[int]) -> None:
-    """Mark what goes on with a stream: nothing is charged, and its ε counts once in each epoch.
-
-    `others` are kinds of the same life that are asked for together with this one.
+    A stream that goes on costs nothing more, and its ε counts once in each epoch. `begun` collects the
+    streams that are asked for together, perhaps by several files.
     """
-    begun = "EXISTS (SELECT 1 FROM streams WHERE streams.user = asked.user AND life = :life)"
-    counted = (
-        "EXISTS (SELECT 1 FROM carried WHERE carried.user = asked.user AND epoch = :epoch AND life = :life)"
+    kind, cost = _number(database, "kinds", asked.kind), charge_of(asked.mechanism.epsilon)
+    answered, charges = f"SELECT 1 {_ENTRY} AND COALESCE(answer, 0) >= 0", []
+    for i in _in_order(users):
+        user = users[i]
+        if database.execute(answered, (user, epoch, kind)).fetchone():
+            continue
+        goes_on = counted = False
+        if asked.life is not None:
+            about = {"user": user, "life": asked.life, "epoch": epoch}
+            goes_on, counted = database.execute(_STREAM, about).fetchone()
+            if (user, asked.life) in begun:
+                goes_on = counted = True
+            begun.add((user, asked.life))
+        charges.append(_Charge(i, user, 0 if counted else cost, 0 if goes_on else cost))
+    return charges
+
+
+def _pay(database: sqlite3.Connection, asked: Request, charges: Sequence[_Charge], epoch: int) -> None:
+    """Enter charges with answers to be drawn, and the state of each stream that begins."""
+    kind = _number(database, "kinds", asked.kind, enter=True)
+    rows = [(charge.user, epoch, kind, charge.here, charge.ever) for charge in charges]
+    database.executemany(
+        "INSERT INTO entries VALUES (?, ?, ?, NULL, ?, ?) ON CONFLICT DO UPDATE "
+        "SET answer = NULL, here = here + excluded.here, ever = ever + excluded.ever",
+        rows,
     )
-    told = {"kind": kind, "life": life, "epoch": epoch}
-    database.execute(f"UPDATE asked SET carried = 1 WHERE kind = :kind AND {begun}", told)
-    database.execute(f"UPDATE asked SET cost = 0 WHERE kind = :kind AND carried AND {counted}", told)
-    for other in others:
-        database.execute(
-            "UPDATE asked SET cost = 0, carried = 1 "
-            "WHERE kind = ? AND user IN (SELECT user FROM asked WHERE kind = ?)",
-            (kind, other),
-        )
+    if asked.life is not None:
+        begin = asked.mechanism.start().to_text()
+        states = [(user, asked.life, begin) for user, *_ in rows]
+        database.executemany("INSERT OR IGNORE INTO streams VALUES (?, ?, ?)", states)
 
 
-def _begin_streams(database: sqlite3.Connection, kind: int, life: str, state: str, epoch: int) -> None:
-    """Enter the state of everybody who has none and does not lack budget; the epoch counts the stream."""
-    told = {"kind": kind, "life": life, "state": state, "epoch": epoch}
-    these = "FROM asked WHERE kind = :kind AND user NOT IN (SELECT user FROM lacking)"
-    database.execute(f"INSERT OR IGNORE INTO streams SELECT user, :life, :state {these}", told)
-    counted = f"SELECT user, :epoch, :life, CASE WHEN carried THEN cost ELSE 0 END {these}"
-    database.execute(f"INSERT OR IGNORE INTO carried {counted}", told)
-
-
-def _users_kept(database: sqlite3.Connection, kind: int, epoch: int) -> list[int]:
-    """Which of the users asked about for a kind may be released: those who have an answer, or can pay."""
-    sql = """SELECT place FROM asked WHERE kind = :kind AND (
-        user NOT IN (SELECT user FROM lacking)
-        OR EXISTS (SELECT 1 FROM answers WHERE answers.user = asked.user AND answers.epoch = :epoch
-                   AND answers.kind = asked.kind AND COALESCE(answers.position, 0) >= 0)
-    ) ORDER BY place"""
-    return [row[0] for row in database.execute(sql, {"kind": kind, "epoch": epoch})]
-
-
-def _pay(database: sqlite3.Connection, epoch: int) -> None:
-    """Charge what is new for everybody who does not lack budget, and open an answer for each."""
-    paying = f"SELECT * FROM ({_NEW}) WHERE user NOT IN (SELECT user FROM lacking)"
-    database.execute(
-        f"INSERT INTO spent SELECT user, :epoch, SUM(cost) FROM ({paying}) WHERE NOT carried GROUP BY user "
-        f"ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
-        {"epoch": epoch},
-    )
-    database.execute(
-        f"INSERT INTO answers SELECT user, :epoch, kind, NULL FROM ({paying}) WHERE true "
-        f"ON CONFLICT DO UPDATE SET position = NULL",
-        {"epoch": epoch},
-    )
-
-
-def _positions(database: sqlite3.Connection, users: int, epoch: int) -> list[int | None]:
-    """The answer of every user asked about; None where it is paid and not drawn yet, NOBODY if not paid."""
-    sql = """SELECT asked.place, MAX(answers.position, -2 - answers.position), answers.user IS NULL FROM asked
-        LEFT JOIN answers ON answers.user = asked.user AND answers.epoch = ? AND answers.kind = asked.kind"""
-    positions: list[int | None] = [NOBODY] * users
-    for i, position, unpaid in database.execute(sql, (epoch,)):
-        positions[i] = NOBODY if unpaid else position
-    return positions
+def _answers(database: sqlite3.Connection, users: Sequence[bytes], epoch: int, kind: int) -> list[int | None]:
+    """The answer of every user; None where it is paid and not drawn yet, NOBODY if it is not paid."""
+    sql = f"SELECT MAX(answer, -2 - answer) {_ENTRY}"
+    answers: list[int | None] = [NOBODY] * len(users)
+    for i in _in_order(users):
+        for (answer,) in database.execute(sql, (users[i], epoch, kind)):
+            answers[i] = answer
+    return answers
 
 
 def _enter_answers(
-    database: sqlite3.Connection, drawn: Sequence[tuple[bytes, int]], kind: int, epoch: int
+    database: sqlite3.Connection, drawn: Sequence[tuple[bytes, int]], epoch: int, kind: int
 ) -> None:
     """Enter what was drawn; where another process was faster on the same charge, its answer stays."""
-    database.execute("DELETE FROM drawn")
-    database.executemany("INSERT INTO drawn VALUES (?, ?)", sorted(drawn))
-    database.execute(
-        "UPDATE answers SET position = drawn.position FROM drawn WHERE answers.user = drawn.user "
-        "AND answers.epoch = ? AND answers.kind = ? AND answers.position IS NULL",
-        (epoch, kind),
-    )
-
-
-def _add_grant(database: sqlite3.Connection, user: bytes, epoch: int, micro: int) -> None:
-    """Allow a user more in an epoch, and set the answers there aside; what is not drawn yet stays paid."""
-    database.execute(
-        "INSERT INTO granted VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET micro = micro + excluded.micro",
-        (user, epoch, micro),
-    )
-    sql = "UPDATE answers SET position = -2 - position WHERE user = ? AND epoch = ? AND position >= 0"
-    database.execute(sql, (user, epoch))
+    rows = [(answer, user, epoch, kind) for user, answer in drawn]
+    sql = "UPDATE entries SET answer = ? WHERE user = ? AND epoch = ? AND kind = ? AND answer IS NULL"
+    database.executemany(sql, rows)

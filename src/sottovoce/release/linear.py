@@ -65,7 +65,6 @@ class LinearEngine(Engine):
     """What the linear engines have in common."""
 
     linear: ClassVar[bool] = True
-    samples = 1
     bits: int
 
     @cached_property

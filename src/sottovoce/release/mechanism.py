@@ -33,7 +33,7 @@ from .box import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .nearest import ENTRIES, NearestEngine, NearestStreamEngine
-from .stream import StreamEngine, StreamState, StreamStates
+from .stream import StreamEngine, StreamState
 from .survey import Numbers, SurveyEngine
 
 ENGINES = (
@@ -67,8 +67,7 @@ class Mechanism:
         For every two users and everything that can be released, Pr[release] differs by a factor of at most
         A ≤ e^ε, as an inequality between integers that was checked when the mechanism was made or loaded.
         Randomness comes from the operating system only; a release draws the same number of random bytes
-        whatever the data are. With several samples, ε covers all samples of one release together; in a
-        stream it covers all releases of a user that carry the state on.
+        whatever the data are. In a stream ε covers all releases of a user that carry the state on.
 
     Make one with `certify(sampler)` or `load(path)`.
     """
@@ -114,12 +113,7 @@ class Mechanism:
     @property
     def streaming(self) -> bool:
         """Whether a release takes a state and gives back the next one."""
-        return isinstance(self.engine, StreamEngine) and self.samples == 1
-
-    @property
-    def samples(self) -> int:
-        """How many categories one release gives; with more than one, a release is a tuple of them."""
-        return self.engine.samples
+        return isinstance(self.engine, StreamEngine)
 
     @cached_property
     def index(self) -> Mapping[Category, int]:
@@ -128,7 +122,7 @@ class Mechanism:
 
     @property
     def answers(self) -> Sequence[Category]:
-        """What one sample can be: the categories or, of a survey, the numbers of its reports."""
+        """What a release can be: the categories or, of a survey, the numbers of its reports."""
         return range(self.engine.reports) if isinstance(self.engine, SurveyEngine) else self.categories
 
     @cached_property
@@ -166,13 +160,12 @@ class Mechanism:
         p: UsersLike | None = None,
         unknown: str = "prior",
     ) -> Any:
-        """Release for one user, from their records or their distribution p: a category, or a tuple of them.
+        """Release one category for one user, from their records or their distribution p.
 
-        The type `str | int` is that of one sample; of several it is a tuple. Draws the same number of bytes
-        from the operating system whatever the data are. Calling it twice for the same data spends ε twice:
-        use a ledger to stop that. A stream takes the user's state, at first `start()`, and gives back the
-        category and the next state. Keep that one and forget the old one: a state that is used twice spends
-        ε twice.
+        Draws the same number of bytes from the operating system whatever the data are. Calling it twice for
+        the same data spends ε twice: use a ledger to stop that. A stream takes the user's state, at first
+        `start()`, and gives back the category and the next state. Keep that one and forget the old one: a
+        state that is used twice spends ε twice.
 
         Records that are no categories count for nothing, and a user without records (or with p = 0) is
         released as the public: as a user whose counts are the weights of the prior. With unknown="error" both
@@ -185,16 +178,10 @@ class Mechanism:
         """
         held = self._held(records, p, unknown)
         if self.streaming:
-            engine, checked = self._engine(), self.check_state(state)
-            law = engine.next_law(held, checked)
-            (word,) = randomness.words(1, self.bits)
-            return self._stepped(checked, *engine.drawn(law, word))
+            return self.step(held, self.check_state(state), *randomness.words(1, self.bits))
         if state is not None:
             raise ParameterError("only a stream takes a state")
-        position = self._position(held)
-        if isinstance(position, int):
-            return self.answers[position]
-        return tuple(self.categories[i] for i in position)
+        return self.answers[self._position(held)]
 
     def _held(
         self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
@@ -221,30 +208,13 @@ class Mechanism:
         """The state that follows the release of a category: for planning, and for replaying attacks."""
         engine, checked = self._engine(), self.check_state(state)
         law = engine.next_law(weights.from_law(p, len(self.categories)), checked)
-        place = self.index[category]
-        own = {i: q for i, q, _ in law.own}
-        prior = own.get(place, law.before[place + 1] - law.before[place])
-        return self._stepped(checked, place, prior, engine.units(law)[place])[1]
+        index = self.index[category]
+        return self._stepped(checked, index, *law.weight(index))[1]
 
     def _engine(self) -> StreamEngine:
-        if not isinstance(self.engine, StreamEngine) or self.samples > 1:
+        if not isinstance(self.engine, StreamEngine):
             raise ParameterError("this mechanism is no stream; design one with sottovoce.stream")
         return self.engine
-
-    def start_many(self, users: int) -> StreamStates:
-        """The states of so many users before their first release."""
-        return StreamStates(self.epsilon, 0, self._engine().first_many(users), [None] * users)
-
-    def check_states(self, states: StreamStates, users: int) -> StreamStates:
-        """`check_state` for many."""
-        lowest, most = self._engine().lost()
-        low, high = states.bounds[:, 0], states.bounds[:, 1]
-        inside = bool(((lowest <= low) & (low <= high) & (high <= most)).all())
-        if len(states) != users or states.epsilon != self.epsilon or states.step < 0 or not inside:
-            raise ParameterError("the states are not those of a stream with this epsilon, one for every row")
-        n = len(self.categories)
-        known = [last if last is not None and 0 <= last < n else None for last in states.last]
-        return replace(states, last=known)  # an earlier file may have had more categories
 
     def check_state(self, state: StreamState | None) -> StreamState:
         """The state, if it is one of a stream with this ε; others are refused."""
@@ -259,24 +229,29 @@ class Mechanism:
             return replace(state, last=None)  # of an earlier file, with more categories
         return state
 
+    def step(self, held: weights.Weights, state: StreamState, word: int) -> tuple[Category, StreamState]:
+        """What a word releases for a user of a stream, and the next state; both were checked."""
+        engine = self._engine()
+        return self._stepped(state, *engine.drawn(engine.next_law(held, state), word))
+
     def _stepped(
-        self, state: StreamState, place: int, prior: int, units: int
+        self, state: StreamState, index: int, prior: int, units: int
     ) -> tuple[Category, StreamState]:
         low, high = self._engine().moved(state.low, state.high, prior, units)
-        last = place if self._engine().persistence else None
-        return self.categories[place], StreamState(self.epsilon, state.step + 1, low, high, last)
+        last = index if self._engine().persistence else None
+        return self.categories[index], StreamState(self.epsilon, state.step + 1, low, high, last)
 
-    def _position(self, held: weights.Weights) -> Any:
-        """Draw for one user: the released category's position, or a tuple of them."""
+    def _position(self, held: weights.Weights) -> int:
+        """Draw for one user: the released category's position."""
         return self.engine.position(held, randomness.words(self.engine.words, self.bits))
 
     def release_many(
         self, p: UsersLike | Users, states: Sequence[StreamState] | None = None, *, exact: bool = False
     ) -> Any:
-        """Release one category per row of p, dense or sparse; with several samples, a row of them each.
+        """Release one category per row of p, dense or sparse.
 
-        A stream takes the states of the users, all after the same number of releases, and gives back the
-        categories and the next states.
+        A stream takes a state for each row, and gives back the categories and the next states. It draws
+        every user alone.
 
         Rows of floats are distributions, rows of integers are counts, rows of zeros are users without
         records, released as the public; `Users` are their distributions, if they were read with these
@@ -289,32 +264,15 @@ class Mechanism:
         rows = self.prepare(p)
         return self.draw_singly(rows, states) if exact else self.draw(rows, states)
 
-    def _release_streams(
-        self, rows: Any, states: Sequence[StreamState] | None, *, singly: bool = False
-    ) -> Any:
-        """One step for every row, in batches side by side; with persistence, or singly, row by row."""
+    def _release_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
+        """One step for every row, one after another."""
         users = rows.shape[0]
-        before = self.check_states(StreamStates.of(states or ()), users)
-        engine, step = self._engine(), before.step
-        places, bounds = np.empty(users, dtype=np.int64), before.bounds.copy()
-        if engine.persistence or singly:
-            for i, word in enumerate(randomness.words(users, self.bits)):
-                low, high = bounds[i].tolist()
-                law = engine.step_law(row_weights(rows, i), *engine.ratios(low, high, step), before.last[i])
-                places[i], prior, units = engine.drawn(law, word)
-                bounds[i] = engine.moved(low, high, prior, units)
-            last = places.tolist() if engine.persistence else [None] * users
-            return self._names[places], StreamStates(self.epsilon, step + 1, bounds, last)
-        self.engine.prepare_many()
-
-        def take(begin: int, size: int, words: Any) -> None:
-            end = begin + size
-            batch = rows[begin:end] if size < users else rows
-            (word,) = words
-            places[begin:end], bounds[begin:end] = engine.step_many(batch, word, bounds[begin:end], step)
-
-        self._in_batches(users, 1, take)
-        return self._names[places], StreamStates(self.epsilon, step + 1, bounds, [None] * users)
+        if states is None or len(states) != users:
+            raise ParameterError("a stream takes a state for every row")
+        before, words = list(map(self.check_state, states)), randomness.words(users, self.bits)
+        drawn = [self.step(row_weights(rows, i), before[i], words[i]) for i in range(users)]
+        answers = np.array([category for category, _ in drawn], dtype=object)
+        return answers, [state for _, state in drawn]
 
     def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into integers; nothing is drawn."""
@@ -329,7 +287,7 @@ class Mechanism:
         users = rows.shape[0]
         if users == 1:
             return self._named(np.array([self._position(row_weights(rows, 0))]))
-        positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
+        positions = np.empty(users, dtype=np.int64)
         self.engine.prepare_many()
 
         def take(begin: int, size: int, words: Any) -> None:
@@ -342,11 +300,11 @@ class Mechanism:
     def draw_singly(self, rows: Any, states: Sequence[StreamState] | None = None) -> Any:
         """`draw`, one row after another by the path of `release`, each with words of its own."""
         if self.streaming:
-            return self._release_streams(rows, states, singly=True)
+            return self._release_streams(rows, states)
         if states is not None:
             raise ParameterError("only a stream takes states")
         users = rows.shape[0]
-        positions = np.empty(users if self.samples == 1 else (users, self.samples), dtype=np.int64)
+        positions = np.empty(users, dtype=np.int64)
         for i in range(users):
             positions[i] = self._position(row_weights(rows, i))
         return self._named(positions)
@@ -358,7 +316,7 @@ class Mechanism:
         same answer however many threads there are.
         """
         most = BATCH if words <= FEW else max(BATCH * FEW // words, 1)
-        if isinstance(self.engine, NearestEngine | NearestStreamEngine):  # every law is written out
+        if isinstance(self.engine, NearestEngine):  # every law is written out
             most = max(min(most, ENTRIES // len(self.categories)), 1)
         begins, turn = iter(range(0, users, most)), Lock()
 
@@ -388,8 +346,7 @@ class Mechanism:
     ) -> list[Fraction]:
         """The exact law of what a user releases, as fractions in the order of the answers.
 
-        With several samples it is that of the tuples, in the order of itertools.product; of a stream it is
-        that of the next release of a user with this state.
+        Of a stream it is that of the next release of a user with this state.
         """
         held = self._held(records, p)
         if not self.streaming:
@@ -397,25 +354,6 @@ class Mechanism:
         engine, checked = self._engine(), self.check_state(state)
         law = engine.next_law(held, checked)
         return [Fraction(units, engine.total) for units in engine.units(law)]
-
-    @property
-    def numbers(self) -> range:
-        """The numbers of everything that can be released."""
-        return range(len(self.answers) ** self.samples)
-
-    def number_of(self, answer: Any) -> int:
-        """A release as one integer below answers^samples: what a ledger remembers."""
-        number = 0
-        for category in answer if self.samples > 1 else (answer,):
-            number = number * len(self.answers) + self.answer_index[category]
-        return number
-
-    def answer_of(self, number: int) -> Any:
-        """The release that has this number."""
-        if self.samples == 1:
-            return self.answers[number]
-        n = len(self.categories)
-        return tuple(self.categories[number // n**power % n] for power in range(self.samples - 1, -1, -1))
 
     @cached_property
     def digest(self) -> str:
@@ -456,18 +394,14 @@ class Mechanism:
 
     def __repr__(self) -> str:
         mark = "" if self.provenance == "public" else f", prior {self.origin}"
-        many = f"{self.samples} samples of a " if self.samples > 1 else ""
-        return (
-            f"<Mechanism {many}{self.sampler} on {len(self.categories)} categories, "
-            f"epsilon={self.epsilon}{mark}>"
-        )
+        size = f"{len(self.categories)} categories"
+        return f"<Mechanism {self.sampler} on {size}, epsilon={self.epsilon}{mark}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the facts that a client checks."""
         rows: list[tuple[str, object]] = [
-            ("epsilon", f"{self.epsilon}" + (" for all samples together" if self.samples > 1 else "")),
+            ("epsilon", f"{self.epsilon}"),
             ("categories", f"{len(self.categories):,}"),
-            ("samples per release", self.samples),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
             ("prior", self.origin),
             ("certificate", f"holds, in whole units of 2^-{self.bits}"),
@@ -483,16 +417,6 @@ def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:
             f"{what} keeps no state, and this mechanism is a stream: use a ledger, or mechanism.release("
             f"records, state) in Python"
         )
-
-
-def one_sample_each(mechanisms: Iterable[Mechanism], what: str) -> None:
-    """Refuse mechanisms with several samples where a release must be one category."""
-    for mechanism in mechanisms:
-        if mechanism.samples > 1:
-            raise ParameterError(
-                f"{what} takes one sample per user, and this mechanism releases {mechanism.samples}; design "
-                f"it without samples, or release with `sottovoce release`"
-            )
 
 
 def processors() -> int:

@@ -7,7 +7,6 @@ drawn from. A stream takes the same rule for the box of each step. There is no f
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -183,36 +182,9 @@ class NearestStreamEngine(StreamEngine):
         low = [least * weight for weight in prior]
         high = [min(most * weight, self.total) for weight in prior]
         units = nearest_law(targets, low, high, self.geometry)
-        law = StepLaw(list(zip(range(len(prior)), prior, units, strict=True)), least, 0, 0, before)
+        law = StepLaw(dict(enumerate(zip(prior, units, strict=True))), least, 0, before)
         self._inside(law, least, most)
         return law
-
-    def step_many(
-        self,
-        rows: sparse.csr_array[Any],
-        words: IntegerArray,
-        bounds: IntegerArray,
-        step: int,
-        observe: Callable[[IntegerArray, IntegerArray, IntegerArray], object] | None = None,
-    ) -> tuple[IntegerArray, IntegerArray]:
-        """One step for every row, all categories written out for some users at a time."""
-        least, most = self._many_ratios(bounds, step)
-        prior = np.array(self.prior, dtype=np.int64)
-        out = np.empty(rows.shape[0], dtype=np.int64)
-        units, size = np.empty_like(out), max(ENTRIES // len(prior), 1)
-        for begin in range(0, len(out), size):
-            part = slice(begin, begin + size)
-            low = least[part, None] * prior
-            room = self.total // prior
-            high = np.where(most[part, None] > room, self.total, np.minimum(most[part, None], room) * prior)
-            targets = targets_of_rows(rows[part], self.bits, prior << self.ratio_bits)
-            laws = nearest_laws(targets, low, high, self.geometry)
-            out[part] = drawn_of(laws, low, high, self.total, words[part])
-            units[part] = np.take_along_axis(laws, out[part, None], axis=1)[:, 0]
-            if observe is not None:
-                users = np.flatnonzero(np.diff(rows.indptr)[part]) + begin
-                observe(users, rows[users].toarray().T, laws[users - begin].T)
-        return out, self._many_moved(bounds, prior[out], units)
 
     def fields(self) -> dict[str, Any]:
         """The stream and its geometry."""

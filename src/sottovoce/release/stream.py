@@ -16,43 +16,35 @@ one. The level is an integer; the units that it leaves over raise the ratio by o
 at the level. So a law is a few weights of the user's own categories and one ratio for all others: the work
 follows the user's categories, not their number in all.
 
-There is no float in this file. Batches do the same operations on 64-bit integers; none of them overflows.
+There is no float in this file. Every user is drawn alone, in a batch as well.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import isqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-
 from ..errors import CertificateError, ParameterError
 from ..samplers.stream import MOST_STEPS, PACE, PERSISTENCE
-from .arrays import IntegerArray, packs, scaled_product, shortened
 from .box import Engine
 from .exact import BITS, check_prior_weights, whole_numbers
 from .weights import Weights
 
 if TYPE_CHECKING:
-    from scipy import sparse
-
     from .file import Fields
 
 RATIO_BITS = 22  # a ratio is in units of 2^-22, and the prior in units of 2^-40
 STATE_DIGITS = 62  # R has at most so many binary digits in its units
 MOST_DIGITS = 40  # ⌊A⌋ has at most so many: with more, a ratio could leave 64 bits
-HALF = 31  # R is multiplied in halves of so many digits
 OCTAVE = 64  # a pace looks at log2 of a ratio in 64ths
 SHARE_DIGITS = 41  # binary digits to which a user's weights are cut, all of them together
-DEEP = 200  # samples up to which the law of tuples is written out
-LISTED = 1_000_000  # the law of tuples is written out up to so many of them
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,76 +73,48 @@ class StreamState:
     @classmethod
     def from_text(cls, text: str) -> StreamState:
         """What `to_text` wrote."""
-        if not isinstance(text, str):
-            raise ParameterError("the state of a stream is a text")
         try:
             epsilon, step, low, high, last = text.split(" ")
             again = None if last == "-" else int(last)
             state = cls(Fraction(epsilon), int(step), int(low), int(high), again)
-        except (ValueError, ZeroDivisionError):
-            raise ParameterError("the state of a stream cannot be read") from None
-        if min(state.step, state.low, state.high, state.last or 0) < 0 or state.to_text() != text:
+            readable = state.to_text() == text and min(state.step, state.low, state.high, again or 0) >= 0
+        except (AttributeError, ValueError, ZeroDivisionError):
+            readable = False
+        if not readable:
             raise ParameterError("the state of a stream cannot be read")
         return state
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class StreamStates(Sequence[StreamState]):
-    """The states of many users after the same number of releases, without an object for each."""
-
-    epsilon: Fraction
-    step: int
-    bounds: IntegerArray  # a row of two each
-    last: list[int | None]
-
-    @classmethod
-    def of(cls, states: Sequence[StreamState]) -> StreamStates:
-        """States of one stream, all after as many releases."""
-        if isinstance(states, StreamStates):
-            return states
-        kinds = {(state.epsilon, state.step) for state in states if isinstance(state, StreamState)}
-        if len(kinds) != 1 or not all(isinstance(state, StreamState) for state in states):
-            raise ParameterError("a stream needs a state for every row, all after as many releases")
-        ((epsilon, step),) = kinds
-        pairs = [(state.low, state.high) for state in states]
-        if any(not 0 < one < 1 << STATE_DIGITS for pair in pairs for one in pair):
-            raise ParameterError("the states are not those of a stream")
-        return cls(epsilon, step, np.array(pairs, dtype=np.int64), [state.last for state in states])
-
-    def __len__(self) -> int:
-        return len(self.bounds)
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return StreamStates(self.epsilon, self.step, self.bounds[i], self.last[i])
-        low, high = self.bounds[i].tolist()
-        return StreamState(self.epsilon, self.step, low, high, self.last[i])
-
-    def __repr__(self) -> str:
-        return f"<states of {len(self)} streams after {self.step} releases>"
 
 
 class StepLaw(NamedTuple):
     """The law of one step: the user's own categories one by one, and one ratio for all others."""
 
-    own: list[tuple[int, int, int]]  # index, weight of the prior, units; ascending
+    own: dict[int, tuple[int, int]]  # weight of the prior and units, by index; ascending
     level: int  # the ratio of all other categories
     more: int  # so many of their prior units, the first ones, have one more
-    others: int  # the prior units of all others
     before: tuple[int, ...]  # running sums of the prior's weights, without what persistence adds
+
+    def weight(self, i: int) -> tuple[int, int]:
+        """The weight of the prior and the units of a category."""
+        if i in self.own:
+            return self.own[i]
+        q, begin = self.prior(i), self.before[i] - sum([self.prior(k) for k in self.own if k < i])
+        return q, self.level * q + min(max(self.more - begin, 0), q)
+
+    def prior(self, i: int) -> int:
+        """The weight of the prior, without what persistence adds."""
+        return self.before[i + 1] - self.before[i]
 
 
 @dataclass(frozen=True, eq=False)
 class StreamEngine(Engine):
-    """Streams, and several samples as the steps of one."""
+    """Streams: a mechanism carries the state from one release to the next."""
 
     kind: ClassVar[str] = "stream"
     version: ClassVar[int] = 2
-    own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "samples", "persistence"})
+    own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "persistence"})
     prior: tuple[int, ...]
     start: int
     pace: tuple[int, ...]
-    samples: int
     persistence: int
     ratio: Fraction
     bits: int = BITS
@@ -174,7 +138,7 @@ class StreamEngine(Engine):
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """A prior in whole units, a start between 1 and A, and settings within their ranges."""
-        whole_numbers(self.prior, self.pace, (self.start, self.samples, self.persistence, self.bits))
+        whole_numbers(self.prior, self.pace, (self.start, self.persistence, self.bits))
         if ratio != self.ratio or bits != self.bits:
             raise CertificateError("the stream is not the one of its ratio")
         check_prior_weights(self.prior, size, self.prior_total)
@@ -184,10 +148,8 @@ class StreamEngine(Engine):
             raise CertificateError("the start of a stream must lie between 1 and A")
         if not 1 <= len(self.pace) <= MOST_STEPS or not all(0 <= one <= PACE for one in self.pace):
             raise CertificateError(f"the pace of a stream must be 1 to {MOST_STEPS} numbers from 0 to {PACE}")
-        if not 1 <= self.samples <= MOST_STEPS or not 0 <= self.persistence < PERSISTENCE:
-            raise CertificateError("samples or persistence of a stream are out of range")
-        if self.samples > 1 and self.persistence:
-            raise CertificateError("several samples have no persistence")
+        if not 0 <= self.persistence < PERSISTENCE:
+            raise CertificateError("the persistence of a stream is out of range")
 
     def keeps_prior(self) -> bool:
         """2^22·Q is in every box, and nearest to a user equal to Q; with persistence Q is not the prior."""
@@ -275,13 +237,13 @@ class StreamEngine(Engine):
         wanted = [min(max(shares[i] // q, least), most) for i, q in zip(own, mine, strict=True)]
         others = self.prior_total - sum(mine)
         level, left, raised = _level(wanted, mine, others, least, self.total)
-        found = []
+        weighed = {}
         for i, q, ratio in zip(own, mine, wanted, strict=True):
             at_level = ratio <= level if raised else ratio > level
             extra = min(left, q) if at_level else 0
             left -= extra
-            found.append((i, q, (level if at_level else ratio) * q + extra))
-        law = StepLaw(found, level if raised else least, left, others, before)
+            weighed[i] = q, (level if at_level else ratio) * q + extra
+        law = StepLaw(weighed, level if raised else least, left, before)
         self._inside(law, least, most)
         return law
 
@@ -298,12 +260,13 @@ class StreamEngine(Engine):
 
     def _inside(self, law: StepLaw, least: int, most: int) -> None:
         """Raise unless every weight is between V·Q and U·Q, and all of them add up to N."""
-        units = sum([w for _, _, w in law.own]) + law.level * law.others + law.more
-        inside = all(least * q <= w <= most * q for _, q, w in law.own)
+        others = self.prior_total - sum([q for q, _ in law.own.values()])
+        units = sum([w for _, w in law.own.values()]) + law.level * others + law.more
+        inside = all(least * q <= w <= most * q for q, w in law.own.values())
         above = law.level + (law.more > 0)
-        if law.others and not least <= law.level <= above <= most:
+        if others and not least <= law.level <= above <= most:
             inside = False
-        if not inside or units != self.total or not 0 <= law.more <= law.others:
+        if not inside or units != self.total or not 0 <= law.more <= others:
             raise CertificateError("a law left its box; nothing is released")
 
     def drawn(self, law: StepLaw, word: int) -> tuple[int, int, int]:
@@ -311,35 +274,22 @@ class StreamEngine(Engine):
 
         The user's own categories come first, in order; then all others.
         """
-        for i, q, units in law.own:
+        for i, (q, units) in law.own.items():
             if word < units:
                 return i, q, units
             word -= units
         rich = law.more * (law.level + 1)
         at = word // (law.level + 1) if word < rich else law.more + (word - rich) // law.level
-        return self._other(law, at)
-
-    def _other(self, law: StepLaw, at: int) -> tuple[int, int, int]:
-        """The category, not one of the user's own, that holds this prior unit, and what it has."""
-        before, skipped = law.before, 0
-        for i, _, _ in law.own:
-            if at + skipped < before[i]:
+        for i in law.own:  # from a number among the prior units of the others to one among all
+            if at < law.before[i]:
                 break
-            skipped += before[i + 1] - before[i]
-        i = bisect_right(before, at + skipped) - 1
-        q, begin = before[i + 1] - before[i], before[i] - skipped
-        return i, q, law.level * q + min(max(law.more - begin, 0), q)
+            at += law.prior(i)
+        i = bisect_right(law.before, at) - 1
+        return i, *law.weight(i)
 
     def units(self, law: StepLaw) -> list[int]:
         """The units of every category."""
-        own, begin, out = {i: units for i, _, units in law.own}, 0, []
-        for i, q in enumerate(b - a for a, b in pairwise(law.before)):
-            if i in own:
-                out.append(own[i])
-                continue
-            out.append(law.level * q + min(max(law.more - begin, 0), q))
-            begin += q
-        return out
+        return [law.weight(i)[1] for i in range(len(self.prior))]
 
     # --- as a mechanism ------------------------------------------------------------------------------
 
@@ -347,38 +297,9 @@ class StreamEngine(Engine):
         """Build every table now."""
         _ = self._before, self._before_again, self._levels, self.most
 
-    def prepare_many(self) -> None:
-        """Build the tables of a batch."""
-        _ = self._tables
-
-    def position(self, weights: Weights, words: list[int]) -> tuple[int, ...]:
-        """The positions of several samples: the releases of a new stream, all from the same data."""
-        (low, high), out = self.first(), []
-        for step, word in enumerate(words):
-            law = self.step_law(weights, *self.ratios(low, high, step))
-            i, prior, units = self.drawn(law, word)
-            low, high = self.moved(low, high, prior, units)
-            out.append(i)
-        return tuple(out)
-
-    def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row."""
-        out = np.empty((rows.shape[0], len(words)), dtype=np.int64)
-        bounds = self.first_many(rows.shape[0])
-        for step, drawn in enumerate(words):
-            out[:, step], bounds = self.step_many(rows, drawn, bounds, step)
-        return out
-
     def law(self, weights: Weights) -> list[Fraction]:
-        """The law of the tuples of several samples, in lexicographic order of the positions."""
-        n = len(self.prior)
-        if self.samples > DEEP or n**self.samples > LISTED:
-            raise ParameterError(
-                f"the law of {self.samples} samples of {n} categories has {n}^{self.samples} entries; at "
-                f"most {LISTED:,} are written out"
-            )
-
-        return self.transcripts(weights, self.samples)
+        """The law of the first release of a user."""
+        return self.transcripts(weights, 1)
 
     def transcripts(self, weights: Weights, steps: int) -> list[Fraction]:
         """The law of the first releases of a user, all from the same data, in lexicographic order."""
@@ -387,13 +308,12 @@ class StreamEngine(Engine):
             if step == steps:
                 return [Fraction(1)]
             law = self.step_law(weights, *self.ratios(low, high, step), last)
-            own, out = {i: q for i, q, _ in law.own}, []
-            for i, units in enumerate(self.units(law)):
-                prior = own.get(i, law.before[i + 1] - law.before[i])
-                rest = continued(
-                    *self.moved(low, high, prior, units), step + 1, i if self.persistence else None
-                )
-                out += [Fraction(units, self.total) * one for one in rest]
+            out = []
+            for i in range(len(self.prior)):
+                prior, units = law.weight(i)
+                after = self.moved(low, high, prior, units)
+                rest = continued(*after, step + 1, i if self.persistence else None)
+                out += [Fraction(units, self.total) * chance for chance in rest]
             return out
 
         return continued(*self.first(), 0, None)
@@ -408,7 +328,6 @@ class StreamEngine(Engine):
             "prior": list(map(str, self.prior)),
             "start": str(self.start),
             "pace": list(self.pace),
-            "samples": self.samples,
             "persistence": self.persistence,
         }
 
@@ -417,144 +336,13 @@ class StreamEngine(Engine):
         """What `fields` wrote."""
         plain, prior = fields.plain, fields.wholes("prior")
         pace, start = plain["pace"], plain["start"]
-        numbers = [plain["samples"], plain["persistence"], *(pace if isinstance(pace, list) else [None])]
+        numbers = [plain["persistence"], *(pace if isinstance(pace, list) else [None])]
         whole = isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII)
         if ratio < 1 or not whole:
             raise CertificateError("the ratio A must be at least 1, and the start an integer")
         if not all(type(one) is int for one in numbers):
             raise CertificateError("the settings of a stream must be whole numbers")
-        return cls(prior, int(start), tuple(pace), numbers[0], numbers[1], ratio, fields.bits)
-
-    # --- many users at one step ----------------------------------------------------------------------
-
-    @cached_property
-    def _tables(self) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
-        """The prior with a zero behind it, its running sums, and the levels of a pace."""
-        prior = np.array([*self.prior, 0], dtype=np.int64)
-        return prior, np.array(self._before, dtype=np.int64), np.array(self._levels, dtype=np.int64)
-
-    def step_many(
-        self,
-        rows: sparse.csr_array[Any],
-        words: IntegerArray,
-        bounds: IntegerArray,
-        step: int,
-        observe: Callable[[IntegerArray, IntegerArray, IntegerArray], object] | None = None,
-    ) -> tuple[IntegerArray, IntegerArray]:
-        """One step of a stream for every row: what is released, and the bounds of R that follow.
-
-        `observe` is called with some users, their weights and the units of their categories, a column each.
-        """
-        least, most = self._many_ratios(bounds, step)
-        out = np.empty(rows.shape[0], dtype=np.int64)
-        units, prior = np.empty_like(out), self._tables[0]
-        empty = np.diff(rows.indptr) == 0
-        out[empty] = np.searchsorted(self._tables[1], words[empty] >> self.ratio_bits, side="right") - 1
-        units[empty] = prior[out[empty]] << self.ratio_bits
-        for users, indices, counts in packs(rows):
-            law = self._many_laws(indices, counts, least[users], most[users])
-            out[users], units[users] = self._many_drawn(law, indices, words[users])
-            if observe is not None:
-                observe(users, counts, law.units)
-        return out, self._many_moved(bounds, prior[out], units)
-
-    def first_many(self, users: int) -> IntegerArray:
-        """The bounds of R of so many users before their first release."""
-        return np.tile(np.array(self.first(), dtype=np.int64), (users, 1))
-
-    def _many_moved(self, bounds: IntegerArray, prior: IntegerArray, units: IntegerArray) -> IntegerArray:
-        """`moved` for every user."""
-        least, digits = units // prior, self.ratio_bits
-        low, _ = _times(bounds[:, 0], least, digits)
-        high, more = _times(bounds[:, 1], least + (units > least * prior), digits)
-        high += more
-        return np.stack([np.maximum(low, self.one), np.minimum(high, self.most)], axis=1)
-
-    def _many_ratios(self, bounds: IntegerArray, step: int) -> tuple[IntegerArray, IntegerArray]:
-        """V and U of every user."""
-        least, more = divided(np.full(len(bounds), self.one), bounds[:, 0], self.ratio_bits)
-        most, _ = divided(np.full(len(bounds), self.most), bounds[:, 1], self.ratio_bits)
-        least, most = least + more, np.minimum(most, self.total)
-        levels = self._tables[2]
-        pace = self.pace[min(step, len(self.pace) - 1)]
-        if pace < PACE:
-            most = levels[(np.searchsorted(levels, most, side="right") - 1) * pace // PACE]
-        return least, most
-
-    def _many_laws(
-        self, indices: IntegerArray, counts: IntegerArray, least: IntegerArray, most: IntegerArray
-    ) -> _ManyLaws:
-        """`step_law` for users with a column each."""
-        prior = self._tables[0].take(indices)
-        held = prior > 0
-        kept, _ = shortened(counts, SHARE_DIGITS)
-        shares = scaled_product(kept, self.total, np.maximum(kept.sum(axis=0), 1))
-        wanted = np.clip(shares // np.where(held, prior, 1), least, most)
-        wanted[~held] = 0
-        others = self.prior_total - prior.sum(axis=0)
-        level, left, raised = _many_levels(wanted, prior, held, others, least, self.total)
-        at_level = np.where(raised, wanted <= level, wanted > level) & held
-        room = np.where(at_level, prior, 0)
-        extra = np.clip(left - (np.cumsum(room, axis=0) - room), 0, room)
-        units = np.where(at_level, level, wanted) * prior + extra
-        more = left - extra.sum(axis=0)
-        law = _ManyLaws(units, np.where(raised, level, least), more, prior)
-        total = units.sum(axis=0) + law.level * others + more
-        inside = ((units >= least * prior) & ((units - 1) // np.where(held, prior, 1) < most)) | ~held
-        fine = (least <= law.level) & (law.level + (more > 0) <= most) | (others == 0)
-        if not (inside.all() and fine.all() and (total == self.total).all()):
-            raise CertificateError("a law left its box; nothing is released")
-        return law
-
-    def _many_drawn(
-        self, law: _ManyLaws, indices: IntegerArray, words: IntegerArray
-    ) -> tuple[IntegerArray, IntegerArray]:
-        """`drawn` for users with a column each: the category and its units."""
-        sums = np.cumsum(law.units, axis=0)
-        column = (words >= sums).sum(axis=0)
-        own = np.minimum(column, len(indices) - 1)[None]
-        out = np.take_along_axis(indices, own, axis=0)[0]
-        units = np.take_along_axis(law.units, own, axis=0)[0]
-        other = np.flatnonzero(column == len(indices))
-        if not len(other):
-            return out, units
-        prior, before, _ = self._tables
-        level, more = law.level[other], law.more[other]
-        word = words[other] - sums[-1, other]
-        rich = more * (level + 1)
-        at = np.where(word < rich, word // (level + 1), more + (word - rich) // np.maximum(level, 1))
-        skipped = np.zeros_like(at)
-        for row, weights in zip(indices[:, other], law.prior[:, other], strict=True):
-            skipped += np.where(at + skipped >= before.take(row, mode="clip"), weights, 0)
-        found = np.searchsorted(before, at + skipped, side="right") - 1
-        weight = prior[found]
-        extra = np.clip(more - (before[found] - skipped), 0, weight)
-        out[other], units[other] = found, level * weight + extra
-        return out, units
-
-
-def _times(ratio: IntegerArray, factor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
-    """⌊ratio·factor/2^digits⌋ and whether it was rounded, for results and ratios below 2^62."""
-    above, below = factor >> digits, factor & ((1 << digits) - 1)
-    upper, lower = ratio >> HALF, (ratio & ((1 << HALF) - 1)) * below
-    product = ratio * above + ((upper * below) << (HALF - digits)) + (lower >> digits)
-    return product, (lower & ((1 << digits) - 1)) > 0
-
-
-def divided(number: IntegerArray, divisor: IntegerArray, digits: int) -> tuple[IntegerArray, Any]:
-    """⌊number·2^digits/divisor⌋ and whether it was rounded."""
-    whole, rest = np.divmod(number, divisor)
-    part = scaled_product(rest, 1 << digits, divisor)
-    return (whole << digits) + part, (rest << digits) != part * divisor  # what is left is exact modulo 2^64
-
-
-class _ManyLaws(NamedTuple):
-    """`StepLaw` for users with a column each."""
-
-    units: IntegerArray
-    level: IntegerArray
-    more: IntegerArray
-    prior: IntegerArray
+        return cls(prior, int(start), tuple(pace), plain["persistence"], ratio, fields.bits)
 
 
 def _level(wanted: list[int], prior: list[int], others: int, least: int, total: int) -> tuple[int, int, bool]:
@@ -569,27 +357,3 @@ def _level(wanted: list[int], prior: list[int], others: int, least: int, total: 
         left += sign * wanted[i] * prior[i]
         slope += sign * prior[i]
     return (*divmod(left, slope), raised)
-
-
-def _many_levels(
-    wanted: IntegerArray,
-    prior: IntegerArray,
-    held: Any,
-    others: IntegerArray,
-    least: IntegerArray,
-    total: int,
-) -> tuple[IntegerArray, IntegerArray, Any]:
-    """`_level` for users with a column each."""
-    order = np.argsort(np.where(held, wanted, np.iinfo(np.int64).max), axis=0, kind="stable")
-    ratio, weight = np.take_along_axis(wanted, order, axis=0), np.take_along_axis(prior, order, axis=0)
-    zero = np.zeros((1, wanted.shape[1]), dtype=np.int64)
-    units = np.concatenate([zero, np.cumsum(ratio * weight, axis=0)])
-    slopes = np.concatenate([zero, np.cumsum(weight, axis=0)])
-    raised = units[-1] + least * others <= total
-    left = np.where(raised, total - units[-1] + units, total - least * others - units)
-    slope = np.where(raised, others + slopes, slopes[-1] - slopes)
-    passed = (slope[:-1] == 0) | (ratio <= left[:-1] // np.maximum(slope[:-1], 1))
-    count = (passed & np.take_along_axis(held, order, axis=0)).sum(axis=0)[None]
-    left, slope = (np.take_along_axis(one, count, axis=0)[0] for one in (left, slope))
-    level = left // slope
-    return level, left - level * slope, raised

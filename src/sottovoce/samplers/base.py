@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -25,7 +25,7 @@ from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
 from .blocks import BLOCK_ENTRIES, Block, blocks
-from .kernels import MinimaxKernel, ResponseKernel
+from .kernels import MatrixKernel, MinimaxKernel, ResponseKernel
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -276,19 +276,41 @@ class ClipSampler(BoxSampler):
         return checked_f(f).of_point_mass(own[i], max(1 - self._a * self.floor[i], others))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class KernelSampler(_Shared):
     """Answers every user with pK: draw one of the user's records, then the kernel's row for it.
 
     Guarantees
         ε-locally private because each column of K has max ≤ e^ε·min, whatever p is.
+
+    `kernel` may be a matrix of your own, rows and columns in the prior's order: it is checked.
+
+    >>> own = np.array([[0.6, 0.4], [0.2, 0.8]])
+    >>> KernelSampler("own", Prior(["a", "b"], [0.3, 0.7]), 1.2, own).distribution([1, 0]).tolist()
+    [0.6, 0.4]
     """
 
     name: str
     prior: Prior
     epsilon: float
-    kernel: MinimaxKernel | ResponseKernel
-    options: Mapping[str, float] = field(default_factory=dict)
+    kernel: MinimaxKernel | ResponseKernel | MatrixKernel
+    options: Mapping[str, float]
+
+    def __init__(
+        self,
+        name: str,
+        prior: Prior,
+        epsilon: float,
+        kernel: MinimaxKernel | ResponseKernel | MatrixKernel | FloatArray,
+        options: Mapping[str, float] | None = None,
+    ) -> None:
+        if isinstance(kernel, np.ndarray):
+            kernel = MatrixKernel(kernel, _validate.privacy(epsilon))
+        if len(kernel) != len(prior):
+            raise ParameterError(f"kernel has {len(kernel)} categories, the prior {len(prior)}")
+        values = (name, prior, epsilon, kernel, options or {})
+        for each, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, each.name, value)
 
     @property
     def floor(self) -> FloatArray:

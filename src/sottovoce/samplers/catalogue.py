@@ -21,9 +21,6 @@ from . import floors
 from .base import ClipSampler, KernelSampler, Sampler, checked_prior
 from .kernels import MinimaxKernel, ResponseKernel, most_likely
 
-MARK = "trimmed"
-"""The option that a trimmed sampler carries."""
-
 
 def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
     """The paper's sampler: the best *linear* one that keeps the prior.
@@ -272,34 +269,6 @@ def rr_with_prior(prior: Prior, epsilon: float) -> KernelSampler:
     epsilon = _validate.privacy(epsilon)
     kernel = ResponseKernel(most_likely(checked_prior(prior).probabilities, epsilon), epsilon)
     return KernelSampler("rr_with_prior", prior, epsilon, kernel)
-
-
-def trimmed(sampler: ClipSampler) -> ClipSampler:
-    """The clip sampler with its floor trimmed: never further from any user, and the same ε.
-
-    `kernel_clip` and `prior_minimax` have nothing to trim. `local_minimax`, `relative_mollifier`, `blend` and
-    `power_caps` have at large ε, where a cap of theirs would be above what the floors leave.
-
-    Guarantees
-        ε-locally private; keeps the prior if the sampler did; D_f(p‖Q'(p)) ≤ D_f(p‖Q(p)) for every user and
-        every f-divergence, up to rounding.
-
-    Raises
-        ParameterError: the sampler is no clip sampler.
-
-    >>> from sottovoce import Prior, TV, relative_mollifier
-    >>> sampler = relative_mollifier(Prior(["a", "b"], [0.1, 0.9]), 4.0)
-    >>> round(sampler.worst_case(TV), 3), round(trimmed(sampler).worst_case(TV), 3)
-    (0.261, 0.261)
-    >>> sampler.floor.round(3).tolist(), trimmed(sampler).floor.round(3).tolist()
-    ([0.014, 0.122], [0.014, 0.018])
-    """
-    if not isinstance(sampler, ClipSampler):
-        raise ParameterError(
-            f"only a clip sampler has a floor to trim, got {getattr(sampler, 'name', type(sampler).__name__)}"
-        )
-    floor = floors.trimmed_floor(sampler.floor, sampler.epsilon)
-    return ClipSampler(sampler.name, sampler.prior, sampler.epsilon, floor, {**sampler.options, MARK: 1.0})
 
 
 SAMPLERS: Mapping[str, Callable[..., Sampler]] = MappingProxyType({

@@ -137,34 +137,6 @@ def power(q: FloatArray, exponent: float) -> FloatArray:
     return out
 
 
-def trimmed_floor(c: FloatArray, epsilon: float) -> FloatArray:
-    """Free trimming: c' = min(c, τ), a larger box from the same floor.
-
-    A law of the box above c has x_i ≤ 1 − Σ_{j≠i} c_j, so a cap a·c_i beyond that is never used. Where
-    (a−1)·max c + Σc > 1, let τ be the root of (a−1)τ + Σ_j min(c_j, τ) = 1. Then
-
-    - a trimmed category's cap is a·τ = 1 − Σ_{j≠i} c'_j, which is all that can be used;
-    - every law x of the old box lies in the new one: x ≥ c ≥ c', and where c is trimmed
-      x_i ≤ 1 − Σ_{j≠i} c_j ≤ 1 − Σ_{j≠i} c'_j = a·c'_i.
-
-    So the clip is at least as close to every user, in every f-divergence, and what was kept stays kept. The
-    sum in τ is linear between the sorted floors, so τ is one division. A sum that is above 1 by no more than
-    its rounding is no cap beyond reach: `kernel_clip` is tight.
-    """
-    more = math.expm1(epsilon)
-    ascending = np.sort(c)
-    below = np.concatenate([[0.0], np.cumsum(ascending)[:-1]])  # Σ of those before
-    left = len(c) - np.arange(len(c))  # this one and those after it
-    reached = more * ascending + below + left * ascending  # the sum at τ = this floor
-    beyond = reached > 1 + 4 * len(c) * np.finfo(np.float64).eps
-    if not beyond[-1]:
-        return c
-    first = int(np.argmax(beyond))
-    tau = (1 - below[first]) / (more + left[first])
-    lower: FloatArray = np.minimum(c, tau)
-    return lower
-
-
 def exactly_rounded_exp(x: float) -> float:
     """e^x as the nearest double: libraries of mathematics differ in the last bit, `decimal` does not."""
     with localcontext() as context:

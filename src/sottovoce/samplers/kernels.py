@@ -27,6 +27,8 @@ from .._validate import FloatArray, IntArray
 from ..errors import ParameterError
 from .blocks import Block
 
+ROUNDING = 1e-9
+"""How far, relative to one, the rows and columns of a matrix of your own may be from what is asked."""
 LARGEST_MATRIX = 20_000
 """Beyond this an n × n matrix needs more than 3 GiB, and the vectors say the same."""
 
@@ -278,6 +280,74 @@ class ResponseKernel:
         """All of K as an n × n array."""
         refuse_large_matrix(len(self))
         return self.apply(np.eye(len(self)))
+
+
+class MatrixKernel:
+    """A kernel of your own, as an n × n array with one row per category that a user may hold.
+
+    Guarantees
+        Every row sums to one, and every column has max ≤ e^ε·min (up to rounding): ε-local privacy.
+
+    >>> MatrixKernel(np.eye(2), 1.0)
+    Traceback (most recent call last):
+    sottovoce.errors.ParameterError: kernel is not private at epsilon 1: column 0 has entries from 0 to 1, ...
+    """
+
+    def __init__(self, matrix: FloatArray, epsilon: float) -> None:
+        self._k = np.array(matrix, dtype=np.float64)
+        n = len(self._k)
+        if self._k.shape != (n, n) or not np.allclose(self._k.sum(axis=1), 1, rtol=0, atol=ROUNDING):
+            raise ParameterError("kernel must be an n × n array whose rows sum to one")
+        self.floor, largest = self._k.min(axis=0), self._k.max(axis=0)
+        broken = np.flatnonzero(
+            (self.floor < 0) | (largest > math.exp(epsilon) * self.floor * (1 + ROUNDING))
+        )
+        if len(broken):
+            j = int(broken[0])
+            raise ParameterError(
+                f"kernel is not private at epsilon {epsilon:g}: column {j} has entries from "
+                f"{self.floor[j]:.4g} to {largest[j]:.4g}, and e^ε times the smallest is the upper bound"
+            )
+
+    def __len__(self) -> int:
+        return len(self._k)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """K_ii: how often each category is released as it is."""
+        return self._k.diagonal()
+
+    def least_kept(self) -> tuple[float, float]:
+        """The smallest K_ii, and 1 − K_ii as a sum that does not cancel."""
+        i = int(self.diagonal.argmin())
+        return float(self._k[i, i]), float(np.delete(self._k[i], i).sum())
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """pK along the last axis."""
+        return np.asarray(p @ self._k)
+
+    def on_support(self, block: Block[np.float64]) -> FloatArray:
+        """(pK)_j for the categories j the users have."""
+        rows = zip(block.p, block.columns, strict=True)
+        return np.where(block.p > 0, [p @ self._k[np.ix_(own, own)] for p, own in rows], 0.0)
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """yK⁻¹ along the last axis."""
+        return np.asarray(y @ self._undone)
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per category j: Σ_z y_z·W_zj², and max_z W_zj − min_z W_zj, for W = K⁻¹."""
+        return y @ self._undone**2, np.ptp(self._undone, axis=0)
+
+    @cached_property
+    def _undone(self) -> FloatArray:
+        if np.linalg.matrix_rank(self._k) < len(self):
+            raise ParameterError("the kernel has no inverse: its reports only tell the released law")
+        return np.asarray(np.linalg.inv(self._k))
+
+    def matrix(self) -> FloatArray:
+        """K."""
+        return self._k.copy()
 
 
 def most_likely(q: FloatArray, epsilon: float) -> np.typing.NDArray[np.bool_]:

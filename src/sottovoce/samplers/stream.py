@@ -1,4 +1,4 @@
-"""Streams: any number of releases of one user for one ε, and several samples at once.
+"""Streams: any number of releases of one user for one ε.
 
 The likelihood of the whole transcript is bounded, not that of each release. With q_t the public law of step
 t and A = e^ε, a device keeps one number R, 1 ≤ R ≤ A; release t is drawn from a law x with
@@ -24,7 +24,7 @@ from ..geometry import Geometry, checked_geometry
 from ..prior import Prior
 from .base import checked_prior, prior_warning
 
-MOST_STEPS = 4096  # the longest pace, and the most samples of one release
+MOST_STEPS = 4096  # the longest pace
 PACE = 256  # θ is a multiple of 1/256
 PERSISTENCE = 1024  # the share of persistence is a multiple of 1/1024
 LARGEST = 27.0  # the largest ε of a stream: e^ε must be below 2^40
@@ -35,19 +35,17 @@ _SPENT, _POWER = 1.5, 0.75  # θ = 1.5/(releases left)^0.75 ≤ 1: chosen on use
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream:
-    """What `stream` and `several` design: the public settings of a stream. `certify` makes it a mechanism.
+    """The public settings of a stream, made by `stream`. `certify` makes it a mechanism.
 
     `start` is the logarithm of R before the first release: e^-start·q is the floor of the first one. `pace`
-    is θ of every release in 256ths; the last one holds for all that follow. With `samples` above 1 one
-    release is that many steps at once and nothing is kept. `persistence` is the share of the public law that
-    lies on what was released last, in 1024ths.
+    is θ of every release in 256ths; the last one holds for all that follow. `persistence` is the share of the
+    public law that lies on what was released last, in 1024ths.
     """
 
     prior: Prior
     epsilon: float
     start: float
     pace: tuple[int, ...]
-    samples: int = 1
     persistence: int = 0
     name: str = "stream"
     geometry: Geometry | None = None
@@ -63,12 +61,11 @@ class Stream:
         return {"start": self.start}
 
     def __repr__(self) -> str:
-        what = f"{self.samples} samples" if self.samples > 1 else "stream"
-        return f"<{what} on {len(self.prior)} categories, epsilon={self.epsilon:g} for all of them>"
+        return f"<stream on {len(self.prior)} categories, epsilon={self.epsilon:g} for all of them>"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
-            ("releases", f"{self.samples} at once" if self.samples > 1 else "any number"),
+            ("releases", "any number"),
             ("epsilon", f"{self.epsilon:g} for all of them together"),
             ("categories", f"{len(self.prior):,}"),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
@@ -110,44 +107,15 @@ def stream(
     kept = _validate.at_least(0, persistence=persistence)
     if kept > (PERSISTENCE - 1) / PERSISTENCE:
         raise ParameterError(f"persistence must be at most 0.999, got {persistence}")
-    steps = None if horizon is None else _steps(horizon=horizon)
+    steps = None if horizon is None else _validate.whole_at_least(1, horizon=horizon)
+    if steps is not None and steps > MOST_STEPS:
+        raise ParameterError(f"horizon must be at most {MOST_STEPS}, got {horizon}")
     if kept and start is None:
         start = min(_validate.privacy(epsilon) / 4, PERSISTENT_START)
     chosen = _start(checked_prior(prior), epsilon, steps, start)
     slow = not kept if paced is None else paced
     near = None if geometry is None else checked_geometry(geometry, len(prior))
     return Stream(prior, *chosen, _pace(steps, slow), persistence=int(kept * PERSISTENCE), geometry=near)
-
-
-def several(prior: Prior, epsilon: float, *, samples: int, start: float | None = None) -> Stream:
-    """Design a release of several samples per user that costs ε for all of them together.
-
-    The samples are the steps of a stream with that horizon, all from the same data; a release gives a tuple.
-
-    Guarantees
-        ε is the whole cost, not that of one sample. A user equal to the prior releases independent draws of
-        it.
-
-    Parameters
-        samples: how many categories one release gives, 2 or more.
-        start: as in `stream`.
-
-    >>> several(Prior.uniform(["a", "b", "c"]), 4.0, samples=2)
-    <2 samples on 3 categories, epsilon=4 for all of them>
-    """
-    steps = _steps(samples=samples)
-    if steps < 2:
-        raise ParameterError(f"samples must be at least 2, got {samples}")
-    chosen = _start(checked_prior(prior), epsilon, steps, start)
-    return Stream(prior, chosen[0], chosen[1], _pace(steps, True), steps)
-
-
-def _steps(**given: int) -> int:
-    ((name, value),) = given.items()
-    steps = _validate.whole_at_least(1, **given)
-    if steps > MOST_STEPS:
-        raise ParameterError(f"{name} must be at most {MOST_STEPS}, got {value}")
-    return steps
 
 
 def _start(prior: Prior, epsilon: float, horizon: int | None, start: float | None) -> tuple[float, float]:

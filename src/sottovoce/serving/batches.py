@@ -22,7 +22,7 @@ from ..errors import ParameterError
 from ..groups import Groups
 from ..prior import Category
 from ..release.file import ANY, parse_mechanisms, read_text
-from ..release.mechanism import Mechanism, one_sample_each
+from ..release.mechanism import Mechanism
 
 MOST_BYTES = 1 << 20
 MOST_REPORTS = 1000
@@ -62,7 +62,6 @@ def read_served(path: Path) -> Served:
 def parse_served(text: str, source: str) -> Served:
     """What a text describes."""
     parsed = parse_mechanisms(text, source, ANY)
-    one_sample_each(parsed.mechanisms.values(), "the collector")
     return Served(text.encode("utf-8"), parsed.digest, parsed.mechanisms)
 
 

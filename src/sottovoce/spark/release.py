@@ -9,7 +9,9 @@ of the answers themselves, so that every attempt of a task writes the same.
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Unpack
@@ -20,21 +22,19 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from ..errors import LedgerError, SottovoceError
-from ..groups import Groups
-from ..planning.limit import summarise
 from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
-from ..release.mechanism import Mechanism, no_stream, one_sample_each
+from ..release.mechanism import Mechanism, no_stream
 from ..releasing import BATCH, ReportForm, check_terms, checked_mechanisms, spent
 from ..tables.query import Columns
+from ..tables.tally import other_category
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
-from .cells import REPORTED, Reading, Sums, at_least, cells_by_person, check_reported, in_batches, summaries
+from .cells import at_least, cells_by_person, check_seen, complete_people, read_batch
 from .session import check_new, translate_errors, write_for_owner
 
-PEOPLE = f"{REPORTED}, user string, places array<int>"
-"""Rows with what = 0 are users, `values` their shares; what < 0 are counters for the driver."""
-DRAWN = "group string, user string, answer string"
+PEOPLE = "group string, user string, values array<double>, places array<int>, seen string"
+"""A row per user with the shares of the user's categories; and one per partition with what it has `seen`."""
 
 
 def release(
@@ -43,22 +43,21 @@ def release(
     output: str,
     *,
     user: str,
-    item: str | Sequence[str],
+    item: str,
     weight: str | None = None,
     by: str | None = None,
     ledger: Ledger | None = None,
     epoch: str | None = None,
     exhausted: str = "error",
     provenance: str = "public",
-    as_text: bool = False,
     **options: Unpack[ReadingKeywords],
 ) -> int:
     """Release one category per user into a new Parquet folder; returns how many.
 
     `options` are those of `read_users`, with unknown="prior" by default: every user gets a row, whatever the
-    user has. `as_text` is as for `compare`. With `by`, the group of every user is published in clear, and a
-    user in several groups is refused unless several_groups="allow". A mechanism that says that its prior was
-    made from its users is refused unless `provenance="users"`.
+    user has. With `by`, the group of every user is published in clear, and a user in several groups is
+    refused unless several_groups="allow". A mechanism that says that its prior was made from its users is
+    refused unless `provenance="users"`.
 
     Without a `ledger` the workers draw. With one, the driver does: it charges all users of all groups in one
     commit, draws and remembers batch by batch, and Spark only writes what was drawn. `epoch` and `exhausted`
@@ -79,83 +78,73 @@ def release(
         attempt is committed.
 
     Raises
-        BudgetError: with exhausted="error", somebody has too little left. Nobody is charged.
+        BudgetError: with exhausted="error", a user has too little left. Nobody is charged.
     """
     known = checked_mechanisms(mechanism, by, provenance)
-    one_sample_each(known.values(), "Spark's release")
     no_stream(known.values(), "Spark's release")
     check_terms(known, ledger, epoch, exhausted)
-    names = ReportForm(known, user, item if isinstance(item, str) else "item", by).names
+    options.setdefault("unknown", "prior")
+    reading = ReadingOptions(**options)
+    columns = Columns(item, user, weight, by, reading.lenient)
+    form = ReportForm(known, user, item, by)
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
-    options.setdefault("unknown", "prior")
-    reading = Reading(Columns(item, user, weight, by), known, ReadingOptions(**options))
+    if reading.unknown == "other":
+        for each in known.values():
+            other_category(each, reading.other)
     check_new(frame.sparkSession, output)
 
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
-        sums = Sums()
-        for cells in batches:
-            for name, users in reading.users(cells, sums).items():
+    def read(parts: Iterator[Any]) -> Iterator[Any]:
+        seen: Counter[str] = Counter()
+        for cells in complete_people(parts):
+            for name, users in read_batch(cells, columns, known, reading, seen).items():
                 if len(users):
-                    yield people_rows(name, users)
-        yield report_rows(sums)
+                    yield from _people_rows(name, users).to_batches()
+        row = {name: [None] for name in ("group", "user", "values", "places")}
+        yield pa.RecordBatch.from_pydict({**row, "seen": [json.dumps(seen)]}, _people_schema())
 
     def draw(parts: Iterator[Any]) -> Iterator[Any]:
         for table in at_least(parts, BATCH):
-            for name, ids, p in by_group(table, known):
-                yield from drawn_table(name, ids, known[name].release_many(p)).to_batches()
+            for name, ids, p in _by_group(table, known):
+                yield from _drawn_table(form, name, ids, known[name].release_many(p)).to_batches()
 
-    everybody = translate_errors(
-        lambda: in_batches(cells_by_person(frame, reading.columns, as_text=as_text), read, PEOPLE).persist()
-    )
+    everybody = translate_errors(lambda: cells_by_person(frame, columns).mapInArrow(read, PEOPLE).persist())
     try:  # used by the checks, by the draws, and with a ledger by the charges
-        reported = translate_errors(
-            lambda: summaries(everybody.filter("what < 0").select("group", "what", "values"), summarise)
-        )
-        count = check_reported(reported, reading)
-        if any(one.provenance == "users" for one in known.values()):
+        totals: Counter[str] = Counter()
+        for row in translate_errors(lambda: everybody.filter("seen is not null").select("seen").collect()):
+            totals.update(json.loads(row[0]))
+        check_seen(totals, columns, known, reading)
+        if any(each.provenance == "users" for each in known.values()):
             warnings.warn(FROM_USERS, stacklevel=2)
-        people = everybody.filter("what = 0").drop("what")
+        people = everybody.filter("seen is null").drop("seen")
         if ledger is None:
-            write_for_owner(_described(people.mapInArrow(draw, DRAWN), known, names), output)
-            return count
-        drawn, receipt = charge_and_draw(people, known, ledger, epoch, exhausted)
+            schema = ", ".join(f"`{name}` string" for name in form.names)
+            write_for_owner(people.mapInArrow(draw, schema), output)
+            return int(totals["people"])
+        drawn, receipt = charge_and_draw(people, form, ledger, epoch, exhausted)
         with costs_told(receipt):
-            write_for_owner(_described(drawn, known, names), output)
+            write_for_owner(drawn, output)
         return receipt.charged + receipt.repeated
     finally:
         everybody.unpersist()
-
-
-def _described(drawn: Any, known: Mapping[str, Mechanism], names: Sequence[str]) -> Any:
-    """The columns of reports: who, perhaps the group, what was released, and with which mechanism."""
-    from pyspark.sql import functions as F
-
-    def of_group(values: Mapping[str, str]) -> Any:
-        return F.create_map(*(F.lit(word) for pair in values.items() for word in pair))[F.col("group")]
-
-    epsilons = of_group({name: str(one.epsilon) for name, one in known.items()})
-    digests = of_group({name: one.digest for name, one in known.items()})
-    group = [F.col("group")] if len(names) == 5 else []
-    columns = [F.col("user"), *group, F.col("answer"), epsilons, digests]
-    return drawn.select(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
 
 
 # --- the ledger ---
 
 
 def charge_and_draw(
-    people: Any, known: Groups[Mechanism], ledger: Ledger, epoch: str | None, exhausted: str
+    people: Any, form: ReportForm, ledger: Ledger, epoch: str | None, exhausted: str
 ) -> tuple[Any, Receipt]:
     """Charge the users of all groups in one commit, draw what has no answer yet, and give all answers back.
 
     The answers are a Spark table of values, not of a computation. In the driver's memory are the names of all
     users and, at a time, the rows of about `BATCH` users.
     """
+    known = form.mechanisms
     names = translate_errors(lambda: people.select("group", "user").toArrow())
     asked = {
         group: Request(
-            known[group], one_form(_names_of(names, group)), None, group if known.by is not None else ""
+            known[group], one_form(_names_of(names, group)), None, "" if form.by is None else group
         )
         for group in sorted(names["group"].unique().to_pylist())
     }  # without rows: the workers have read them, and each batch below brings its own
@@ -166,19 +155,24 @@ def charge_and_draw(
             f"{receipt.left_out} releases are left out: their users have too little budget left", stacklevel=4
         )
     payers = {
-        group: _paying(one, places) for (group, one), places in zip(asked.items(), receipt.kept, strict=True)
+        group: {each.users[i] for i in kept.tolist()}
+        for (group, each), kept in zip(asked.items(), receipt.kept, strict=True)
     }
     with costs_told(receipt):
-        parts = [drawn_table("", [], [])]
+        parts, people_seen = [_drawn_table(form, next(iter(known)), [], [])], 0
         for table in at_least(_rows_of(people), BATCH):
-            for group, ids, p in by_group(table, known):
-                kept = _kept(ids, payers[group])
+            for group, ids, p in _by_group(table, known):
+                people_seen += len(ids)
+                kept = np.flatnonzero([name in payers[group] for name in one_form(ids)])
                 who = [ids[i] for i in kept]
                 here = request(known[group], who, p[kept], group=asked[group].group)
                 answers = ledger.answers(here, receipt.epoch, np.arange(len(kept)))
-                parts.append(drawn_table(group, who, answers))
-        if sum(map(len, parts)) != sum(map(len, receipt.kept)):
-            raise LedgerError("the table changed while it was released: some who were charged are gone")
+                parts.append(_drawn_table(form, group, who, answers))
+        everybody = sum(len(each.users) for each in asked.values())
+        if people_seen != everybody or sum(map(len, parts)) != sum(map(len, receipt.kept)):
+            raise LedgerError(
+                "the table changed while it was released: its users are not those who were charged"
+            )
         together = pa.concat_tables(parts)
         return translate_errors(lambda: people.sparkSession.createDataFrame(together)), receipt
 
@@ -195,19 +189,6 @@ def costs_told(receipt: Receipt) -> Iterator[None]:
 def _names_of(names: Any, group: str) -> list[str]:
     reported: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
     return reported
-
-
-def _paying(asked: Request, places: Any) -> frozenset[str] | None:
-    """Who may be released, by the name that budgets are kept under; None is everybody."""
-    if len(places) == len(asked.users):
-        return None
-    return frozenset(asked.users[i] for i in places.tolist())
-
-
-def _kept(ids: list[str], payers: frozenset[str] | None) -> Any:
-    if payers is None:
-        return np.arange(len(ids))
-    return np.flatnonzero([name in payers for name in one_form(ids)])
 
 
 def _rows_of(people: Any) -> Iterator[Any]:
@@ -229,29 +210,25 @@ def _rows_of(people: Any) -> Iterator[Any]:
 # --- users as rows of a Spark table, and back ---
 
 
-def people_rows(group: str, users: Users) -> Any:
+def _people_schema() -> Any:
+    lists = {"values": pa.list_(pa.float64()), "places": pa.list_(pa.int32())}
+    return pa.schema({"group": pa.string(), "user": pa.string(), **lists, "seen": pa.string()})
+
+
+def _people_rows(group: str, users: Users) -> Any:
     """The users of a group as rows."""
-    p = users.p
-    begins = pa.array(p.indptr.astype(np.int32))
-    return pa.table(
-        {
-            "group": _repeated(group, len(users)),
-            "what": pa.array(np.zeros(len(users), np.int32)),
-            "values": pa.ListArray.from_arrays(begins, pa.array(p.data)),
-            "user": pa.array(list(map(str, users.ids)), pa.string()),
-            "places": pa.ListArray.from_arrays(begins, pa.array(p.indices.astype(np.int32))),
-        }
-    )
+    begins = pa.array(users.p.indptr.astype(np.int32))
+    columns = [
+        pa.array([group] * len(users)),
+        pa.array(list(map(str, users.ids)), pa.string()),
+        pa.ListArray.from_arrays(begins, pa.array(users.p.data)),
+        pa.ListArray.from_arrays(begins, pa.array(users.p.indices.astype(np.int32))),
+        pa.nulls(len(users), pa.string()),
+    ]
+    return pa.table(columns, schema=_people_schema())
 
 
-def report_rows(sums: Sums) -> Any:
-    """What the driver has to know, as rows of the same table."""
-    reported = sums.to_arrow()
-    reported = reported.append_column("user", pa.nulls(len(reported), pa.string()))
-    return reported.append_column("places", pa.nulls(len(reported), pa.list_(pa.int32())))
-
-
-def by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:
+def _by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:
     """The users of each group in an arrow table of people: group, names and rows of p."""
     for name in table["group"].unique().to_pylist():
         part = table.filter(pc.equal(table["group"], name)).combine_chunks()
@@ -263,16 +240,11 @@ def by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, 
         yield name, part["user"].to_pylist(), sparse.csr_array((*held, begins), shape=size)
 
 
-def drawn_table(group: str, ids: Sequence[str], answers: Sequence[object]) -> Any:
-    """What was drawn for the users of a group, as arrow columns."""
-    return pa.table(
-        {
-            "group": _repeated(group, len(ids)),
-            "user": pa.array(ids, pa.string()),
-            "answer": pa.array([str(one) for one in answers], pa.string()),
-        }
-    )
-
-
-def _repeated(text: str, times: int) -> Any:
-    return pa.repeat(pa.scalar(text, pa.string()), times)
+def _drawn_table(form: ReportForm, group: str, ids: Sequence[str], answers: Sequence[object]) -> Any:
+    """The reports of users of a group, as arrow columns of text."""
+    columns = form.part(group, ids, answers)
+    texts = {
+        name: [values] * len(ids) if isinstance(values, str) else list(map(str, values))
+        for name, values in columns.items()
+    }
+    return pa.table(texts, schema=pa.schema(dict.fromkeys(columns, pa.string())))

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 from .. import _validate
 from .._atomic import inf_to_null, real_path, write_whole, written_whole
-from ..errors import ParameterError, PriorError, SottovoceError, TableError
+from ..errors import ParameterError, SottovoceError, TableError
 from . import workbook
 
 TEXTS = (".csv", ".tsv")
@@ -30,7 +30,7 @@ KINDS = (*TEXTS, ".parquet", *JSONS)
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
 LARGEST_JSON = 256 << 20
-"""Bytes that a JSON object of counts may have, unpacked."""
+"""Bytes that a prior file may have, unpacked."""
 LONGEST_PIPE = 4 << 30
 """Bytes of standard input that are copied; a larger table should be a file."""
 _STEP = 1 << 20
@@ -178,48 +178,27 @@ def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, l
 
 
 @contextmanager
-def prefix_errors(path: Path) -> Iterator[None]:
-    """Put the file's name before a message that does not have it: with two files one must know which."""
+def prefix_errors(table: Any) -> Iterator[None]:
+    """Put a file's name before a message that does not have it: with two files one must know which."""
     try:
         yield
     except SottovoceError as problem:
         text = str(problem)
-        problem.args = (text if str(path) in text else f"{path}: {text}",)
+        if isinstance(table, Path) and str(table) not in text:
+            problem.args = (f"{table}: {text}",)
         raise  # the same error: a new one would keep the old as its context
-
-
-def json_object(path: Path) -> dict[str, Any] | None:
-    """The content of a JSON file that is one object, in which no name occurs twice; None for tables."""
-    if kind_of(path) != ".json" or not path.is_file():
-        return None
-    if not next(unpacked(path), b"").lstrip().startswith(b"{"):
-        return None
-    try:
-        content = b"".join(unpacked(path, LARGEST_JSON))
-        return dict(json.loads(content, object_pairs_hook=_distinct))
-    except SottovoceError:
-        raise
-    except (ValueError, RecursionError) as problem:
-        reason = type(problem).__name__  # the error itself holds the whole document
-    raise TableError(f"{path} cannot be read as json: {reason}")
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    loaded: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in loaded:
-            raise PriorError(f"categories must be distinct: {name!r} appears more than once")
-        loaded[name] = value
-    return loaded
 
 
 # --- standard input -------------------------------------------------------------------------------------
 
 
 @contextmanager
-def at_hand(path: str | Path) -> Iterator[Path]:
-    """The path of a file; for `-`, /dev/stdin and other pipes that of a copy, which is removed afterwards."""
-    given = Path(path)
+def at_hand(table: Any) -> Iterator[Any]:
+    """A frame, or the path of a file: for `-`, /dev/stdin and other pipes that of a copy."""
+    if not isinstance(table, str | Path):
+        yield table
+        return
+    given = Path(table)
     standard = str(given) in _STANDARD
     if not standard and not given.is_fifo():
         yield given
@@ -263,15 +242,9 @@ def _kind_by_content(path: Path) -> str:
         return ".parquet"
     if compression_of(path) != "none":
         return ".csv.gz"
-    text = beginning.lstrip()
-    if text[:1] not in (b"[", b"{"):
-        return workbook.kind_by_content(beginning) or ".csv"
-    first, _, more = text.partition(b"\n")
-    if text[:1] == b"{" and more.strip():
-        with suppress(ValueError, RecursionError):
-            json.loads(first)  # a record to itself: more of them follow
-            return ".jsonl"
-    return ".json"
+    if beginning.lstrip()[:1] in (b"[", b"{"):
+        return ".json"
+    return workbook.kind_by_content(beginning) or ".csv"
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -282,14 +255,18 @@ def is_standard(path: Path | None) -> bool:
     return str(path) in ("-", "/dev/stdout")
 
 
-def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
+WRITTEN = (".csv", ".parquet", ".json")
+
+
+def check_writable(path: Path, *inputs: Path, kinds: Sequence[str] = WRITTEN, force: bool = False) -> None:
     """Refuse an output that cannot be written, is there already, or is an input, before any work is done."""
-    if is_standard(path):
+    if is_standard(path) and kinds == WRITTEN:
         if sys.stdout is None:
             raise TableError("standard output is closed: name a file to write to")
         return
-    if path.suffix.lower() not in (".csv", ".parquet", ".json"):
-        raise TableError(f"{path} cannot be written: its name must end in .csv, .parquet or .json")
+    if path.suffix.lower() not in kinds:
+        known = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        raise TableError(f"{path} cannot be written: its name must end in {known}")
     if not path.parent.is_dir():
         raise TableError(f"{path} cannot be written: there is no folder {path.parent}")
     if path.is_dir():
@@ -302,13 +279,14 @@ def check_writable(path: Path, *inputs: Path, force: bool = False) -> None:
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
-    from .query import Writer
+    from .query import Writer, type_of
 
     if path.suffix.lower() == ".json":
         write_whole(json.dumps(inf_to_null(rows), indent=1) + "\n", path, mode, replace=replace)
         return
-    with Writer(list(rows[0])) as table:
-        table.add({name: [row[name] for row in rows] for name in rows[0]})
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    with Writer({name: type_of(values) for name, values in columns.items()}) as table:
+        table.add(columns)
         table.save(path, mode, replace=replace)
 
 

@@ -1,15 +1,16 @@
 """Priors from public tables: counts per category and group, rare ones merged, and the files that carry them.
 
-A file of public data is a table (a row per item, or per record), a JSON object {item: count}, or what
-`sottovoce prior -o` wrote, which remembers its groups and whether it was made from the users it serves.
-Merging rare categories is a mapping that everybody may know: it looks at one row at a time and is fixed
-before any user is read, so privacy is what it was; what changes is p, which then has the merged category.
+A file of public data is a table (a row per item, or per record), or what `sottovoce prior -o` wrote, which
+remembers its groups and whether it was made from the users it serves. Merging rare categories is a mapping
+that everybody may know: it looks at one row at a time and is fixed before any user is read, so privacy is
+what it was; what changes is p, which then has the merged category.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,33 +25,22 @@ from ..geometry import Geometry, Line, Tree
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Learned, Prior
 from . import query, tally
-from .files import DETECTED, Dialect, at_hand, json_object, prefix_errors
-from .query import Columns, Source
-from .tally import Tally, numbered
+from .files import LARGEST_JSON, Dialect, at_hand, kind_of, prefix_errors, unpacked
+from .query import Columns, Source, amount_column, left_unread
+from .tally import Tally
 
 
 class PriorKeywords(TypedDict, total=False):
-    """The keyword arguments of `build_prior` beside its columns."""
+    """The keyword arguments of `build_prior`."""
 
-    provenance: str | None
-    smoothing: float
-    top: int | None
-    other: str | None
-    minimum_rows: int
-    minimum_users: int
-    average: str
-    merge_rare: str | None
-    rare_below: float | None
-
-
-class PriorColumns(PriorKeywords, total=False):
-    """Those for a table that is not counted yet."""
-
-    item: Required[str | Sequence[str]]
+    item: Required[str]
     weight: str | None
     user: str | None
-    top_by: str | None
+    provenance: str | None
     dialect: Dialect | None
+    smoothing: float
+    merge_rare: str | None
+    rare_below: float | None
 
 
 @dataclass(frozen=True)
@@ -58,32 +48,19 @@ class PriorOptions:
     """How counts become priors: see `build_prior`."""
 
     smoothing: float = 0.0
-    top: int | None = None
-    other: str | None = None
-    minimum_rows: int = 0
-    minimum_users: int = 0
-    average: str = "rows"
-    drop_zero: bool = False  # leave out categories that nothing was counted for
     merge_rare: str | None = None
     rare_below: float | None = None
+    drop_zero: bool = False  # leave out categories that nothing was counted for
 
     def __post_init__(self) -> None:
-        name = self.merge_rare
         if self.rare_below is not None:
             _validate.positive(rare_below=self.rare_below)
-            if name is None:
+            if self.merge_rare is None:
                 raise ParameterError("rare_below needs a category for them: merge_rare=, --rare as=NAME")
-        if name is not None and not isinstance(name, str):
+        if self.merge_rare is not None and not isinstance(self.merge_rare, str):
             raise ParameterError("merge_rare must be the name of a category")
-        if name is not None and self.drop_zero:
+        if self.merge_rare is not None and self.drop_zero:
             raise ParameterError("drop_zero and merge_rare are for the same categories: choose one")
-        if None not in (name, self.other) and name != self.other:
-            raise ParameterError("merge_rare and other have different names: they must be one category")
-        _validate.one_of(("rows", "users"), average=self.average)
-        _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
-        _validate.whole_at_least(0, minimum_users=self.minimum_users)
-        if self.top is not None:
-            _validate.whole_at_least(1, top=self.top)
 
 
 AS_COUNTED = PriorOptions()
@@ -94,25 +71,20 @@ AS_COUNTED = PriorOptions()
 
 
 @overload
-def build_prior(table: Tally, **options: Unpack[PriorKeywords]) -> Prior | dict[str, Prior]: ...
+def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorKeywords]) -> Prior: ...
 
 
 @overload
-def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorColumns]) -> Prior: ...
-
-
-@overload
-def build_prior(table: Any, *, by: str, **options: Unpack[PriorColumns]) -> dict[str, Prior]: ...
+def build_prior(table: Any, *, by: str, **options: Unpack[PriorKeywords]) -> dict[str, Prior]: ...
 
 
 def build_prior(
     table: Any,
     *,
-    item: str | Sequence[str] | None = None,
+    item: str,
     weight: str | None = None,
     by: str | None = None,
     user: str | None = None,
-    top_by: str | None = None,
     provenance: str | None = None,
     dialect: Dialect | None = None,
     **options: Any,
@@ -125,17 +97,12 @@ def build_prior(
         people are not the ones to be served. Categories are sorted by name; rows of the same item add up.
 
     Parameters
-        table: a pandas, polars (also lazy), pyarrow, DuckDB or Spark frame, the path of a CSV (also gzip),
-            Parquet or JSON file or workbook, or a `Tally` from `count_table`, which then has the columns.
-        item: the column of the category; or, for a wide table, the list of the columns that are categories.
+        table: a pandas, polars (also lazy), pyarrow, DuckDB or Spark frame, or the path of a CSV (also gzip),
+            Parquet or JSON file or workbook.
+        item: the column of the category.
         weight: the column to add up; without it every row counts once.
-        by: the group column. All groups share the items of the whole table, unless there is a `top`.
-        top, top_by: keep so many items per group, those with the largest sum of `top_by` (or of weight).
-        other: a category that takes the items beyond the top, and later those the prior does not know.
-        minimum_rows, minimum_users: leave out users with fewer rows in the whole table, then groups with
-            fewer users; both need `user`.
-        average: "rows" pools all rows; "users" is the plain mean of the users' distributions.
-        smoothing: added to every count (with average="users", a user counts as one).
+        by: the group column. All groups share the items of the whole table.
+        smoothing: added to every count.
         merge_rare, rare_below: add up the categories without a count, or with one below a number, into the
             category of this name, which may be there already; with groups those that are rare in any group.
         dialect: how a file is written, where that is not to be found by looking.
@@ -146,31 +113,12 @@ def build_prior(
     [0.75, 0.25]
     """
     chosen = PriorOptions(**options)
-    if chosen.top is None and top_by is not None:
-        raise ParameterError("top_by ranks the items for top=: specify how many to keep")
-    cells = counted(table, dialect, item=item, weight=weight, by=by, user=user, top_by=top_by)
     if provenance is not None:
         _validate.one_of(("public", "users"), provenance=provenance)  # a table holds no private reports
-    origin = provenance or ("public" if cells.users is None else "users")
-    return Groups(priors_of(cells, chosen, origin)[0], cells.by).returned
+    cells = query.count_table(table, Columns(item, user, weight, by), dialect)
+    origin = provenance or ("public" if user is None else "users")
+    return Groups(priors_of(cells, chosen, origin)[0], by).returned
 
-
-def counted(table: Any, dialect: Dialect | None, lenient: bool = False, **columns: Any) -> Tally:
-    """The tally of a table, or the tally itself."""
-    if dialect is not None and not isinstance(dialect, Dialect):
-        raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
-    if dialect is not None and not isinstance(table, str | Path):
-        raise ParameterError("dialect is for the path of a file: leave it out")
-    if isinstance(table, Tally):
-        if given := [name for name, column in columns.items() if column is not None]:
-            raise ParameterError(f"a tally has its columns already: leave {', '.join(given)} out")
-        return table
-    if columns["item"] is None:
-        raise ParameterError("which column holds the items? Pass item=")
-    return query.count_table(table, dialect=dialect or DETECTED, lenient=lenient, **columns)
-
-
-# --- from counts ---
 
 Counts: TypeAlias = Mapping[Category, float]
 
@@ -178,72 +126,36 @@ Counts: TypeAlias = Mapping[Category, float]
 def priors_of(
     cells: Tally, options: PriorOptions, provenance: str
 ) -> tuple[dict[str, Prior], tuple[Category, ...]]:
-    """One prior per group that has enough users; and the categories that were merged in any of them."""
-    if cells.users is None and (options.average == "users" or options.minimum_users or options.minimum_rows):
-        raise ParameterError(
-            "average='users', minimum_rows and minimum_users need the user column: user= (--user)"
-        )
-    groups = _counts_of(tally.with_minimum_rows(cells, options.minimum_rows), options)
-    rare = _rare(groups, options)
-    priors = {}
-    for group, counts in groups.items():
-        try:
-            priors[group] = _prior_of(counts, rare[group], options, provenance)
-        except PriorError as problem:
-            where = f"group {group!r}: " if cells.by is not None else ""
-            raise PriorError(f"{where}{problem}") from None
-    merged = set().union(*(rare[group] for group in priors))
-    return priors, tuple(name for name in cells.items if name in merged)
-
-
-def _counts_of(cells: Tally, options: PriorOptions) -> dict[str, dict[Category, float]]:
-    """The counts of every group with enough users: of all items of the table, or of the group's own top."""
-    # Ties at the top go to the name that sorts first; `other` takes the rest.
-    if options.other is not None and options.other in cells.items:
-        raise TableError(f"the table has an item called {options.other!r} already: choose another name")
+    """One prior per group that has amounts; and the categories that were merged."""
     groups = {}
-    size = len(cells.items)
     for group, g in cells.filled.items():
         here = cells.cells(g)
-        item, person, amount = cells.item[here], cells.user[here], cells.amount[here]
-        kept = np.arange(size)
-        if options.top is not None:
-            score = np.bincount(item, cells.score[here], size)
-            score[np.bincount(item, minlength=size) == 0] = -np.inf  # not in this group
-            best = np.argsort(-score, kind="stable")[: options.top]
-            kept = np.sort(best[score[best] >= 0])
-        names = [*(cells.items[i] for i in kept), *([] if options.other is None else [options.other])]
-        position = np.full(size, -1 if options.other is None else len(kept))
-        position[kept] = np.arange(len(kept))
-        used = (position[item] >= 0) & (amount > 0)
-        item, amount = position[item[used]], amount[used]
-        people, person = numbered(person[used])
-        if len(people) == 0 or (cells.users is not None and len(people) < options.minimum_users):
-            continue
-        if options.average == "users":  # every user weighs the same, as one record spread over their items
-            amount = amount / np.bincount(person, amount)[person]
-        groups[group] = dict(zip(names, np.bincount(item, amount, len(names)).tolist(), strict=True))
+        counts = np.bincount(cells.item[here], cells.amount[here], len(cells.items))
+        if counts.any():
+            groups[group] = dict(zip(cells.items, counts.tolist(), strict=True))
     if not groups:
-        least = f"at least {options.minimum_users} users" if options.minimum_users > 1 else "a usable row"
-        raise TableError(f"no prior is left: no group has {least}")
-    return groups
+        raise TableError("no prior is left: no group has a usable row")
+    rare = _rare(groups, options)
+    priors = {}
+    for group, counted in groups.items():
+        try:
+            priors[group] = _prior_of(counted, rare, options, provenance)
+        except PriorError as problem:
+            where = f"group {group!r}: " if cells.groups != (EVERYBODY,) else ""
+            raise PriorError(f"{where}{problem}") from None
+    return priors, tuple(name for name in cells.items if name in rare)
 
 
-def _rare(groups: Mapping[str, Counts], options: PriorOptions) -> dict[str, set[Category]]:
-    """The categories of each group that are merged: those without a count, or below a number."""
-    # The one that takes the others stays, however rare it is; groups that share categories still do.
+def _rare(groups: Mapping[str, Counts], options: PriorOptions) -> set[Category]:
+    """The categories that are merged: those that in any group have no count, or one below a number."""
+    # The one that takes the others stays, however rare it is.
     name, below = options.merge_rare, options.rare_below
-    if name is None:
-        return {group: set() for group in groups}
-    rare = {
-        group: {
-            category
-            for category, count in counts.items()
-            if category != name and (count == 0 if below is None else count < below)
-        }
-        for group, counts in groups.items()
+    return {
+        category
+        for counts in groups.values()
+        for category, count in counts.items()
+        if name not in (None, category) and (count == 0 if below is None else count < below)
     }
-    return rare if options.top is not None else dict.fromkeys(groups, set().union(*rare.values()))
 
 
 def _prior_of(given: Counts, rare: set[Category], options: PriorOptions, provenance: str) -> Prior:
@@ -286,6 +198,10 @@ def _listed(names: tuple[Category, ...], public: bool) -> str:
 
 AMOUNTS = ("count", "weight", "probability")  # default names of their column, in any case of letters
 FORMAT = "sottovoce-prior"
+SAMPLED = 200_000
+"""Rows of a public table that are looked at for columns that name people."""
+MOST_GROUPS = 100
+"""Values of a column that may be groups; more are people."""
 
 
 @dataclass(frozen=True)
@@ -309,10 +225,9 @@ def read_priors(
     count: str | None = None,
     by: str | None = None,
     user: str | None = None,
-    wide: bool = False,
     provenance: str | None = None,
     options: PriorOptions = AS_COUNTED,
-    dialect: Dialect = DETECTED,
+    dialect: Dialect | None = None,
     ask: bool = False,
     near: Near | None = None,
 ) -> PublicData:
@@ -323,28 +238,36 @@ def read_priors(
     recur with several items, looks like histories of the users to be served, and that is the provenance of
     its prior, unless `provenance` states another.
     """
-    with at_hand(path) as path, prefix_errors(path):
-        loaded = json_object(path)
-        if loaded is None:
-            with query.opened(path, dialect) as source:
-                items = tuple(name for name in source.types if name not in (user or "user", by))
-                amount = None if wide else amount_column(list(source.types), count, AMOUNTS)
-                columns = Columns(items if wide else item, user, amount, by)
-                data = _from_table(source, columns, options, provenance, ask, near, named=count is not None)
-                return data if near is None else _placed(data, near, item, _near_values(source, item, near))
-        given = {"count": None if count == "none" else count, "user": user, "wide": wide}
-        if loaded.get("format") == FORMAT:
-            usual = asdict(AS_COUNTED)
-            changed = {key: value for key, value in asdict(options).items() if value != usual[key]}
-            _only_for_tables({**given, "provenance": provenance, **changed}, "a prior that is made already")
-            data = _ready(loaded, by)
-        else:
-            _only_for_tables(given, "a JSON object of counts")
-            cells = _tally_of_object(loaded, by)
-            priors, merged = priors_of(cells, options, provenance or "public")
-            how = "amounts from the JSON object" + _left_out(cells, priors, merged, options)
-            data = PublicData(Groups(priors), how)
-        return data if near is None else _placed(data, near, item, {})
+    with at_hand(path) as file, prefix_errors(file):
+        ready = _document(file)
+        if ready is not None:
+            changed = {k: v for k, v in asdict(options).items() if v != getattr(AS_COUNTED, k)}
+            counted = None if count == "none" else count
+            given = {"count": counted, "user": user, "provenance": provenance, **changed}
+            if flags := ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value):
+                raise ParameterError(
+                    f"{flags} is for tables, and this is a prior that is made already: make it anew from its "
+                    f"table"
+                )
+            data = _ready(ready, by)
+            return data if near is None else _placed(data, near, item, {})
+        with query.opened(file, dialect) as source:
+            columns = Columns(item, user, amount_column(list(source.types), count, AMOUNTS), by)
+            data = _from_table(source, columns, options, provenance, ask, near, named=count is not None)
+            return data if near is None else _placed(data, near, item, _near_values(source, item, near))
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    """The content of a prior file; None for a table."""
+    beginning = f'\\s*{{\\s*"format"\\s*:\\s*"{FORMAT}"'.encode()
+    if kind_of(path) != ".json" or not path.is_file() or not re.match(beginning, next(unpacked(path), b"")):
+        return None
+    content = b"".join(unpacked(path, LARGEST_JSON))
+    try:
+        return dict(json.loads(content))
+    except (ValueError, RecursionError) as problem:
+        reason = type(problem).__name__  # the error itself holds the whole document
+    raise TableError(f"{path} cannot be read as json: {reason}")
 
 
 def _from_table(
@@ -364,38 +287,49 @@ def _from_table(
         how = f"amounts from column {columns.weight!r}"
         if columns.weight.casefold() == "probability" and not named:
             _check_probabilities(cells, columns.weight)
-    elif not columns.long:
-        how = f"a wide table of {len(columns.items)} categories"
-    used = (*columns.items, columns.weight, columns.by, *(() if near is None else near.columns))
+    used = (*columns.needed, columns.user or "user", *(() if near is None else near.columns))
     others = [name for name in source.types if name not in used]
-    alone = columns.long and columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
-    if ask and alone and any(name != (columns.user or "user") for name in others):
+    alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
+    if ask and alone and others:
         raise TableError(
             "every item has one row, so that all would weigh the same: name the column of amounts (--count), "
             "or pass --count none if that is meant"
         )
     private, seen = provenance == "users", ""
     if provenance is None:
-        private, seen = _looks_private(source, columns, cells, others)
+        private, seen = _looks_private(source, columns, others)
     priors, merged = priors_of(cells, options, "users" if private else "public")
     how += _left_out(cells, priors, merged, options)
     return PublicData(Groups(priors, columns.by), how + left_unread(source, columns) + seen)
 
 
-def _looks_private(source: Source, columns: Columns, cells: Tally, others: Sequence[str]) -> tuple[bool, str]:
-    """Whether a table looks like histories of the users to be served, and what to tell about that."""
+def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> tuple[bool, str]:
+    """Whether a table looks like histories of the users to be served, and what to tell about that.
+
+    A column that names people has values that recur with several items: one person, several records. So does
+    a column of groups; but groups are few and come as a full cross table, each item once for each value, and
+    histories do not. A table with each item in one row is a list of items, whatever its other columns hold.
+    """
     if (columns.user or "user").casefold() in {name.casefold() for name in source.types}:
         return True, ""
-    if not columns.long:
-        return bool(cells.rows.max() > 1), ""  # more than one row a group
-    people, groups = query.recurring(source, columns.items[0], others)
-    if people:
-        return True, (
-            f"; the rows look like people, because the values of {people[0]!r} recur with several items: "
-            f"pass --provenance public if they are not the users to be served"
+    groups = None
+    for name in others:
+        ((pairs, values, items, counts, rows),) = source.rows(
+            f"SELECT count(*), count(DISTINCT v), count(DISTINCT i), count(DISTINCT n), sum(n) "
+            f"FROM (SELECT v, i, count(*) AS n FROM (SELECT {query.quoted(name)} AS v, "
+            f"{query.quoted(columns.item)} AS i FROM source LIMIT {SAMPLED}) "
+            f"WHERE v IS NOT NULL AND i IS NOT NULL GROUP BY v, i)"
         )
-    if groups:
-        return False, f"; all values of {groups[0]!r} added up: if they are groups, pass --by {groups[0]}"
+        if not pairs or rows == items or pairs <= values or values < 2:
+            continue
+        if not (pairs == values * items and counts == 1 and values <= MOST_GROUPS):
+            return True, (
+                f"; the rows look like people, because the values of {name!r} recur with several items: "
+                f"pass --provenance public if they are not the users to be served"
+            )
+        groups = groups or name
+    if groups is not None:
+        return False, f"; all values of {groups!r} added up: if they are groups, pass --by {groups}"
     return False, ""
 
 
@@ -496,24 +430,6 @@ def _geometry_of(prior: Prior, near: Near, values: Values, item: str) -> Geometr
 # --- what is told, and what is refused ---
 
 
-def amount_column(columns: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
-    """The column of amounts: the one named, else the first of the usual names, in any case of letters."""
-    if given == "none" and given not in columns:
-        return None
-    if given is not None:
-        return given
-    folded = {column.casefold(): column for column in reversed(columns)}
-    return next((folded[name] for name in usual if name in folded), None)
-
-
-def left_unread(source: Source, columns: Columns) -> str:
-    """How many rows were dropped because a name is missing, and which sheet was read, in words."""
-    dropping = source.dialect.missing == "drop" and columns.required
-    number = query.count_missing(source, columns.required.values()) if dropping else 0
-    dropped = f"; {number:,} rows with a missing name dropped" if number else ""
-    return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
-
-
 def _left_out(
     cells: Tally, priors: Mapping[str, Prior], merged: tuple[Category, ...], options: PriorOptions
 ) -> str:
@@ -521,9 +437,9 @@ def _left_out(
     public = all(prior.provenance != "users" for prior in priors.values())
     summary, without = "", len(cells.groups) - len(priors)
     if without:
-        summary = f"; {without} of {len(cells.groups)} groups left out: too few users"
+        summary = f"; {without} of {len(cells.groups)} groups left out: they have no amounts"
     lost = {name for prior in priors.values() for name in set(cells.items) - set(prior.categories)}
-    if lost and options.drop_zero and options.top is None:
+    if lost and options.drop_zero:
         names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
         summary += f"; {len(lost)} categories without a count left out{names if public else ''}"
     if options.merge_rare is not None:
@@ -540,28 +456,6 @@ def _check_probabilities(cells: Tally, column: str) -> None:
         if abs(total - 1) > 1e-6:
             advice = f"if it holds counts, pass --count {column}"
             raise PriorError(f"column {column!r} sums to {total:.6g}, not to 1; {advice}")
-
-
-def _only_for_tables(given: Mapping[str, Any], what: str) -> None:
-    """Refuse options that a JSON object of counts, or a ready prior, cannot honour."""
-    flags = ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value)
-    if flags:
-        raise ParameterError(f"{flags} is for tables, and this is {what}: make the prior anew from its table")
-
-
-def _tally_of_object(loaded: dict[str, Any], by: str | None) -> Tally:
-    """A JSON object of counts as a table of them."""
-    if not loaded:
-        raise TableError("the object is empty")
-    if by is not None or any(isinstance(amount, dict) for amount in loaded.values()):
-        raise TableError(
-            "an object has the counts of one prior, {category: count}; for groups write a list of records "
-            "with a column for the group, and pass --by"
-        )
-    Prior.from_counts(loaded, smoothing=1.0)  # refuses what is no count, or no name
-    amount = np.array(list(loaded.values()), dtype=np.float64)
-    same, each = np.zeros(len(amount), dtype=np.intp), np.arange(len(amount))
-    return Tally((EVERYBODY,), None, tuple(loaded), same, same, each, same + 1, amount, amount)
 
 
 def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
@@ -584,36 +478,33 @@ def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
 
 def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
-    grouped_by, provenance, groups = (loaded.get(key) for key in ("by", "provenance", "groups"))
-    if not (
-        loaded.get("version") == 1
-        and provenance in PROVENANCES
-        and isinstance(groups, dict)
-        and groups
-        and all(map(_naming.is_text, groups))
-        and all(
-            isinstance(law, dict) and set(law) - {"learned"} == {"categories", "probabilities"}
-            for law in groups.values()
-        )
-        and (set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str))
-    ):
+    try:
+        grouped_by, provenance, groups = loaded["by"], loaded["provenance"], loaded["groups"]
+        names_fit = set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str)
+        if loaded["version"] != 1 or provenance not in PROVENANCES or not groups or not names_fit:
+            raise TypeError
+        if not all(map(_naming.is_text, groups)):
+            raise TypeError
+        priors = {name: _prior(provenance, **law) for name, law in groups.items()}
+    except (AttributeError, KeyError, TypeError):
+        priors = {}
+    if not priors:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
         _naming.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
-    priors = {name: _prior(law, provenance) for name, law in groups.items()}
     return PublicData(Groups(priors, grouped_by), f"a prior file ({loaded.get('how')})")
 
 
-def _prior(law: dict[str, Any], provenance: str) -> Prior:
+def _prior(
+    provenance: str, categories: Any, probabilities: Any, learned: dict[str, Any] | None = None
+) -> Prior:
     """One prior of a file, with what it was learned from if the file says so."""
-    source = law.get("learned")
-    if source is None:
-        return Prior(law["categories"], law["probabilities"], provenance=provenance)
+    if learned is None:
+        return Prior(categories, probabilities, provenance=provenance)
     types = {"reports": int, "epsilon": float, "mechanism": str}
-    fits = isinstance(source, dict) and {key: type(value) for key, value in source.items()} == types
-    if not fits or provenance != "learned":
-        raise TableError("this is not a prior file of version 1")
-    return Prior(law["categories"], law["probabilities"], learned=Learned(**source))
+    if {key: type(value) for key, value in learned.items()} != types or provenance != "learned":
+        raise TypeError
+    return Prior(categories, probabilities, learned=Learned(**learned))

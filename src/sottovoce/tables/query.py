@@ -1,8 +1,8 @@
 """Tables on DuckDB: one engine for files and dataframes, which groups, sorts and spills in bounded memory.
 
 Each table gets a connection of its own, which may read that file and nothing else, loads no extension and
-reaches no network. A table becomes records: g, u and i name the group, the user and the item, a and s are the
-amounts. Names become codes by their order, and arrays of codes and amounts become a `Tally`. The text of
+reaches no network. A table becomes records: g, u and i name the group, the user and the item, a is the
+amount. Names become codes by their order, and arrays of codes and amounts become a `Tally`. The text of
 DuckDB's errors quotes data, so it is never shown: an error tells which kind of problem there is.
 """
 
@@ -12,11 +12,12 @@ import glob
 import json
 import math
 import os
+import re
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -40,10 +41,6 @@ MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
 PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
-SAMPLED = 200_000
-"""Rows of a public table that are looked at for columns that name people."""
-MOST_GROUPS = 100
-"""Values of a column that may be groups; more are people."""
 LARGEST_NAME = 1 << 53
 LOOKED_AT = 10_000
 """Rows below the header that are looked at before its names are shown."""
@@ -61,39 +58,26 @@ _FORM = f"regexp_replace(nfc_normalize(name), '^{_SPACE}+|{_SPACE}+$', '', 'g')"
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns mean what; several items are the columns of a wide table, one per category."""
+    """Which columns mean what."""
 
-    item: str | Sequence[str]
+    item: str
     user: str | None = None
     weight: str | None = None
     by: str | None = None
-    top_by: str | None = None
     lenient: bool = False  # a row without an item or an amount counts for nothing, and its user is there
     times: str | None = None  # how many records a row stands for; one, without a column
 
     def __post_init__(self) -> None:
-        if not self.long and (self.weight is not None or self.top_by is not None):
-            raise ParameterError("a wide table has its amounts in the category columns: leave the weight out")
-        if not self.item:
-            raise ParameterError("item must name a column, or the columns of a wide table")
+        if not isinstance(self.item, str) or not self.item:
+            raise ParameterError(RESHAPE)
         if self.by is not None:
-            _naming.group_column(self.by, self.user, self.weight, self.top_by, *self.items)
-
-    @property
-    def long(self) -> bool:
-        """Whether there is a row per record, and not a column per category."""
-        return isinstance(self.item, str)
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The column of the item, or the columns of a wide table."""
-        return (self.item,) if isinstance(self.item, str) else tuple(self.item)
+            _naming.group_column(self.by, self.user, self.weight, self.item)
 
     @property
     def names(self) -> dict[str, str]:
         """The columns that name a group, a user or an item, by their letter."""
-        named = {"g": self.by, "u": self.user, "i": self.item if self.long else None}
-        return {letter: name for letter, name in named.items() if isinstance(name, str)}
+        named = {"g": self.by, "u": self.user, "i": self.item}
+        return {letter: name for letter, name in named.items() if name is not None}
 
     @property
     def required(self) -> dict[str, str]:
@@ -101,34 +85,38 @@ class Columns:
         return {k: name for k, name in self.names.items() if not (self.lenient and k == "i")}
 
     @property
-    def amounts(self) -> dict[str, str]:
-        """The columns of a long table that are added up, by their letter."""
-        return {letter: name for letter, name in {"a": self.weight, "s": self.top_by}.items() if name}
-
-    @property
     def needed(self) -> list[str]:
         """Every column that has to be there, once."""
-        return list(dict.fromkeys([*self.names.values(), *self.amounts.values(), *self.items]))
+        weights = [] if self.weight is None else [self.weight]
+        return list(dict.fromkeys([*self.names.values(), *weights]))
+
+
+RESHAPE = (
+    "item must name one column; reshape a table with a column for each category first, as DuckDB does: "
+    "SELECT * FROM (UNPIVOT wide ON COLUMNS(* EXCLUDE user) INTO NAME item VALUE weight)"
+)
 
 
 # --- connections ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
     """An open table: its connection, where it is the relation `source`, and the type of each column."""
 
     connection: duckdb.DuckDBPyConnection
-    types: Mapping[str, str]  # in SQL, without what they hold
     path: Path | None
     dialect: Dialect
+    types: Mapping[str, str] = field(default_factory=dict)  # in SQL, without what they hold
     separator: str | None = None
     sheet: workbook.Sheet | None = None
-    stamp: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._stamp = _stamp(self.path)
 
     def check_unchanged(self) -> None:
         """Refuse a file that was replaced or written to since it was opened: its scans would differ."""
-        if self.path is not None and self.stamp != _stamp(self.path):
+        if self._stamp != _stamp(self.path):
             raise TableError(f"{self.path} was changed while it was read; nothing was used of it")
 
     def require(self, needed: Sequence[str]) -> None:
@@ -154,24 +142,30 @@ class Source:
 
 
 @contextmanager
-def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
-    """A file or a dataframe as the relation `source` of a connection that can reach nothing else."""
+def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None = None) -> Iterator[Source]:
+    """A file or a dataframe as the relation `source` of a connection that can reach nothing else.
+
+    Of a Spark frame only the `columns` come to this process.
+    """
+    if dialect is not None and not isinstance(dialect, Dialect):
+        raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
     path = files.checked(Path(table)) if isinstance(table, str | Path) else None
-    stamp = None if path is None else _stamp(path)
+    if dialect not in (None, DETECTED) and path is None:
+        raise ParameterError("dialect is for the path of a file: leave it out")
     with (
         tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder,
         closing(_connection(folder)) as connection,
     ):
-        sql, separator, sheet, allowed = "SELECT * FROM frame", None, None, list[str]()
+        source = Source(connection, path, dialect or DETECTED)
+        sql, allowed = "SELECT * FROM frame", list[str]()
         if path is None:
-            _translated(lambda: connection.register("frame", _frame(table)))
-        elif files.kind_of(path) in workbook.KINDS:
-            frame, sheet = workbook.read_sheet(path, dialect.sheet)
+            _translated(lambda: connection.register("frame", _frame(table, columns)))
+        elif source.kind in workbook.KINDS:
+            frame, source.sheet = workbook.read_sheet(path, source.dialect.sheet)
             connection.register("frame", frame)
             sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
-            sql, separator, allowed = _file(connection, path, Path(folder), dialect)
-        source = Source(connection, {}, path, dialect, separator, sheet, stamp)
+            sql, allowed = _file(source, path, Path(folder))
         source.run(f"SET allowed_paths = [{', '.join(map(text, allowed))}]")
         source.run(f"SET allowed_directories = [{text(folder)}]")
         source.run("SET enable_external_access = false")
@@ -185,20 +179,20 @@ def opened(table: Any, dialect: Dialect = DETECTED) -> Iterator[Source]:
         )
         source.run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
         known = {name.strip(): kind.replace("JSON", "VARCHAR") for name, kind in types}
-        yield replace(source, types=known | _mixed_types(table))
+        source.types = known | _mixed_types(table)
+        yield source
 
 
 _PLAIN = "CASE WHEN json_type({0}) IN ('ARRAY', 'OBJECT') THEN error('nested') ELSE {0}->>'$' END"
 """A value of a JSON record as text, as in a CSV file; lists and objects are refused where they are used."""
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: Path | None) -> tuple[int, ...]:
     """Device, inode, size and time of the last change."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return ()
-    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+    with suppress(OSError):
+        facts = os.stat(path or "")
+        return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+    return ()
 
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -218,7 +212,7 @@ def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _frame(table: Any) -> Any:
+def _frame(table: Any, columns: Columns | None) -> Any:
     """A dataframe as DuckDB takes it; what it does not take is refused by its type."""
     library = type(table).__module__.split(".")[0]
     if isinstance(table, duckdb.DuckDBPyRelation):
@@ -226,7 +220,8 @@ def _frame(table: Any) -> Any:
             raise same_name(None)
         return table.to_arrow_table()
     if library == "pyspark":
-        return table.toArrow()
+        needed = table.columns if columns is None else columns.needed
+        return table.select(*(f"`{name}`" for name in needed if name in table.columns)).toArrow()
     if type(table).__name__ == "LazyFrame":
         return table.collect()
     if library not in ("pandas", "polars", "pyarrow") or not hasattr(table, "columns"):
@@ -246,11 +241,10 @@ def _mixed_types(table: Any) -> dict[str, str]:
     return {name: kind.upper() for name, kind in kinds.items() if kind in mixed}
 
 
-def _file(
-    connection: duckdb.DuckDBPyConnection, path: Path, folder: Path, dialect: Dialect
-) -> tuple[str, str | None, list[str]]:
-    """The query that reads a file, the separator of a text table, and the paths that may be read."""
-    kind, packed, actual = files.kind_of(path), files.compression_of(path), Path(os.path.realpath(path))
+def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
+    """The query that reads a file, and the paths that may be read."""
+    kind, dialect = source.kind, source.dialect
+    packed, actual = files.compression_of(path), Path(os.path.realpath(path))
     encoding = files.encoding_of(path, dialect) if kind in files.TEXTS else "utf-8"
     if encoding != "utf-8":
         actual, packed = files.as_utf_8(path, encoding, folder), "none"
@@ -259,26 +253,26 @@ def _file(
     pattern = glob.escape(str(actual))  # DuckDB takes every path for a pattern
     name, allowed = text(pattern), [pattern, str(actual)]
     if kind == ".parquet":
-        return f"SELECT * FROM read_parquet({name})", None, allowed
+        return f"SELECT * FROM read_parquet({name})", allowed
     if kind in files.JSONS:
-        form = "array" if kind == ".json" else "newline_delimited"
+        first = next(files.unpacked(path), b"").lstrip()[:1]
+        form = {b"[": "array", b"{": "newline_delimited"}.get(first, "auto")
         options = f"format = '{form}', records = 'true', maximum_depth = 1, sample_size = -1"
         packed = packed.replace("none", "uncompressed")
-        return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", None, allowed
+        return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", allowed
     options = f"auto_detect = false, strict_mode = true, compression = '{packed}'"
-    raw = (
+    rows = source.rows(
         f"SELECT line FROM read_csv({name}, {options}, header = false, delim = chr(1), quote = '', "
         f"escape = '', columns = {{'line': 'VARCHAR'}}) LIMIT 60"
     )
-    rows = _translated(lambda: connection.execute(raw).fetchall(), path)
     lines = [(line or "").removeprefix("\ufeff") for (line,) in rows]
-    separator, header = files.header_of(lines, kind, dialect)
+    source.separator, header = files.header_of(lines, kind, dialect)
     if len({name.casefold() for name in header}) < len(header):  # to DuckDB they are the same
         raise same_name(path)
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
-    options += f", header = true, delim = {text(separator)}, quote = '\"', escape = '\"'"
+    options += f", header = true, delim = {text(source.separator)}, quote = '\"', escape = '\"'"
     options += ", allow_quoted_nulls = false"
-    return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", separator, allowed
+    return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", allowed
 
 
 _HINTS = {
@@ -361,9 +355,9 @@ def _are_plain(names: Sequence[str]) -> bool:
     """Whether these are few short names that can be printed and are no numbers."""
     return (
         len(names) <= MOST_SHOWN
-        and sum(map(len, names)) + 2 * len(names) <= LONGEST_LIST
-        and all(name and len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
-        and not any(name[0].isdigit() or _is_number(name) for name in names)
+        and len(", ".join(names)) <= LONGEST_LIST
+        and all(0 < len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
+        and not any(name[0].isdigit() or _NUMBER.fullmatch(name) for name in names)
     )
 
 
@@ -373,51 +367,28 @@ def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> boo
     if not folded & wanted and len(needed) > 1:
         return False
     try:
-        rows = [[str(value).strip().casefold() for value in row if value is not None] for row in head()]
+        rows = [["" if value is None else str(value).strip().casefold() for value in row] for row in head()]
     except SottovoceError:  # the message without the list is always right
         return False
     if not rows or any(value in folded | wanted for row in rows for value in row):
         return False
-    columns = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
-    return bool(folded & wanted) or any(all(map(_is_number, values)) for values in columns)
+    return bool(folded & wanted) or any(
+        all(map(_NUMBER.fullmatch, column)) for column in zip(*rows, strict=True)
+    )
 
 
-def _is_number(value: str) -> bool:
-    """Whether a text is a number, perhaps with thousands apart or as a percentage."""
-    bare = value.removesuffix("%").replace(",", ".")
-    with suppress(ValueError):
-        float(bare.replace(".", "", max(0, bare.count(".") - 1)))
-        return True
-    return False
+_NUMBER = re.compile(
+    "[-+]?[0-9]+([.,][0-9]*)*(e[-+]?[0-9]+)?%?|[-+]?[.,][0-9]+%?|[-+]?(nan|inf)", re.IGNORECASE
+)
+"""A number, perhaps with thousands apart or as a percentage."""
 
 
 # --- records --------------------------------------------------------------------------------------------
 
 
-def count_table(
-    table: Any,
-    *,
-    item: str | Sequence[str],
-    user: str | None = None,
-    weight: str | None = None,
-    by: str | None = None,
-    top_by: str | None = None,
-    dialect: Dialect = DETECTED,
-    lenient: bool = False,
-) -> Tally:
-    """Count a table once, for several calls of `build_prior` and `read_users`.
-
-    `dialect` is how a file is written, where that is not to be detected. With `lenient` a row without an item
-    or an amount counts for nothing; otherwise it is refused.
-
-    >>> import pandas
-    >>> count_table(pandas.DataFrame({"who": ["a", "a"], "genre": ["War", "War"]}), user="who", item="genre")
-    Tally(2 rows: 1 groups, 1 users, 1 items)
-    """
-    columns = Columns(item, user, weight, by, top_by, lenient)
-    if type(table).__module__.startswith("pyspark"):  # only what is needed comes to this process
-        table = table.select(*(f"`{name}`" for name in columns.needed if name in table.columns))
-    with opened(table, dialect) as source:
+def count_table(table: Any, columns: Columns, dialect: Dialect | None = None) -> Tally:
+    """The counts of a table, all in memory."""
+    with opened(table, dialect, columns) as source:
         return tally_of(source, columns)
 
 
@@ -458,35 +429,18 @@ class Cells:
         first[1:] = (p[1:] != p[:-1]) | (i[1:] != i[:-1])
         starts = np.flatnonzero(first)
         rows: IntArray = np.diff(starts, append=len(p))
-        times: Any = 1  # of equal records, unless their amounts are added up already
-        if "n" in arrays:
+        if "n" in arrays and len(p):
             rows = np.add.reduceat(np.asarray(arrays["n"]), starts).astype(np.intp)
-            times = 1 if self.columns.times else np.asarray(arrays["n"])
-        added = {
-            letter: np.add.reduceat(np.asarray(arrays[letter]) * times, starts)
-            for letter in _sums(self.columns)
-            if len(p)
-        }
-        amount = added.get("a", rows.astype(np.float64))
+        amount = rows.astype(np.float64)
+        if "a" in arrays and len(p):
+            amount = np.add.reduceat(np.asarray(arrays["a"]), starts)
         group, user = np.divmod(p[starts].astype(np.intp), self.users)
         users = None
         if self.columns.user is not None:
             if high - low < self.users * len(self.groups):
                 user = numbered(user)[1]
             users = self._names(low, high) if named else np.empty(int(user.max(initial=-1)) + 1, dtype=object)
-        return Tally(
-            groups=self.groups,
-            users=users,
-            items=self.items,
-            group=group,
-            user=user,
-            item=i[starts].astype(np.intp),
-            rows=rows,
-            amount=amount,
-            score=added.get("s", amount),
-            by=self.columns.by,
-            long=self.columns.long,
-        )
+        return Tally(self.groups, users, self.items, group, user, i[starts].astype(np.intp), rows, amount)
 
     def _names(self, low: int, high: int) -> npt.NDArray[np.object_]:
         """The names of the users of all cells, or of those of one group from one number up to another."""
@@ -525,8 +479,9 @@ class Cells:
 
 def ordered_cells(source: Source, columns: Columns) -> Cells:
     """Check the records of an open table, and have DuckDB code and order them."""
-    integers = make_records(source, columns)
-    _check_amounts(source, columns)
+    integers = _make_records(source, columns)
+    if columns.weight is not None:
+        _check_amounts(source, columns.weight)
     names: dict[str, npt.NDArray[np.object_]] = {}
     for letter, is_integer in integers.items():
         order = "name::HUGEINT" if is_integer and source.path is None else "name"
@@ -542,16 +497,14 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
     numbers = {"g": f"name_g.rowid * {users}", "u": "name_u.rowid"}
     person = " + ".join(sql for letter, sql in numbers.items() if letter in integers) or "0"
     joins = " ".join(f"JOIN name_{k} ON {k} IS NOT DISTINCT FROM name_{k}.name" for k in integers)
-    sums = "".join(f", {letter}" for letter in _sums(columns))
-    ranks = "".join(f", {letter}" for letter in reversed(_sums(columns)))
-    # A user has few equal records, so that grouping them would cost more than it saves.
-    counted, grouped = ("", "") if "u" in integers else (", count(*) AS n", "GROUP BY ALL")
-    if columns.times is not None:
-        counted, grouped = ", n", ""
-    source.run(
-        f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {person} AS p, name_i.rowid::INTEGER AS i{sums}"
-        f"{counted} FROM records {joins} {grouped} ORDER BY p, i{ranks}"
-    )
+    sums = "".join([", a" if columns.weight is not None else "", ", n" if columns.times is not None else ""])
+    cells = f"SELECT {person} AS p, name_i.rowid::INTEGER AS i{sums} FROM records {joins}"
+    order = f"p, i{sums}"
+    if "u" not in integers:  # a user has few equal records: grouping them would cost more than it saves
+        cells = f"SELECT p, i{sums and ', k.a * count(*) AS a'}, count(*) AS n FROM ({cells}) AS k"
+        order = f"p, i{sums and ', k.a'}"
+        cells += f" GROUP BY {order}"
+    source.run(f"CREATE OR REPLACE TEMP TABLE cells AS {cells} ORDER BY {order}")
     source.check_unchanged()  # the cells are a table of our own from here on
     groups = tuple(map(str, names["g"])) if "g" in names else (EVERYBODY,)
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
@@ -565,28 +518,15 @@ def _objects(array: Any, kind: type) -> npt.NDArray[np.object_]:
     return names
 
 
-def _sums(columns: Columns) -> dict[str, str]:
-    """What is added up, by letter, with its name for messages."""
-    if not columns.long:
-        return {"a": "the category columns"}
-    return {letter: f"column {name!r}" for letter, name in columns.amounts.items()}
-
-
-def make_records(source: Source, columns: Columns) -> dict[str, bool]:
+def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
-    workbook.check_amounts(source, list(columns.amounts.values() if columns.long else columns.items))
     named = {letter: name_as_text(source, name) for letter, name in columns.names.items()}
-    integers = {letter: is_integer for letter, (_, is_integer) in named.items()}
     selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
-    if columns.long:
-        amounts = columns.amounts.items()
-        selected += [f"{_amount(source, columns, name)} AS {letter}" for letter, name in amounts]
-        selected += [f"{quoted(columns.times)} AS n"] if columns.times else []
-    else:
-        cells = ", ".join(_amount(source, columns, name) for name in columns.items)
-        selected += [f"unnest([{', '.join(map(text, columns.items))}]) AS i", f"unnest([{cells}]) AS a"]
-        integers["i"] = False
+    if columns.weight is not None:
+        selected.append(f"{_amount(source, columns.weight, columns.lenient)} AS a")
+    if columns.times is not None:
+        selected.append(f"{quoted(columns.times)} AS n")
     query = f"SELECT {', '.join(selected)} FROM source"
     if source.dialect.missing == "drop" and columns.required:
         present = " AND ".join(f"{letter} IS NOT NULL" for letter in columns.required)
@@ -594,7 +534,7 @@ def make_records(source: Source, columns: Columns) -> dict[str, bool]:
     # A text is parsed once, a column store and a frame may be scanned several times.
     what = "VIEW" if source.kind in ("", ".parquet") else "TABLE"
     source.run(f"CREATE OR REPLACE TEMP {what} records AS {query}")
-    return integers
+    return {letter: is_integer for letter, (_, is_integer) in named.items()}
 
 
 def name_as_text(source: Source, name: str) -> tuple[str, bool]:
@@ -616,7 +556,7 @@ def name_as_text(source: Source, name: str) -> tuple[str, bool]:
     raise TableError(f"column {name!r} must hold text or integers, it holds {kind}")
 
 
-def _amount(source: Source, columns: Columns, name: str) -> str:
+def _amount(source: Source, name: str, lenient: bool) -> str:
     """The SQL of amounts as doubles: null where there is no number, NaN (or zero) where there is nothing."""
     kind, column = source.types[name], quoted(name)
     number = f"CAST({column} AS DOUBLE)"
@@ -628,9 +568,8 @@ def _amount(source: Source, columns: Columns, name: str) -> str:
         number = f"TRY_CAST(replace({value}, ',', '.') AS DOUBLE)"
         number = f"CASE WHEN regexp_full_match({value}, {text(form)}) THEN {number} END"
     elif kind not in (*_INTEGERS, *_FRACTIONS):
-        shown = f"column {name!r}" if columns.long or source.path is None else "every category column"
-        raise TableError(f"{shown} must hold numbers, it holds {kind}")  # in a file a name may be data
-    return f"CASE WHEN {column} IS NULL THEN {'0.0' if columns.lenient else _NOTHING} ELSE {number} END"
+        raise TableError(f"column {name!r} must hold numbers, it holds {kind}")
+    return f"CASE WHEN {column} IS NULL THEN {'0.0' if lenient else _NOTHING} ELSE {number} END"
 
 
 _DIGITS = "([0-9]+({0}[0-9]*)?|{0}[0-9]+)"
@@ -641,29 +580,26 @@ _DECIMALS = (
 )
 
 
-def _check_amounts(source: Source, columns: Columns) -> None:
+def _check_amounts(source: Source, name: str) -> None:
     """Refuse bad amounts; a message counts rows and shows none, and names the option that would help."""
-    for letter, what in _sums(columns).items():
-        ((rows, numbers, added, fine),) = source.rows(
-            f"SELECT count(*), count({letter}), sum({letter}), "
-            f"count(*) FILTER ({letter} >= 0 AND {letter} < 'inf'::DOUBLE) FROM records"
-        )
-        if numbers < rows:
-            advice = "; thousands must not be separated" if source.path is not None else ""
-            if advice and source.dialect.decimal is None:
-                advice = f"; {_DECIMALS}{advice}"
-            raise TableError(f"{what} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
-        check_sum(what, rows, fine, added or 0)
+    ((rows, numbers, added, fine),) = source.rows(
+        "SELECT count(*), count(a), sum(a), count(*) FILTER (a >= 0 AND a < 'inf'::DOUBLE) FROM records"
+    )
+    if numbers < rows:
+        advice = "; thousands must not be separated" if source.path is not None else ""
+        if advice and source.dialect.decimal is None:
+            advice = f"; {_DECIMALS}{advice}"
+        raise TableError(f"column {name!r} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
+    check_sum(name, rows, fine, added or 0)
 
 
-def check_sum(what: str, rows: int, fine: int, added: float) -> None:
+def check_sum(name: str, rows: int, fine: int, added: float) -> None:
     """Refuse amounts that are negative or not finite, or whose sum is not finite."""
     if fine < rows:
-        raise TableError(
-            f"{what} must hold finite numbers of at least 0: {rows - fine} of {rows} rows do not"
-        )
+        wrong = f"{rows - fine} of {rows} rows do not"
+        raise TableError(f"column {name!r} must hold finite numbers of at least 0: {wrong}")
     if not math.isfinite(added):
-        raise TableError(f"{what} adds up to infinity: divide it by a constant first")
+        raise TableError(f"column {name!r} adds up to infinity: divide it by a constant first")
 
 
 def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArray[np.object_]]) -> None:
@@ -677,7 +613,15 @@ def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArr
             raise TableError(f"column {name!r} has {missing} missing values{advice}")
 
 
-# --- questions about public tables ----------------------------------------------------------------------
+# --- what is told ---------------------------------------------------------------------------------------
+
+
+def amount_column(present: Sequence[str], given: str | None, usual: Sequence[str]) -> str | None:
+    """The column of amounts: the one named, else the first of the usual names, in any case of letters."""
+    if given is not None:
+        return None if given == "none" and given not in present else given
+    folded = {column.casefold(): column for column in reversed(present)}
+    return next((folded[name] for name in usual if name in folded), None)
 
 
 def count_missing(source: Source, columns: Iterable[str], present: Iterable[str] = ()) -> int:
@@ -687,26 +631,12 @@ def count_missing(source: Source, columns: Iterable[str], present: Iterable[str]
     return int(source.rows(f"SELECT count(*) FROM source WHERE ({lacking}){there}")[0][0])
 
 
-def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The columns whose values recur with several items: those like people, and those like groups.
-
-    A column that names people has values that recur with several items: one person, several records. So does
-    a column of groups; but groups are few and come as a full cross table, each item once for each value, and
-    histories do not. A table with each item in one row is a list of items, whatever its other columns hold.
-    """
-    people, groups = list[str](), list[str]()
-    for name in others:
-        ((pairs, values, items, counts, rows),) = source.rows(
-            f"SELECT count(*), count(DISTINCT v), count(DISTINCT i), count(DISTINCT n), sum(n) "
-            f"FROM (SELECT v, i, count(*) AS n "
-            f"FROM (SELECT {quoted(name)} AS v, {quoted(item)} AS i FROM source LIMIT {SAMPLED}) "
-            f"WHERE v IS NOT NULL AND i IS NOT NULL GROUP BY v, i)"
-        )
-        if not pairs or rows == items or pairs <= values or values < 2:
-            continue
-        crossed = pairs == values * items and counts == 1 and values <= MOST_GROUPS
-        (groups if crossed else people).append(name)
-    return people, groups
+def left_unread(source: Source, columns: Columns) -> str:
+    """How many rows were dropped because a name is missing, and which sheet was read, in words."""
+    dropping = source.dialect.missing == "drop" and columns.required
+    number = count_missing(source, columns.required.values()) if dropping else 0
+    dropped = f"; {number:,} rows with a missing name dropped" if number else ""
+    return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -715,15 +645,12 @@ def recurring(source: Source, item: str, others: Sequence[str]) -> tuple[list[st
 class Writer:
     """A table that is made part by part in bounded memory, and then written whole or not at all."""
 
-    # All values are texts until the table is saved, when the types are known; of a text that stands in
-    # every row of a part DuckDB holds the number.
-
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Mapping[str, type]) -> None:
+        self._columns = columns
         self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
         self._connection = _connection(self._folder.name, WRITER_MEMORY)
-        self._types: dict[str, set[type]] = {name: set() for name in columns}
-        self._shared: dict[str, dict[str, int]] = {}
-        self._run(f"CREATE TABLE written ({', '.join(f'{quoted(name)} VARCHAR' for name in columns)})")
+        declared = ", ".join(f"{quoted(name)} {_SQL_TYPES[kind]}" for name, kind in columns.items())
+        self._run(f"CREATE TABLE written ({declared})")
 
     def __enter__(self) -> Self:
         return self
@@ -740,13 +667,11 @@ class Writer:
         rows = max((len(values) for values in part.values() if not isinstance(values, str)), default=0)
         for begin in range(0, rows, PIECE):
             selected, given = list[str](), list[str]()
-            for name, types in self._types.items():
+            for name in self._columns:
                 if isinstance(part[name], str):
-                    numbers = self._shared.setdefault(name, {})
-                    selected.append(str(numbers.setdefault(part[name], len(numbers) + 1)))
+                    selected.append(text(part[name]))
                     continue
                 piece = part[name][begin : begin + PIECE]
-                types |= _types(piece)
                 # One text, because DuckDB looks for pandas at every object that it is given.
                 given.append(json.dumps([None if value is None else str(value) for value in piece]))
                 selected.append(f"unnest(from_json(${len(given)}, '[\"VARCHAR\"]'))")
@@ -757,25 +682,18 @@ class Writer:
         kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
         made = Path(self._folder.name) / f"written{kind}"
-        values = {name: f"CAST({quoted(name)} AS {_kind(types)})" for name, types in self._types.items()}
-        for name, texts in self._shared.items():
-            values[name] = f"[{', '.join(map(text, texts))}][CAST({quoted(name)} AS INTEGER)]"
-        selected = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
-        self._run(f"COPY (SELECT {selected} FROM written) TO {text(str(made))} (FORMAT {form})")
+        self._run(f"COPY written TO {text(str(made))} (FORMAT {form})")
         files.copy_whole(made, path, mode, replace=replace)
 
 
-def _types(values: Sequence[Any]) -> set[type]:
-    """The types of values; an integer that no 64 bits hold counts as a text."""
-    types = set(map(type, values))
-    integers = int in types and any(abs(value) >= 1 << 63 for value in values if type(value) is int)
-    return types | ({str} if integers else set())
+_SQL_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
 
 
-def _kind(types: set[type]) -> str:
-    """The SQL type of a column with values of these types."""
-    names = {kind.__name__.rstrip("_0123456789") for kind in types} - {"NoneType"}
-    for kind, allowed in {"BOOLEAN": {"bool"}, "BIGINT": {"int"}, "DOUBLE": {"int", "float"}}.items():
-        if names and names <= allowed:
+def type_of(values: Sequence[Any]) -> type:
+    """The type of a column with these values: text, unless all are numbers of one kind that it can hold."""
+    kinds = {type(value).__name__.rstrip("_0123456789") for value in values if value is not None}
+    small = all(abs(value) < 1 << 63 for value in values if type(value) is int)
+    for kind, allowed in {bool: {"bool"}, int: {"int"}, float: {"int", "float"}}.items():
+        if kinds and kinds <= allowed and small:
             return kind
-    return "VARCHAR"
+    return str

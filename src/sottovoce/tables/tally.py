@@ -1,13 +1,9 @@
-"""A table counted once: how often each user met each item, group by group. Numbers only, no dataframes.
-
-From a tally on the way to priors and users is plain array code, and costs as much as there are cells.
-"""
+"""A table counted once: how often each user met each item, group by group. Numbers only, no dataframes."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -33,10 +29,10 @@ class Categories(Named, Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tally:
-    """Cells of a counted table, ordered by group, user and item. Printing one shows sizes, no data.
+    """Cells of a counted table, ordered by group, user and item.
 
-    `rows` is how many rows fell into a cell, `amount` their weights added up, `score` what the top items
-    are chosen by (another column added up, or the amount again). Without a user column there is one user.
+    `rows` is how many rows fell into a cell, `amount` their weights added up. Without a user column there is
+    one user, and `users` is None.
     """
 
     groups: tuple[str, ...]
@@ -47,14 +43,6 @@ class Tally:
     item: IntArray
     rows: IntArray
     amount: FloatArray
-    score: FloatArray
-    by: str | None = None  # the group column, if there is one
-    long: bool = True  # whether a row was a record; in a wide table each entry counts as a row
-
-    def __repr__(self) -> str:
-        people = f"{len(self.users)} users, " if self.users is not None else ""
-        entries = f"{int(self.rows.sum())} {'rows' if self.long else 'entries'}"
-        return f"Tally({entries}: {len(self.groups)} groups, {people}{len(self.items)} items)"
 
     @cached_property
     def _starts(self) -> IntArray:
@@ -69,29 +57,6 @@ class Tally:
         """The groups that have rows, and their numbers."""
         sizes = np.diff(self._starts)
         return {name: g for g, name in enumerate(self.groups) if sizes[g]}
-
-    @property
-    def people(self) -> int:
-        """How many users there are."""
-        return 0 if self.users is None else len(self.users)
-
-
-def with_minimum_rows(tally: Tally, least: int) -> Tally:
-    """Only the users with at least so many rows in the whole table, all groups together."""
-    if least <= 1:
-        return tally
-    if tally.users is None:
-        raise TableError("a minimum of rows per user needs the column of the user")
-    if not tally.long:
-        raise TableError("a minimum of rows per user needs a long table: a wide one has one row each")
-    enough = np.bincount(tally.user, tally.rows, minlength=len(tally.users)) >= least
-    if not enough.any():
-        raise TableError(f"no user has at least {least} rows")
-    kept = enough[tally.user]
-    met, item = np.unique(tally.item[kept], return_inverse=True)
-    others = {name: getattr(tally, name)[kept] for name in ("group", "rows", "amount", "score")}
-    items, user = tuple(tally.items[i] for i in met), (np.cumsum(enough) - 1)[tally.user[kept]]
-    return replace(tally, users=tally.users[enough], items=items, user=user, item=item, **others)
 
 
 def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: str) -> Users:
@@ -141,18 +106,6 @@ def other_category(known: Categories, other: str, group: str | None = None) -> i
             f"--unknown as=NAME), or build the prior with one (sottovoce prior --rare as=NAME --rare-below N)"
         )
     return known.index[other]
-
-
-def in_several_groups(tally: Tally) -> int:
-    """How many users have rows in more than one group; spellings of one name are one user."""
-    if tally.users is None or len(tally.groups) == 1:
-        return 0
-    user = tally.user
-    if any(isinstance(name, str) and not (name.isascii() and name == name.strip()) for name in tally.users):
-        forms = [unicodedata.normalize("NFC", str(name)).strip() for name in tally.users]
-        user = np.unique(np.array(forms, dtype=object), return_inverse=True)[1][user]
-    pairs = np.unique(user * len(tally.groups) + tally.group)
-    return int(np.count_nonzero(np.bincount(pairs // len(tally.groups)) > 1))
 
 
 def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_groups: str) -> None:

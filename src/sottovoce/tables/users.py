@@ -1,13 +1,10 @@
-"""Users from tables of histories: one distribution per user, and what becomes of what does not fit.
-
-users = read_users(histories, user="member", item="genre", by="age", prior=prior)
-"""
+"""Users from tables of histories: one distribution per user, and what becomes of what does not fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
@@ -18,9 +15,8 @@ from ..errors import ParameterError, TableError, UserDataError
 from ..groups import Groups
 from ..users import Users
 from . import tally
-from .files import DETECTED, Dialect, at_hand, prefix_errors
-from .priors import amount_column, counted, left_unread
-from .query import Cells, Columns, opened, ordered_cells, require
+from .files import Dialect, at_hand, prefix_errors
+from .query import Cells, Columns, amount_column, left_unread, opened, ordered_cells
 from .tally import Categories, Tally
 
 
@@ -32,14 +28,13 @@ class ReadingKeywords(TypedDict, total=False):
     empty: str
     unknown_groups: str
     several_groups: str
-    minimum_rows: int
 
 
 class UserKeywords(ReadingKeywords, total=False):
-    """The keyword arguments of `read_users` for a table that is not counted yet."""
+    """The keyword arguments of `read_users`."""
 
     user: Required[str]
-    item: Required[str | Sequence[str]]
+    item: Required[str]
     weight: str | None
     dialect: Dialect | None
 
@@ -53,14 +48,12 @@ class ReadingOptions:
     empty: str = "error"
     unknown_groups: str = "error"
     several_groups: str = "error"
-    minimum_rows: int = 0
 
     def __post_init__(self) -> None:
         _validate.one_of(("error", "drop", "other", "prior"), unknown=self.unknown)
         _validate.one_of(("error", "skip"), empty=self.empty)
         _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
         _validate.one_of(("error", "allow"), several_groups=self.several_groups)
-        _validate.whole_at_least(0, minimum_rows=self.minimum_rows)
 
     @property
     def lenient(self) -> bool:
@@ -71,12 +64,6 @@ class ReadingOptions:
 REFUSE_ALL = ReadingOptions()
 ByGroup: TypeAlias = Mapping[str, Categories]
 Known: TypeAlias = Categories | ByGroup
-
-
-@overload
-def read_users(
-    table: Tally, *, prior: Known, **options: Unpack[ReadingKeywords]
-) -> Users | dict[str, Users]: ...
 
 
 @overload
@@ -93,17 +80,17 @@ def read_users(
     table: Any,
     *,
     prior: Known,
-    user: str | None = None,
-    item: str | Sequence[str] | None = None,
+    user: str,
+    item: str,
     weight: str | None = None,
     by: str | None = None,
     dialect: Dialect | None = None,
     **options: Any,
 ) -> Users | dict[str, Users]:
-    """Turn a table of histories into one distribution per user; with `by`, per group and user.
+    """Turn a table of histories, a row per user and record, into one distribution per user (and group).
 
     Parameters
-        table, user, item, weight, by: as for `build_prior`; long tables have a row per user and record.
+        table, user, item, weight, by, dialect: as for `build_prior`.
         prior: whose categories count: a prior or a mechanism, or with `by` one per group.
         unknown: what to do with items the prior does not know: "error", "drop", count them as "other", the
             category `other` of the prior (of each group's), or "prior", as releases do: they count for
@@ -114,8 +101,6 @@ def read_users(
         unknown_groups: what to do with groups that have no prior: "error" or "drop".
         several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
             to count once in each. Who releases publishes the group of every user, and so the set of them.
-        minimum_rows: leave out users with fewer rows in the whole table.
-        dialect: how a file is written, where that is not to be found by looking.
 
     Raises
         TableError: a column is missing or malformed.
@@ -128,34 +113,12 @@ def read_users(
     >>> read_users(frame, user="who", item="genre", prior=prior).p.toarray().tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    chosen = ReadingOptions(**options)
-    cells = counted(table, dialect, lenient=chosen.lenient, item=item, weight=weight, by=by, user=user)
-    if cells.users is None:
-        raise ParameterError("read_users needs the column of the user: user=")
-    if isinstance(prior, Mapping) and cells.by is None:
+    if isinstance(prior, Mapping) and by is None:
         raise ParameterError("a prior per group needs the group column: by=")
-    known = prior if isinstance(prior, Mapping) else dict.fromkeys(cells.groups, prior)
-    return Groups(users_of_tally(cells, known, chosen), cells.by).returned
-
-
-def users_of_tally(cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
-    """The users of every group of a counted table; what does not fit is refused."""
-    cells = tally.with_minimum_rows(cells, options.minimum_rows)
-    check_filled(cells.filled, known, cells.by, options)
-    check_one_group(tally.in_several_groups(cells), cells.people, cells.by, options.several_groups)
-    left = LeftOut()
-    users = left.read(cells, known, options)
-    left.check(options)
-    return users
-
-
-def check_filled(filled: Iterable[str], known: ByGroup, by: str | None, options: ReadingOptions) -> None:
-    """Refuse groups that do not fit, before any user is read."""
-    tally.check_groups(list(filled), known, options.unknown_groups)
-    if options.unknown == "other":
-        for name in filled:
-            if name in known:
-                tally.other_category(known[name], options.other, name if by is not None else None)
+    columns: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by}
+    settings: dict[str, Any] = {"options": ReadingOptions(**options), "dialect": dialect, "usual": ()}
+    with checked_users(table, prior, held=True, **settings, **columns) as users:
+        return Groups(next(iter(users)), by).returned
 
 
 def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
@@ -224,6 +187,8 @@ class LeftOut:
                 f"{self.refused} of {self.refused + self.people} users have no usable record; leave them out "
                 f"with empty='skip' (--unknown drop)"
             )
+        if not self.people:
+            raise TableError("no user has a usable record")
 
     def summary(self, options: ReadingOptions) -> str:
         """What happened to rows and users that are not there as they were."""
@@ -237,29 +202,29 @@ class LeftOut:
         return "".join(f"; {number:,} {text}" for text, number in numbers.items() if number)
 
 
-# --- from files ---
-
-AMOUNTS = ("weight", "count")  # default names of their column, in any case of letters
+AMOUNTS = ("weight", "count")  # default names of a file's column of amounts, in any case of letters
 BATCH_ROWS = 1_000_000
 """Rows of a file that are held in memory at a time where users are read in batches."""
 
 
 @dataclass(frozen=True)
 class CheckedUsers:
-    """The users of an open file, all of them checked; iterating gives them by group, batch by batch."""
+    """The users of an open table, all of them checked; iterating gives them by group, batch by batch."""
 
     cells: Cells
     known: ByGroup
     options: ReadingOptions
     left: LeftOut
     how: str
-    rows: int | None  # of a batch; None is one batch
+    held: dict[str, Users] | None  # all of them, where they are in memory at once
 
     def __iter__(self) -> Iterator[dict[str, Users]]:
-        return (users_by_group(batch, self.known, self.options) for batch in self.cells.batches(self.rows))
+        if self.held is not None:
+            return iter([self.held])
+        return (users_by_group(batch, self.known, self.options) for batch in self.cells.batches(BATCH_ROWS))
 
 
-def read_user_groups(path: str | Path, known: ByGroup, **settings: Any) -> tuple[dict[str, Users], str]:
+def read_user_groups(path: str | Path, known: Known, **settings: Any) -> tuple[dict[str, Users], str]:
     """The users of every group from a file of histories, and how it was counted; see `checked_users`."""
     with checked_users(path, known, held=True, **settings) as users:
         return next(iter(users)), users.how
@@ -267,60 +232,48 @@ def read_user_groups(path: str | Path, known: ByGroup, **settings: Any) -> tuple
 
 @contextmanager
 def checked_users(
-    path: str | Path,
-    known: ByGroup,
+    table: Any,
+    known: Known,
     *,
     options: ReadingOptions = REFUSE_ALL,
-    dialect: Dialect = DETECTED,
+    dialect: Dialect | None = None,
     held: bool = False,
-    **columns: Any,
-) -> Iterator[CheckedUsers]:
-    """The users of a file of histories, checked in batches; then they are read again, with `held` at once.
-
-    `columns` are those of `private_columns`.
-    """
-    if options.minimum_rows > 1:
-        raise ParameterError("minimum_rows needs all users in memory: pass it to read_users")
-    with ExitStack() as stack:
-        path = stack.enter_context(at_hand(path))
-        with prefix_errors(path):
-            source = stack.enter_context(opened(path, dialect))
-            read, how = private_columns(list(source.types), lenient=options.lenient, **columns)
-            cells = ordered_cells(source, read)
-            left = _checked(cells, known, options)
-        how += left_unread(source, read) + left.summary(options)
-        yield CheckedUsers(cells, known, options, left, how, None if held else BATCH_ROWS)
-
-
-def _checked(cells: Cells, known: ByGroup, options: ReadingOptions) -> LeftOut:
-    """Refuse what does not fit, batch by batch, and count what is left out."""
-    by = cells.columns.by
-    check_filled(cells.groups, known, by, options)
-    check_one_group(cells.in_several_groups(), cells.users, by, options.several_groups)
-    left = LeftOut(groups=len(set(cells.groups) - set(known)))
-    for batch in cells.batches(BATCH_ROWS, named=False):
-        left.read(batch, known, options)
-    left.check(options)
-    if not left.people:
-        raise TableError("no user has a usable record")
-    return left
-
-
-def private_columns(
-    present: Sequence[str],
-    *,
+    usual: Sequence[str] = AMOUNTS,
     user: str = "user",
     item: str = "item",
     weight: str | None = None,
     by: str | None = None,
-    wide: bool = False,
-    lenient: bool = False,
-) -> tuple[Columns, str]:
-    """The columns of a file of histories (`wide`: one per category), and where its amounts are, in words."""
-    if wide:
-        require([name for name in (user, by) if name is not None], present)
-        items = tuple(name for name in present if name not in (user, by))
-        return Columns(items, user, None, by, None, lenient), f"a wide table of {len(items)} categories"
-    amount = amount_column(present, weight, AMOUNTS)
-    how = f"weights from column {amount!r}" if amount else "every row counts once"
-    return Columns(item, user, amount, by, None, lenient), how
+) -> Iterator[CheckedUsers]:
+    """The users of a table of histories, checked in batches and then read again, or `held` in memory.
+
+    Without `weight` the first column with a name in `usual` has the amounts.
+    """
+    columns = Columns(item, user, weight, by, options.lenient)
+    with ExitStack() as stack:
+        table = stack.enter_context(at_hand(table))
+        with prefix_errors(table):
+            source = stack.enter_context(opened(table, dialect, columns))
+            columns = replace(columns, weight=amount_column(list(source.types), weight, usual))
+            cells = ordered_cells(source, columns)
+            by_group = known if isinstance(known, Mapping) else dict.fromkeys(cells.groups, known)
+            left, whole = _checked(cells, by_group, options, held)
+            how = f"weights from column {columns.weight!r}" if columns.weight else "every row counts once"
+            how += left_unread(source, columns) + left.summary(options)
+        yield CheckedUsers(cells, by_group, options, left, how, whole)
+
+
+def _checked(
+    cells: Cells, known: ByGroup, options: ReadingOptions, held: bool
+) -> tuple[LeftOut, dict[str, Users] | None]:
+    """Refuse what does not fit, and count what is left out; the users too, where they are held."""
+    by, users = cells.columns.by, None
+    tally.check_groups(cells.groups, known, options.unknown_groups)
+    for name in cells.groups:
+        if options.unknown == "other" and name in known:
+            tally.other_category(known[name], options.other, name if by is not None else None)
+    check_one_group(cells.in_several_groups(), cells.users, by, options.several_groups)
+    left = LeftOut(groups=len(set(cells.groups) - set(known)))
+    for batch in cells.batches(None if held else BATCH_ROWS, named=held):
+        users = left.read(batch, known, options)
+    left.check(options)
+    return left, users if held else None

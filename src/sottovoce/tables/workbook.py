@@ -105,15 +105,6 @@ def _ask(path: Path, folder: str, *question: str | int | None) -> Any:
     return answer
 
 
-def check_amounts(source: Source, columns: list[str]) -> None:
-    """Refuse a decimal comma for a column with numbers among its texts: a number has no mark to be read."""
-    if source.dialect.decimal != "comma" or source.sheet is None:
-        return
-    if any(map(source.sheet.is_mixed, columns)):
-        which = f"column {columns[0]!r} holds" if len(columns) == 1 else "columns of amounts hold"
-        raise TableError(f"{which} numbers and text: make all cells numbers, and leave the decimal mark out")
-
-
 def check_name(source: Source, name: str) -> None:
     """Refuse a column of names whose cells Excel may have changed: dates, truth values, very long numbers."""
     kind, column = source.types[name].upper(), '"' + name.replace('"', '""') + '"'
