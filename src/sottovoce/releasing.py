@@ -358,7 +358,8 @@ class _FileRelease:
         """Take what is drawn batch by batch, then let the output take its place at once."""
         total = self.users.left.people if self.receipt is None else sum(map(len, self.receipt.kept))
         integers = self.users.cells.named_by_integers()
-        with Writer(self.form.names) as writer:
+        types: dict[str, type] = dict.fromkeys(self.form.names, str)
+        with Writer(types | {self.form.user: int if integers else str}) as writer:
             with self.progress("releasing", total=total, unit="releases") as going:
                 for group, who, answers in drawn:
                     names = list(map(int, who)) if integers else who

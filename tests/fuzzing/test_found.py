@@ -90,7 +90,7 @@ def test_an_unknown_category_that_nobody_reported_changes_nothing(tmp_path: Path
     """It was a ValueError of numpy."""
     path = tmp_path / "reports.csv"
     path.write_text("item,count\na,3\nz,0\nb,2\n")
-    assert list(read_reports(path, model_of(MECHANISM))[0]["all"].counts) == [3, 2, 0]
+    assert list(read_reports(path, model_of(MECHANISM))[0]["all"]) == [3, 2, 0]
     path.write_text("item,count\na,3\nz,1\nb,2\n")
     with pytest.raises(sv.errors.EstimateError, match="1 of 6 are not"):
         read_reports(path, model_of(MECHANISM))

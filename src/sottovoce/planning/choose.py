@@ -29,7 +29,7 @@ from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
 from .limit import TAIL, Limit, weighed
 from .limit import limit as best_possible
-from .limit_w1 import LARGEST
+from .limit_solvers import LARGEST_W1
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -227,7 +227,7 @@ def choose(
 
     best, *others = sorted(meeting, key=rank)
     bound = None
-    if limit and (geometry is None or measured.shape[0] * measured.shape[1] <= LARGEST):
+    if limit and (geometry is None or measured.shape[0] * measured.shape[1] <= LARGEST_W1):
         bound = best_possible(
             prior,
             settled,
