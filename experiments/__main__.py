@@ -15,7 +15,7 @@ from pathlib import Path
 from sottovoce.demo import demo_comparison, demo_data
 from sottovoce.pictures.plots import demo_picture
 
-from . import avazu, avazu_like, choosing, films, movielens, recursion, shuffling_rivals, synthetic
+from . import avazu, avazu_like, films, movielens, recursion, shuffling_rivals, synthetic
 from .documents import ROOT, update, write_block
 
 ROWS = 1_000_000
@@ -40,7 +40,7 @@ def main() -> None:
     images.mkdir(parents=True, exist_ok=True)
     data = demo_data()
     written = [demo_picture(data, demo_comparison(data), images / "demo.png"), *recursion.run(results)]
-    written += [*synthetic.run(results), choosing.frontier_picture(images)]
+    written += synthetic.run(results)
     write_block("docs/guarantees.md", "rivals", shuffling_rivals.table())
     place = os.environ.get("SOTTOVOCE_DATA")
     folder = Path(place) if place else None
@@ -70,7 +70,8 @@ def run_movielens(folder: Path | None, results: Path) -> list[Path]:
     for prior in films.PRIORS:
         found = films.summary(folder, prior, films.measure(folder, prior))
         print(f"\nFilms, prior {prior}\n{found}\n")
-        write_block("docs/experiments.md", f"films-{prior}", found)
+        if prior == films.PRIORS[0]:
+            write_block("docs/experiments.md", "films", found)
     return written
 
 

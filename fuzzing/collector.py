@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.collecting.store import create_store
 from sottovoce.release.file import save_mechanisms
 from sottovoce.serving.app import Settings, make_app
 from sottovoce.serving.batches import Served, read_served
@@ -34,7 +33,6 @@ class _Collector:
         save_mechanisms({"north": one, "south": other, "east": one}, "region", folder() / "served.json")
         self.served: Served = read_served(folder() / "served.json")
         self.store = folder() / "served.db"
-        create_store(self.store)
         settings = Settings(store=self.store, names=frozenset({"here"}))
         self.app: Any = make_app(settings, [self.served], lambda _: None)
         self.loop = asyncio.new_event_loop()

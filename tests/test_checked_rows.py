@@ -11,7 +11,7 @@ from scipy import sparse
 
 import sottovoce as sv
 from sottovoce import _validate
-from sottovoce.planning import prior_check
+from sottovoce.planning import compare
 
 PRIOR = sv.Prior(range(5), [0.1, 0.2, 0.3, 0.15, 0.25])
 
@@ -120,21 +120,21 @@ def test_a_row_without_entries_is_a_user_without_records() -> None:
 
 def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checks, held = [], []
-    check, moments = _validate.users, prior_check.moments
+    check, made_from = _validate.users, compare.made_from
 
     def counted(p: object, categories: int) -> Any:
         checks.append(categories)
         return check(p, categories)
 
-    def noted(users: sv.Users) -> Any:
+    def noted(q: Any, users: Any) -> Any:
         held.append(users)
-        return moments(users)
+        return made_from(q, users)
 
     users = sv.Users(("x", "y", "z"), some_rows(np.float64), PRIOR.categories)
     samplers = [make(PRIOR, 1.0) for make in sv.SAMPLERS.values()]
     expected = [float(np.mean(one.divergence(users.p, f))) for one in samplers for f in (sv.TV, sv.KL)]
     monkeypatch.setattr(_validate, "users", counted)
-    monkeypatch.setattr("sottovoce.planning.compare.moments", noted)
+    monkeypatch.setattr("sottovoce.planning.compare.made_from", noted)
     table = sv.compare(users, samplers, [sv.TV, sv.KL])
     assert checks == [5]
     assert len(held) == 1

@@ -282,7 +282,7 @@ def test_what_npm_installs_is_pinned_with_hashes_and_names_no_registry(folder: s
 
 def strangers(files: Mapping[str, int]) -> list[str]:
     """Files that do not belong here: data of another kind than text and pictures, or above 400,000 bytes."""
-    texts = "py pyi md txt json toml yml yaml css js jsx mjs cjs ts cff csv html typed v ml sh"
+    texts = "py pyi md txt json toml yml yaml css js jsx mjs cjs ts cff csv html typed v ml sh conf service"
     kinds = {"", ".png", ".svg", *(f".{kind}" for kind in texts.split())}
     return [name for name, size in files.items() if Path(name).suffix not in kinds or size > 400_000]
 

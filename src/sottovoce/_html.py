@@ -77,7 +77,8 @@ class Listing:
         table = [self.head, *self.rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
-        return "\n".join(line for line in (self.title, *lines, self.note) if line)
+        rest = f"and {self.more:,} more" if self.more > 0 else ""
+        return "\n".join(line for line in (self.title, *lines, rest, self.note) if line)
 
     def html(self) -> str:
         """The same for a notebook, with bars behind the numbers and some rows in bold."""

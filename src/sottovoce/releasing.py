@@ -15,7 +15,7 @@ from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer
+from .tables.query import Writer, type_of
 from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users
 from .users import Users
 
@@ -358,7 +358,10 @@ class _FileRelease:
         """Take what is drawn batch by batch, then let the output take its place at once."""
         total = self.users.left.people if self.receipt is None else sum(map(len, self.receipt.kept))
         integers = self.users.cells.named_by_integers()
-        with Writer(self.form.names) as writer:
+        types: dict[str, type] = dict.fromkeys(self.form.names, str)
+        types[self.form.user] = int if integers else str
+        types[self.form.item] = type_of([each.answers[0] for each in self.form.mechanisms.values()])
+        with Writer(types) as writer:
             with self.progress("releasing", total=total, unit="releases") as going:
                 for group, who, answers in drawn:
                     names = list(map(int, who)) if integers else who

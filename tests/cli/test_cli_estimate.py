@@ -60,7 +60,7 @@ def test_estimate_equals_the_library_and_finds_the_population(made: Path) -> Non
         mine = reports.filter(pl.col("age") == group)["item"].to_list()
         library = sv.estimate(mechanisms[group], mine)
         assert [row["estimate"] for row in one["rows"]] == library.values.tolist()
-        assert one["moved_by_share"] == library.moved_by(share=0.01)
+        assert one["moved_by_share"] == library.moved_by(0.01)
         assert one["unbiased"] is True
         for row, truth in zip(one["rows"], (0.2, 0.3, 0.5), strict=True):
             assert abs(row["estimate"] - truth) < 6 * row["standard_error"]

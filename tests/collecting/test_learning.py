@@ -37,7 +37,7 @@ def ranked(n: int, power: float = 0.9) -> np.ndarray:
 def surveyed(n: int, epsilon: float, reports: int, seed: int = 0) -> tuple[sv.Mechanism, np.ndarray]:
     """The counts of a survey of a population that falls off like rank^-0.9."""
     mechanism = sv.certify(sv.survey(range(n), epsilon))
-    law = np.maximum(model_of(mechanism).kernel.apply(ranked(n)), 0)  # type: ignore[union-attr]
+    law = np.maximum(model_of(mechanism).kernel.apply(ranked(n)), 0)
     counts = np.random.default_rng(seed).multinomial(reports, law / law.sum())
     return mechanism, counts.astype(np.float64)
 

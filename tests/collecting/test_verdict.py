@@ -84,7 +84,7 @@ def test_shares_are_shares() -> None:
         assert found.shrunk.min() >= 0
         assert found.shrunk.sum() == pytest.approx(1)
         cut += found.values.min() < 0
-        assert found.moved_by(share=1.0) == 1.0  # a share cannot move by more
+        assert found.moved_by(1.0) == 1.0  # a share cannot move by more
     assert cut > 100  # otherwise nothing was shown
 
 

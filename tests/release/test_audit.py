@@ -11,12 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from black_box import black_box
 from kinds import of_kind
 from scipy import sparse
 
 import sottovoce as sv
 from sottovoce.release import exact
-from sottovoce.release.audit import AuditReport, black_box
+from sottovoce.release.audit import AuditReport
 from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with
 from sottovoce.release.linear import KernelEngine, ResponseEngine

@@ -275,7 +275,15 @@ def test_promise_16_a_lost_store_is_not_started_anew_beside_its_witness(tmp_path
 
 @pytest.mark.parametrize(
     ("fact", "value"),
-    [("commits", "x"), ("commits", 9e30), ("budget", "x"), ("lifetime", "x"), ("key", "z"), ("word", None)],
+    [
+        ("commits", "x"),
+        ("commits", 9e30),
+        ("budget", "x"),
+        ("lifetime", "x"),
+        ("key", "z"),
+        ("key", b"z" * 80),
+        ("word", None),
+    ],
 )
 def test_promise_16_damaged_facts_are_refused_in_one_line(tmp_path: Path, fact: str, value: object) -> None:
     Ledger.create(tmp_path / "b.db", budget=1).close()

@@ -19,7 +19,6 @@ import pytest
 pytest.importorskip("uvicorn")
 from collector import Running, report, rows_of, write_mechanism
 
-from sottovoce.collecting.store import create_store
 from sottovoce.serving import app, server
 from sottovoce.serving.app import Settings
 from sottovoce.serving.batches import read_served
@@ -34,7 +33,6 @@ POST = b"POST /v1/reports HTTP/1.1\r\nhost: localhost\r\ncontent-type: applicati
 def served(tmp_path: Path) -> Iterator[tuple[Running, Callable[[], int], str]]:
     """A server in a thread, how many connections it has, and the digest of its mechanism."""
     found = replace(read_served(write_mechanism(tmp_path)), content=bytes(1 << 24))
-    create_store(tmp_path / "r.db")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         running = server.server_of(Settings(store=tmp_path / "r.db"), [found])
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})

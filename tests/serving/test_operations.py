@@ -37,7 +37,6 @@ from collector import (
 from command import check_refused, run
 
 import sottovoce as sv
-from sottovoce.collecting.store import create_store
 from sottovoce.release.file import ANY
 from sottovoce.serving import app, server
 from sottovoce.serving.batches import read_served
@@ -129,7 +128,6 @@ def _answers_without_a_free_connection(
 ) -> set[tuple[str, str, str]]:
     """What a collector that has all its connections answers: 503."""
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
-    create_store(tmp_path / "full.db")
     full = server.server_of(app.Settings(store=tmp_path / "full.db"), [read_served(tmp_path / "m.json")])
     seen = set()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -323,6 +321,11 @@ def test_several_files_are_served_by_their_digests_into_one_store(tmp_path: Path
     check_refused(
         run("collect", "serve", first, groups, "--store", store, "--port", 0), "hold the same mechanism"
     )
+    check_refused(
+        run("collect", "serve", first, first, "--store", tmp_path / "new.db", "--port", 0),
+        "the same mechanism",
+    )
+    assert not (tmp_path / "new.db").exists()
     with Collector(first, store, other) as collector:
         digest = read_served(other).digest
         for path, asked in (

@@ -16,6 +16,7 @@ import pytest
 import sottovoce as sv
 from sottovoce import spark
 from sottovoce.groups import Groups
+from sottovoce.releasing import ReportForm
 from sottovoce.spark.session import write_for_owner
 
 releasing: Any = import_module("sottovoce.spark.release")
@@ -216,10 +217,11 @@ def test_who_was_not_charged_is_not_drawn(
     session: Any, mechanisms: dict[str, sv.Mechanism], ledger: sv.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table changes between the charge and the draw: the stranger is not drawn, nothing is returned."""
-    rows = [("old", 0, [1.0], name, [0]) for name in ("ann", "bob")]
-    people = session.createDataFrame(rows, releasing.PEOPLE).drop("what")
+    rows = [("old", name, [1.0], [0], None) for name in ("ann", "bob")]
+    people = session.createDataFrame(rows, releasing.PEOPLE).drop("seen")
+    form = ReportForm(Groups(mechanisms, "tier"), "who", "genre", "tier")
     names = releasing._names_of
     monkeypatch.setattr(releasing, "_names_of", lambda table, group: names(table, group)[:1])
-    with pytest.raises(sv.errors.LedgerError, match=r"an answer vanished.*1 releases were charged"):
-        releasing.charge_and_draw(people, Groups(mechanisms, "tier"), ledger, "11", "error")
+    with pytest.raises(sv.errors.LedgerError, match=r"the table changed.*1 releases were charged"):
+        releasing.charge_and_draw(people, form, ledger, "11", "error")
     assert ledger.users() == 1

@@ -48,9 +48,3 @@ def test_the_table_is_shuffled_once_and_nothing_stays_held(session: Any, tmp_pat
     assert not held()
     with pytest.raises(sv.errors.TableError, match="there already"):
         spark.release(frame, mechanism, str(tmp_path / "out"), user="who", item="genre")
-    reports = session.read.parquet(str(tmp_path / "out"))
-    spark.estimate(reports, mechanism, user="who", item="genre")
-    other = sv.certify(sv.kernel_clip(PRIOR, 2.0))
-    with pytest.raises(sv.errors.EstimateError, match="another mechanism"):
-        spark.estimate(reports, other, user="who", item="genre")
-    assert not held()

@@ -24,7 +24,6 @@ import jsonschema
 import psutil
 
 import sottovoce as sv
-from sottovoce.collecting.store import create_store
 from sottovoce.release.file import save_mechanisms
 from sottovoce.serving.app import Settings, make_app
 from sottovoce.serving.batches import Served, read_served
@@ -116,8 +115,6 @@ class Collector:
     def __init__(self, mechanism_file: Path, store: Path, *others: Path, **settings: Any) -> None:
         self.served: Served = read_served(mechanism_file)
         self.store = store
-        if not store.exists():
-            create_store(store)
         self.said: list[str] = []
         self.seen: set[tuple[str, str, str]] = set()
         self._description: Any = None

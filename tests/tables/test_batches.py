@@ -143,7 +143,7 @@ def test_a_file_does_not_show_how_long_the_parts_were(tmp_path: Path) -> None:
     layouts = set()
     for number, size in enumerate((7_001, 100_000, 130_000, 420_000)):
         path = tmp_path / f"{number}.parquet"
-        with Writer(["user", "mechanism"]) as writer:
+        with Writer({"user": str, "mechanism": str}) as writer:
             for begin in range(0, len(names), size):
                 writer.add({"user": names[begin : begin + size], "mechanism": "m"})
             writer.save(path)
@@ -185,7 +185,7 @@ def test_every_name_and_number_is_written_as_it_is(tmp_path: Path, kind: str) ->
     names = ["", "  pad", "\x01", "\x02,", "l\r", "new\nline", 'quo"te', "x\x00y", "ünï", None]
     columns = {"user": names, "share": [0.1, 2] * 5, "yes": [True, None] * 5, "large": [1, 2**70] * 5}
     path = tmp_path / f"t{kind}"
-    with Writer(list(columns)) as writer:
+    with Writer({name: query.type_of(values) for name, values in columns.items()}) as writer:
         for _ in range(2):
             writer.add(columns)
         writer.save(path)

@@ -32,7 +32,7 @@ sys.meta_path.insert(0, Missing())
 from sottovoce.tables.query import Writer
 names = [f"u{i}" for i in range(5000)]
 columns = {"user": names, "item": ["é", None] * 2500, "share": [0.5, None] * 2500, "sign": [True, False] * 2500}
-with Writer(columns) as table:
+with Writer({"user": str, "item": str, "share": float, "sign": bool}) as table:
     table.add(columns)
     table.save(Path(sys.argv[1]))
 print(Missing.asked)

@@ -2,13 +2,13 @@
 
 import sottovoce as sv
 
-prior = sv.Prior.from_counts({"Drama": 4012, "Comedy": 2300, "War": 120, "Western": 35})  # public
+prior = sv.Prior.from_counts({"Drama": 4012, "Comedy": 2300, "War": 120, "Western": 35})
 history = ["War", "War", "Drama", "War"]  # private: what one user watched
-sampler = sv.fitted(prior, epsilon=4)  # chosen with nothing but the prior
+sampler = sv.fitted(prior, epsilon=4)  # chosen with nothing but the public prior
 own = prior.frequencies(history)
 law = sampler.distribution(own)
-for i, genre in enumerate(prior.categories):
-    print(f"{genre:8} public {prior.probabilities[i]:5.1%}   own {own[i]:5.1%}   released {law[i]:5.1%}")
+for row in zip(prior.categories, prior.probabilities, own, law, strict=True):
+    print("{:8} public {:5.1%}   own {:5.1%}   released {:5.1%}".format(*row))
 print("released now:", sv.certify(sampler).release(history))
 
 mechanism = sv.certify(sv.fitted(prior, 2))

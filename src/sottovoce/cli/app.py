@@ -46,8 +46,6 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 """What ends a command from outside."""
 MATTERS = ("numpy", "scipy", "duckdb")
 """Libraries on which a result may depend."""
-PANELS = ("Options", "Columns", "Samplers", "Targets", "Users", "Budget", "Prior", "Output")
-"""The panels of options in the order in which they are shown."""
 PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
@@ -78,9 +76,9 @@ class Command(click.Command):
             record = option.get_help_record(ctx)
             if record is not None and not isinstance(option, click.Argument):
                 panels.setdefault(getattr(option, "panel", "Output"), []).append(record)
-        for panel in sorted(panels, key=PANELS.index):
+        for panel, records in panels.items():
             with formatter.section(panel):
-                formatter.write_dl(panels[panel], col_max=26)
+                formatter.write_dl(records, col_max=26)
 
 
 class Commands(click.Group):

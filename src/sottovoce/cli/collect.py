@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from ..collecting import store as stores
 from ..errors import ParameterError
 from ..prior import FROM_USERS
 from ..release.file import ANY, load_mechanisms
+from ..tables import files
 from .app import Command
-from .options import PATH, Output, force_option, mechanism_argument, option, packed, path_argument
+from .options import PATH, force_option, mechanism_argument, option, path_argument
 from .terminal import plain, print_note
 
 
@@ -73,7 +73,6 @@ def serve(
       sottovoce collect serve mechanism.json --store reports.db \\
           --name collect.example.org --origin https://example.org \\
           --read-key-file read.keys
-      sottovoce estimate mechanism.json reports.db
     """
     if any(find_spec(needed) is None for needed in ("starlette", "uvicorn")):
         raise ParameterError("the collector needs starlette and uvicorn: pip install 'sottovoce[collect]'")
@@ -84,14 +83,11 @@ def serve(
         store=Path(os.path.realpath(store)),
         names=app.checked_names(host, names),
         origins=app.checked_origins(origins),
-        page=local or read_key_file is not None if page is None else page,
+        page=(local or read_key_file is not None) if page is None else page,
         keys={"reports": app.read_keys(key_file), "read": app.read_keys(read_key_file)},
     )
     served = [batches.read_served(path) for path in mechanism_files]
     listener = listening(host, port)
-    if not os.path.lexists(settings.store):
-        with suppress(FileExistsError):  # another collector was quicker: both share its store
-            stores.create_store(settings.store)
     collector = server.server_of(settings, served)
     with stores.reading(settings.store) as database:
         reports = sum(stores.stored_totals(database).values())
@@ -113,15 +109,12 @@ def serve(
 @collect_command.command("export", cls=Command)
 @mechanism_argument
 @path_argument("store", metavar="STORE")
-@packed(
-    Output, "output",
-    option(
-        "--output", "-o", type=PATH, required=True, panel="Output",
-        help="File of the reports (.csv, .parquet or .json), or - for CSV.",
-    ),
-    force_option,
+@option(
+    "--output", "-o", type=PATH, required=True, panel="Output",
+    help="File of the reports (.csv, .parquet or .json), or - for CSV.",
 )  # fmt: skip
-def export(mechanism_file: Path, store: Path, output: Output) -> None:
+@force_option
+def export(mechanism_file: Path, store: Path, output: Path, force: bool) -> None:
     """Write the reports of a mechanism file, one in a row, also while they are collected.
 
     The table holds what the store does, and `sottovoce estimate` reads it like the store.
@@ -130,19 +123,19 @@ def export(mechanism_file: Path, store: Path, output: Output) -> None:
     Examples:
       sottovoce collect export mechanism.json reports.db -o reports.parquet
     """
-    output.check(mechanism_file, store)
-    target = Path(str(output.output))
-    from ..tables.query import Writer
+    files.check_writable(output, mechanism_file, store, force=force)
+    from ..tables.query import Writer, type_of
 
     mechanisms = load_mechanisms(mechanism_file, policy=ANY).mechanisms
     reports, parts = 0, stores.export(store, mechanisms)
     (columns,) = next(parts)
-    with Writer(columns) as table:
+    answers = type_of([mechanism.answers[0] for mechanism in mechanisms.values()])
+    with Writer({name: answers if name == "item" else str for name in columns}) as table:
         for rows in parts:
             table.add({name: [row[i] for row in rows] for i, name in enumerate(columns)})
             reports += len(rows)
-        table.save(target, replace=output.force)
-    print_note(f"{reports:,} reports written to {target}")
+        table.save(output, replace=force)
+    print_note(f"{reports:,} reports written to {output}")
 
 
 @collect_command.command("backup", cls=Command)

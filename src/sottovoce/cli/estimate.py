@@ -110,7 +110,7 @@ def estimate_command(
     )
     if as_prior is not None and learned is not None:
         write_priors(learned, as_prior, replace=output.force)
-        moved = max(shares.moved_by(share=MALICIOUS) for shares in estimates.values())
+        moved = max(shares.moved_by(MALICIOUS) for shares in estimates.values())
         print_note(
             f"prior written to {as_prior}: {learned.how}. If {MALICIOUS:.0%} of the reports lie, an estimate "
             f"moves by up to {moved:.2g}."
@@ -156,9 +156,9 @@ def _facts(group: str, shares: Estimate, verdict: Verdict) -> dict[str, Any]:
         "level": shares.level,
         "unbiased": shares.unbiased,
         "bias_bound": shares.bias_bound,
-        "moved_by_one": shares.moved_by(reports=1),
+        "moved_by_one": shares.moved_by(1 / shares.reports),
         "malicious_share": MALICIOUS,
-        "moved_by_share": shares.moved_by(share=MALICIOUS),
+        "moved_by_share": shares.moved_by(MALICIOUS),
         "note": shares.summary(),
     }
 

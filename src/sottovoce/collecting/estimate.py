@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,9 +34,10 @@ from ..errors import EstimateError, ParameterError
 from ..prior import Category, Learned, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
+from ..tables.files import DETECTED, Dialect
 from .learning import SPREAD, posterior_mean, reports_for_prior, starting_law
-from .model import Model, SurveyKernel, model_of
-from .reports import ReportColumns, counted
+from .model import AsReleased, Model, SurveyKernel, model_of
+from .reports import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ class Verdict(_html.Described):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(_html.Listed):
     """Values with their standard errors, one per category, in the mechanism's order."""
 
     model: Model
@@ -268,19 +269,11 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
         kept = max(0.0, 1 - free * float(errors @ errors) / spread) if spread > 0 else 0.0
         return project(self.model.prior + kept * off)  # a distribution stays as it is
 
-    def moved_by(self, *, reports: int | None = None, share: float | None = None) -> float:
-        """How far malicious reports, so many or such a share, can move the value of some category.
+    def moved_by(self, share: float) -> float:
+        """How far such a share of malicious reports can move the value of some category.
 
         Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j, at most 1.
         """
-        if (reports is None) == (share is None):
-            raise ParameterError("moved_by takes either reports= or share=, one of them")
-        if share is None:
-            share = _validate.whole_at_least(0, reports=reports) / self.reports
-            if share > 1:
-                raise ParameterError(
-                    f"reports must be at most the {self.reports:,.0f} there are, got {reports}"
-                )
         return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
 
     def to_dicts(self, *, simultaneous: bool = False) -> list[dict[str, Any]]:
@@ -299,7 +292,7 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
             "mark": np.array(self.marks()),
         }
         if self.bounded:
-            columns["possible_low"], columns["possible_high"] = possible_shares(self.model, low, high)
+            columns["possible_low"], columns["possible_high"] = self.possible(simultaneous=simultaneous)
         rows = zip(self.categories, *(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(("category", *columns), row, strict=True)) for row in rows]
 
@@ -314,12 +307,12 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
         return (
             f"{what}. {self.reports:,.0f} reports of {self.model.name} at "
             f"ε = {self.model.epsilon:g}. One malicious report can move a value by "
-            f"{self.moved_by(reports=1):.2g}, one per cent of malicious ones by "
-            f"{self.moved_by(share=0.01):.2g}."
+            f"{self.moved_by(1 / self.reports):.2g}, one per cent of malicious ones by "
+            f"{self.moved_by(0.01):.2g}."
         )
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the largest shares with their intervals."""
+    def listing(self) -> _html.Listing:
+        """What is shown: the largest shares with their intervals."""
         (low, high), marks = self.interval(), self.marks()
         order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
         most = max(float(self.shares[order[0]]), 1e-300)
@@ -329,14 +322,17 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
         ]
         head = ("category", "share", f"{100 * self.level:g}% interval", "")
         bars = {"share": [float(self.shares[i]) / most for i in order]}
-        return _html.Listing(head, rows, bars, self.summary(), more=len(self.values) - len(order)).html()
-
-    def __repr__(self) -> str:
-        return f"<Estimate over {len(self.values)} categories. {self.summary()}>"
+        return _html.Listing(head, rows, bars, self.summary(), more=len(self.values) - len(order))
 
 
 def estimate(
-    mechanism: Mechanism | Sampler, reports: Any, *, level: float = 0.95, **columns: Unpack[ReportColumns]
+    mechanism: Mechanism | Sampler,
+    reports: Any,
+    *,
+    level: float = 0.95,
+    item: str = "item",
+    user: str | None = None,
+    dialect: Dialect = DETECTED,
 ) -> Estimate:
     """Estimate the population behind private reports.
 
@@ -349,9 +345,10 @@ def estimate(
     Parameters
         mechanism: what the users released with: a mechanism or, in a simulation, a sampler.
         reports: a list of released categories; how often each was released, as a mapping or as a numpy array
-            in the order of the categories; or a table or path, with `item=` the column of the category and
-            `user=` that of the user, where there is one, so that nobody counts twice.
+            in the order of the categories; or a table or path.
         level: of intervals and bands.
+        item, user, dialect: of a table: the column of the category, that of the user, where there is one, so
+            that nobody counts twice, and how its file is written.
 
     Raises
         EstimateError: fewer than two reports, unknown categories, counts that do not fit, a mechanism whose
@@ -365,17 +362,13 @@ def estimate(
     """
     _check_level(level)
     model = model_of(mechanism)
-    counts = counted(model, reports, columns)
+    counts = counted(model, reports, item, user, dialect)
     total = float(counts.sum())
     if total < 2:
         raise EstimateError(f"an estimate with its error needs at least 2 reports, there are {total:g}")
     y = counts / total
-    if model.kernel is None:
-        values, variances = y, y.copy()
-        reach = np.full(len(y), 1.0 if len(y) > 1 else 0.0)
-    else:
-        values = model.kernel.inverse(y)
-        variances, reach = model.kernel.inverse_columns(y)
+    values = model.kernel.inverse(y)
+    variances, reach = model.kernel.inverse_columns(y)
     variances -= values**2
     np.maximum(variances, 0.0, out=variances)
     return Estimate(model, counts, total, values, variances, reach, level)
@@ -428,9 +421,9 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
         categories=categories,
         prior=prior,
         epsilon=max(group.model.epsilon for group in estimates),
-        kernel=None,
+        kernel=AsReleased(),
+        linear=all(group.unbiased for group in estimates),
         worst_distance=sum(group.reports / reports * group.bias_bound for group in estimates),
-        linear_groups=all(group.unbiased for group in estimates),
     )
     return Estimate(model, counts, reports, values, variances, reach, estimates[0].level, tuple(estimates))
 
@@ -459,7 +452,7 @@ def how_many(mechanism: Mechanism | Sampler, error: float, level: float = 0.95) 
     _validate.positive(error=error)
     _check_level(level)
     model = model_of(mechanism)
-    if model.kernel is None:
+    if not model.linear:
         raise EstimateError(
             f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"

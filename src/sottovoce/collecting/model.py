@@ -29,7 +29,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
 
 
 class Invertible(Protocol):
-    """A kernel that can be undone."""
+    """A kernel K that can be undone."""
 
     def apply(self, p: FloatArray) -> FloatArray:
         """pK."""
@@ -43,22 +43,17 @@ class Invertible(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A mechanism as the collector sees it; `kernel` is None where reports only tell the released law."""
+    """A mechanism as the collector sees it; not `linear` where reports only tell the released law."""
 
     name: str
     categories: Sequence[Category]
     prior: FloatArray
     epsilon: float
-    kernel: Invertible | None
+    kernel: Invertible
+    linear: bool  # whether the kernel undoes the reports; of several groups, whether that of each does
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
-    source: Mechanism | Sampler | None = None
-    linear_groups: bool = False  # several groups together, each of which can be undone by its own kernel
-
-    @property
-    def linear(self) -> bool:
-        """Whether reports can be undone."""
-        return self.kernel is not None or self.linear_groups
+    source: Mechanism | Sampler | None = None  # None for several groups together
 
     @property
     def answers(self) -> Sequence[Category]:
@@ -90,10 +85,8 @@ class Model:
 
     def of_prior(self) -> FloatArray:
         """The law of a report if every user is like the prior."""
-        if self.kernel is not None:
+        if self.linear or self.source is None or self.source.keeps_prior:
             return self.kernel.apply(self.prior)
-        if self.source is None or self.source.keeps_prior:
-            return self.prior
         if isinstance(self.source, Mechanism):
             engine = self.source.engine
             weights = list(enumerate(engine.prior_weights()))
@@ -103,10 +96,24 @@ class Model:
     def at_prior(self) -> tuple[FloatArray, FloatArray]:
         """Variance of one report's contribution to each value and its reach, if users are like the prior."""
         with np.errstate(all="ignore"):
-            if self.kernel is None:
-                return self.prior * (1 - self.prior), np.ones(len(self.prior))
             second, reach = self.kernel.inverse_columns(self.kernel.apply(self.prior))
             return np.maximum(second - self.prior**2, 0.0), reach
+
+
+class AsReleased:
+    """The kernel of what is not linear: nothing is undone, and values are those of the released law."""
+
+    def apply(self, p: FloatArray) -> FloatArray:
+        """Users like the prior are released as the prior."""
+        return p
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """The reports themselves."""
+        return y
+
+    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A report contributes 1 to the category that it names, and 0 to the others."""
+        return y.copy(), np.full(len(y), 1.0 if len(y) > 1 else 0.0)
 
 
 class CertifiedKernel:
@@ -227,18 +234,23 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     # The library's own first: asking a protocol evaluates every property, which is dear for ten million.
     if not isinstance(mechanism, KernelSampler | BoxSampler) and not isinstance(mechanism, Sampler):
         raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
-    kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else None
+    linear = isinstance(mechanism, KernelSampler)
+    kernel: Any = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):
         _check_response(label(mechanism), kernel.invertible)
     near = isinstance(mechanism, NearestSampler)
+    worst = 1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV)
+    prior, epsilon = mechanism.prior, mechanism.epsilon
     return Model(
         label(mechanism),
-        mechanism.prior.categories,
-        mechanism.prior.probabilities,
-        mechanism.epsilon,
+        prior.categories,
+        prior.probabilities,
+        epsilon,
         kernel,
-        1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV),
-        source=mechanism,
+        linear,
+        worst,
+        None,
+        mechanism,
     )
 
 
@@ -250,7 +262,7 @@ def model_prior(mechanism: Mechanism) -> FloatArray:
 
 def _of_mechanism(mechanism: Mechanism) -> Model:
     engine, epsilon = mechanism.engine, float(mechanism.epsilon)
-    kernel: Invertible | None = None
+    kernel: Invertible = AsReleased()
     worst = 0.0
     if isinstance(engine, KernelEngine):
         kernel = CertifiedKernel(engine, epsilon)
@@ -273,6 +285,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         model_prior(mechanism),
         epsilon,
         kernel,
+        not isinstance(kernel, AsReleased),
         worst,
         mechanism.digest,
         mechanism,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,21 +25,12 @@ from .model import Model, SurveyKernel
 from .store import is_store, stored_counts
 
 
-class ReportColumns(TypedDict, total=False):
-    """The columns of a table of reports, as they are named, and how its file is written."""
-
-    item: str
-    user: str | None
-    by: str | None
-    dialect: Dialect
-
-
-def counted(model: Model, reports: Any, columns: ReportColumns) -> FloatArray:
+def counted(model: Model, reports: Any, item: str, user: str | None, dialect: Dialect) -> FloatArray:
     """How often each answer was reported, from any form that reports come in."""
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
-        return read_reports(reports, model, **columns)[0][EVERYBODY]
-    if columns:
-        raise ParameterError(f"{', '.join(columns)} is for a table of reports")
+        return read_reports(reports, model, item=item, user=user, dialect=dialect)[0][EVERYBODY]
+    if (item, user, dialect) != ("item", None, DETECTED):
+        raise ParameterError("item, user and dialect are for a table of reports")
     if isinstance(reports, np.ma.MaskedArray):
         raise EstimateError("counts must not be a masked array: fill or drop what is masked")
     if isinstance(reports, np.ndarray) and reports.dtype.kind in "iuf":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,6 @@ PART = 10_000
 Key = tuple[str, str]
 """A mechanism by its digest, and the group that it is for."""
 
-OTHER_FILE = (
-    "holds the reports of another mechanism file: take the one that it was made with, or another store"
-)
 CHANGED = "the store was changed from outside: it names a category that there is not"
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
@@ -98,7 +95,7 @@ def create_store(path: Path) -> None:
         raise StoreError(f"no store could be made at {path}: {problem.strerror}") from None
 
 
-def open_store(path: Path, served: Iterable[Key]) -> tuple[sqlite3.Connection, dict[Key, int]]:
+def open_store(path: Path, served: Sequence[Key]) -> tuple[sqlite3.Connection, dict[Key, int]]:
     """Open a store to write to it; return the number that stands for each mechanism that is served.
 
     A commit is on the disk when it returns: WAL with synchronous = FULL flushes the log at each commit.
@@ -115,7 +112,7 @@ def open_store(path: Path, served: Iterable[Key]) -> tuple[sqlite3.Connection, d
             database.execute("PRAGMA fullfsync = ON")  # macOS; elsewhere it means nothing
             database.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
-            return database, _registered(database, path, list(served))
+            return database, _numbers(database, path, served, add=True)
         except BaseException:
             database.close()
             raise
@@ -130,12 +127,13 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
         EstimateError: no report yet, or a sampler where the mechanism itself is needed.
         StoreError: another mechanism's store, or one that cannot be read.
     """
-    if any(model.digest is None for model in known.values()):
+    keys = {group: (model.digest, group) for group, model in known.items() if model.digest is not None}
+    if len(keys) < len(known):
         raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")
     with reading(path) as database:
-        numbers = _numbers_of(database, path, known)
+        numbers = _numbers(database, path, list(keys.values()))
         counts = {
-            group: counts_in(database, numbers[group], len(model.answers))
+            group: counts_in(database, numbers[keys[group]], len(model.answers))
             for group, model in sorted(known.items())  # the order in which a table has them
         }
     filled = {group: reports for group, reports in counts.items() if reports.sum() > 0}
@@ -152,8 +150,9 @@ def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any
     grouped = mechanisms.by is not None
     yield [("id", *([mechanisms.by] if grouped else []), "item", "epsilon", "mechanism")]
     with reading(path) as database:
-        numbers = _numbers_of(database, path, mechanisms)
-        known = {numbers[group]: (group, mechanism) for group, mechanism in mechanisms.items()}
+        keys = {(mechanism.digest, group): (group, mechanism) for group, mechanism in mechanisms.items()}
+        numbers = _numbers(database, path, list(keys))
+        known = {numbers[key]: named for key, named in keys.items()}
         rows = database.execute("SELECT id, mechanism, category FROM reports")
         while part := rows.fetchmany(PART):
             exported = []
@@ -173,7 +172,8 @@ def back_up(path: Path, copy: Path) -> int:
         raise StoreError(f"{copy} is there already, or its -wal file: choose another name")
     with tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / "copy.db"
-        with reading(path, begin=False) as database:  # SQLite copies outside a transaction only
+        with reading(path) as database:
+            database.execute("ROLLBACK")  # SQLite copies outside a transaction only
             database.execute("VACUUM INTO ?", (str(made),))
         with reading(made) as database:
             reports = sum(stored_totals(database).values())
@@ -182,13 +182,12 @@ def back_up(path: Path, copy: Path) -> int:
 
 
 @contextmanager
-def reading(path: Path, *, begin: bool = True) -> Iterator[sqlite3.Connection]:
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """One moment of a store, read without keeping any writer waiting."""
     try:
         database = _connect(path, "ro")
         try:
-            if begin:
-                database.execute("BEGIN")
+            database.execute("BEGIN")
             yield database
         finally:
             database.close()
@@ -221,35 +220,25 @@ def _reason(problem: Exception) -> str:
     return text if isinstance(problem, sqlite3.Error) and text.isprintable() else "it is damaged"
 
 
-def _stored_numbers(database: sqlite3.Connection, path: Path) -> dict[Key, int]:
-    """The number of each mechanism that the store knows."""
+def _numbers(
+    database: sqlite3.Connection, path: Path, keys: Sequence[Key], *, add: bool = False
+) -> dict[Key, int]:
+    """The number of each mechanism; what a store lacks it may take up, unless it knows none of them."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         raise StoreError(f"{path} has format {version}, this version reads {VERSION}")
     rows = database.execute('SELECT digest, "group", number FROM mechanisms').fetchall()
-    return {(digest, group): number for digest, group, number in rows}
-
-
-def _numbers_of(
-    database: sqlite3.Connection, path: Path, mechanisms: Mapping[str, Model] | Mapping[str, Mechanism]
-) -> dict[str, int]:
-    """The number of each group's mechanism; a store that lacks one of them is refused."""
-    stored = _stored_numbers(database, path)
-    keys = {group: (str(mechanism.digest), group) for group, mechanism in mechanisms.items()}
-    if not stored.keys() >= set(keys.values()):
-        raise StoreError(f"{path} {OTHER_FILE}")
-    return {group: stored[key] for group, key in keys.items()}
-
-
-def _registered(database: sqlite3.Connection, path: Path, served: Sequence[Key]) -> dict[Key, int]:
-    """The numbers of the mechanisms that are served, which a store takes up if it knows one of them."""
-    stored = _stored_numbers(database, path)
-    if stored and stored.keys().isdisjoint(served):
-        raise StoreError(f"{path} {OTHER_FILE}")
-    if not stored.keys() >= set(served):
-        database.executemany('INSERT OR IGNORE INTO mechanisms (digest, "group") VALUES (?, ?)', served)
-        stored = _stored_numbers(database, path)
-    return {key: stored[key] for key in served}
+    stored = {(digest, group): number for digest, group, number in rows}
+    lacking = [key for key in keys if key not in stored]
+    if lacking and not (add and (not stored or len(lacking) < len(keys))):
+        raise StoreError(
+            f"{path} holds the reports of another mechanism file: take the one that it was made with, or "
+            f"another store"
+        )
+    if lacking:
+        database.executemany('INSERT OR IGNORE INTO mechanisms (digest, "group") VALUES (?, ?)', lacking)
+        return _numbers(database, path, keys)
+    return stored
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -35,8 +35,7 @@ from ..samplers.blocks import blocks
 from ..samplers.catalogue import SAMPLERS, checked_promise
 from ..samplers.nearest import NearestSampler
 from ..users import Users, UsersLike, rows_for
-from .limit_solvers import cutting_planes, smooth_descent
-from .limit_w1 import best_floor
+from .limit_solvers import best_floor, cutting_planes, smooth_descent
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -169,8 +169,7 @@ class _Simulation:
         self._mechanism, self._rng = mechanism, np.random.default_rng(0)
         self._people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
         self._repeats = max(2, min(REPEATS, 2000 // len(truth)))
-        kernel: Any = model_of(mechanism).kernel  # a survey has one
-        law = np.maximum(kernel.apply(truth.probabilities), 0)
+        law = np.maximum(model_of(mechanism).kernel.apply(truth.probabilities), 0)
         self._law = law / law.sum()
 
     def mean(self, sampler: Any) -> float:

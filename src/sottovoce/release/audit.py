@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,6 @@ ENUMERATED = 1000  # transcripts up to which their probabilities are compared ex
 SINGLE = 10  # one draw in so many goes through `release`
 LEAST = 300  # draws per user, at least
 EXPLORED = 3  # one draw in so many looks for the event; the others go to its two users
-Draw = Callable[[Any], Any]  # sparse rows of counts to one released category per row
 DrawFor = Callable[[IntegerArray], Any]  # numbers of users to one released category for each
 
 
@@ -47,7 +46,7 @@ DrawFor = Callable[[IntegerArray], Any]  # numbers of users to one released cate
 class Finding:
     """What the draws of one path show: the event of the largest bound."""
 
-    path: str  # "release_many", "release" or "function"
+    path: str  # "release_many" or "release"
     draws: int
     lower_bound: float
     users: tuple[str, str]  # the first releases a category of the event more often than the second
@@ -60,7 +59,7 @@ class AuditReport(_html.Described):
 
     sampler: str
     epsilon: float
-    certificate: str  # "holds", or why not; "not checked" for a bare function
+    certificate: str  # "holds", or why not
     confidence: float
     findings: tuple[Finding, ...]
 
@@ -82,7 +81,7 @@ class AuditReport(_html.Described):
     @property
     def passed(self) -> bool:
         """No violation was found."""
-        return self.certificate in ("holds", "not checked") and self.lower_bound <= self.epsilon
+        return self.certificate == "holds" and self.lower_bound <= self.epsilon
 
     def facts(self) -> tuple[str, list[tuple[str, object]]]:
         """What is shown."""
@@ -132,20 +131,24 @@ def audit(
     names = mechanism.categories
     draws = usual_draws(mechanism) if draws is None else draws
     users = _users(_extremes(mechanism), names)
-    error = _check(draws, confidence, len(users)) / 2
+    if draws < LEAST * len(users):
+        raise ParameterError(f"draws must be at least {LEAST * len(users)}, got {draws}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
     records = [[names[index] for index in held for _ in range(held[index])] for held in users.values()]
-
-    def one_by_one(who: IntegerArray) -> list[Any]:
-        return [_transcript(mechanism, records[user]) for user in who.tolist()]
-
-    epsilon = float(mechanism.epsilon)
-    many_at_once = _transcripts(mechanism) if mechanism.streaming else mechanism.release_many
-    batches = _by_rows(many_at_once, users, len(names))
-    order = None if mechanism.streaming else mechanism.answer_index
-    many = _search("release_many", batches, users, order, draws - draws // SINGLE, error, progress)
-    later = None if progress is None else lambda done: progress(many.draws + done)
-    single = _search("release", one_by_one, users, order, draws // SINGLE, error, later)
-    return AuditReport(mechanism.sampler, epsilon, certificate, confidence, (many, single))
+    batches = by_rows(lambda rows: _together(mechanism, rows), users, len(names))
+    tell, single, error = progress or (lambda done: None), draws // SINGLE, (1 - confidence) / 2
+    many = search("release_many", batches, users, draws - single, error, tell)
+    one_by_one = search(
+        "release",
+        lambda who: [_alone(mechanism, records[user]) for user in who.tolist()],
+        users,
+        single,
+        error,
+        lambda done: tell(many.draws + done),
+    )
+    found = many, one_by_one
+    return AuditReport(mechanism.sampler, float(mechanism.epsilon), certificate, confidence, found)
 
 
 def _check_transcripts(mechanism: Mechanism) -> None:
@@ -158,7 +161,7 @@ def _check_transcripts(mechanism: Mechanism) -> None:
         raise CertificateError("a transcript breaks the ratio: the stream is not ε-private")
 
 
-def _transcript(mechanism: Mechanism, records: list[Any]) -> Any:
+def _alone(mechanism: Mechanism, records: list[Any]) -> Any:
     """One release; of a stream the first few of a new user."""
     if not mechanism.streaming:
         return mechanism.release(records)
@@ -169,17 +172,15 @@ def _transcript(mechanism: Mechanism, records: list[Any]) -> Any:
     return tuple(out)
 
 
-def _transcripts(mechanism: Mechanism) -> Callable[[Any], Any]:
-    """The same for many users at once: a row of releases each."""
-
-    def release_many(rows: Any) -> Any:
-        states, out = [mechanism.start()] * rows.shape[0], []
-        for _ in range(STEPS):
-            categories, states = mechanism.release_many(rows, states)
-            out.append(categories)
-        return np.stack(out, axis=1)
-
-    return release_many
+def _together(mechanism: Mechanism, rows: Any) -> Any:
+    """The same for many users at once."""
+    if not mechanism.streaming:
+        return mechanism.release_many(rows)
+    states, out = [mechanism.start()] * rows.shape[0], []
+    for _ in range(STEPS):
+        categories, states = mechanism.release_many(rows, states)
+        out.append(categories)
+    return list(zip(*out, strict=True))
 
 
 def usual_draws(mechanism: Mechanism) -> int:
@@ -187,97 +188,61 @@ def usual_draws(mechanism: Mechanism) -> int:
     return 100_000 if mechanism.streaming else 1_000_000
 
 
-def black_box(
-    draw: Draw,
-    categories: Sequence[Category],
-    indices: list[int],
-    *,
-    epsilon: float,
-    draws: int,
-    confidence: float = 0.999,
-) -> AuditReport:
-    """A lower bound on the ε of any function from counts to categories, from its draws alone."""
-    users = _users(indices, categories)
-    error = _check(draws, confidence, len(users))
-    by_rows, order = _by_rows(draw, users, len(categories)), {name: i for i, name in enumerate(categories)}
-    finding = _search("function", by_rows, users, order, draws, error, None)
-    return AuditReport("function", epsilon, "not checked", confidence, (finding,))
-
-
-def _check(draws: int, confidence: float, users: int) -> float:
-    """The error probability, if the arguments are sound."""
-    if draws < LEAST * users:
-        raise ParameterError(f"draws must be at least {LEAST * users}, got {draws}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
-    return 1 - confidence
-
-
-def _search(
+def search(
     path: str,
     draw: DrawFor,
-    users: dict[str, dict[int, int]],
-    order: Mapping[Any, int] | None,
+    users: Mapping[str, Mapping[int, int]],
     draws: int,
     error: float,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object],
 ) -> Finding:
-    """Choose the event that distinguishes two users best, and bound its ratio by fresh draws.
-
-    The categories of the event are listed in their `order`; tuples, which have none, as they were seen.
-    """
-    names = list(users)
-    positions = _Positions(draw, progress)
+    """Choose the event that distinguishes two users best, and bound its ratio by fresh draws."""
+    names, answers = list(users), _Answers(draw, progress)
     explore = draws // EXPLORED // len(names)
     confirm = (draws - explore * len(names)) // 2
-    seen = positions.of(range(len(names)), explore)
-    event = choose_event([seen[user] for user in range(len(names))])
-    fresh = positions.of((event.first, event.second), confirm)
-    first, second = (event.count(fresh[user]) for user in (event.first, event.second))
-    answers = list(positions.numbers)
-    members = [answers[i] for i in event.indices.tolist()]
+    seen = answers.of(range(len(names)), explore)
+    first, second, event = choose_event(list(seen.values()))
+    fresh = answers.of((first, second), confirm)
+    times, others = (int(np.isin(fresh[user], event).sum()) for user in (first, second))
+    known = list(answers.numbers)
     return Finding(
         path=path,
-        draws=positions.done,
-        lower_bound=max(log_ratio_limit(first, second, confirm, error), 0.0),
-        users=(names[event.first], names[event.second]),
-        event=tuple(members if order is None else sorted(members, key=order.__getitem__)),
+        draws=answers.done,
+        lower_bound=max(log_ratio_limit(times, others, confirm, error), 0.0),
+        users=(names[first], names[second]),
+        event=tuple(known[i] for i in event.tolist()),
     )
 
 
-class _Positions:
-    """Draws for some users: what they release as numbers, in the order in which it was seen first."""
+@dataclass
+class _Answers:
+    """What users release, as numbers in the order in which the answers were seen first."""
 
-    def __init__(self, draw: DrawFor, progress: Callable[[int], None] | None) -> None:
-        self._draw, self._progress, self.done = draw, progress, 0
-        self.numbers: dict[Any, int] = {}
+    draw: DrawFor
+    progress: Callable[[int], object]
+    done: int = 0
+    numbers: dict[Any, int] = field(default_factory=dict)
 
     def of(self, users: Sequence[int], times: int) -> dict[int, IntegerArray]:
         """Each user drawn so many times; the users take turns, as in a batch of many people."""
-        turns = np.array(users, dtype=np.int64)
-        step = max(1, ROWS // len(turns))
-        parts = []
+        parts, step = [], max(1, ROWS // len(users))
         for begin in range(0, times, step):
-            who = np.tile(turns, min(step, times - begin))
-            drawn = np.asarray(self._draw(who))
-            answers = drawn.tolist() if drawn.ndim == 1 else map(tuple, drawn.tolist())
-            numbers = [self.numbers.setdefault(answer, len(self.numbers)) for answer in answers]
-            parts.append(np.array(numbers, dtype=np.int64))
-            self.done += len(who)
-            if self._progress is not None:
-                self._progress(self.done)
-        indices = np.concatenate(parts)
-        return {user: indices[turn :: len(turns)] for turn, user in enumerate(users)}
+            drawn = self.draw(np.tile(np.array(users), min(step, times - begin)))
+            answers = drawn.tolist() if isinstance(drawn, np.ndarray) else drawn
+            parts.append([self.numbers.setdefault(answer, len(self.numbers)) for answer in answers])
+            self.done += len(answers)
+            self.progress(self.done)
+        numbers = np.concatenate(parts)
+        return {user: numbers[turn :: len(users)] for turn, user in enumerate(users)}
 
 
-def _by_rows(draw: Draw, users: dict[str, dict[int, int]], n: int) -> DrawFor:
-    """A function of rows of counts, asked by the numbers of users."""
+def by_rows(draw: Callable[[Any], Any], users: Mapping[str, Mapping[int, int]], n: int) -> DrawFor:
+    """A function of sparse rows of counts, asked by the numbers of users."""
     from scipy import sparse
 
-    columns = [index for held in users.values() for index in held]
-    counts = np.array([held[index] for held in users.values() for index in held], dtype=np.int64)
-    starts = np.cumsum([0, *map(len, users.values())])
-    rows = sparse.csr_array((counts, columns, starts), shape=(len(users), n))
+    held = [(user, *cell) for user, counts in enumerate(users.values()) for cell in counts.items()]
+    numbers, indices, counts = np.array(held).T
+    rows = sparse.csr_array((counts, (numbers, indices)), shape=(len(users), n))
     return lambda who: draw(rows[who])
 
 
@@ -307,65 +272,36 @@ STRENGTH = 1.0
 """How many draws the average of all users counts for in each category when ratios are smoothed."""
 
 
-class Tally(NamedTuple):
-    """How often each category was drawn; only those that were, so that memory follows the draws."""
+def choose_event(seen: Sequence[IntegerArray]) -> tuple[int, int, IntegerArray]:
+    """The two users and the set of answers whose ratio, taken pessimistically, is largest.
 
-    indices: IntegerArray
-    times: IntegerArray
-    draws: int
-
-    @classmethod
-    def of(cls, drawn: IntegerArray) -> Tally:
-        """Count draws."""
-        return cls(*np.unique(drawn, return_counts=True), len(drawn))
-
-    def at(self, indices: IntegerArray) -> FloatArray:
-        """The counts at some indices."""
-        times = np.zeros(len(indices))
-        if len(self.indices):
-            where = np.minimum(np.searchsorted(self.indices, indices), len(self.indices) - 1)
-            same = self.indices[where] == indices
-            times[same] = self.times[where[same]]
-        return times
-
-
-@dataclass(frozen=True)
-class Event:
-    """Two users, by number, and the indices of the categories that the first should release more often."""
-
-    first: int
-    second: int
-    indices: IntegerArray
-
-    def count(self, drawn: IntegerArray) -> int:
-        """How many draws fell into it."""
-        return int(np.isin(drawn, self.indices).sum())
-
-
-def choose_event(seen: Sequence[IntegerArray]) -> Event:
-    """The two users and the set of categories whose ratio, taken pessimistically, is largest."""
-    ordering, choosing = ([Tally.of(drawn[half::2]) for drawn in seen] for half in (0, 1))
-    average = Tally.of(np.concatenate([drawn[0::2] for drawn in seen]))
+    The first user, by number, should release them more often.
+    """
+    size = max(int(drawn.max()) for drawn in seen) + 1
+    ordering, choosing = (
+        np.array([np.bincount(drawn[half::2], minlength=size) for drawn in seen]) for half in (0, 1)
+    )
+    average = ordering.sum(axis=0) / ordering.sum()
     # Of so many candidates the luckiest is about this many standard deviations off: each is moved back by it.
     # The sets of a pair contain each other, so that they count for the number of their doublings.
-    caution = math.sqrt(2 * math.log(len(seen) ** 2 * (1 + math.log2(max(len(average.indices), 1)))))
-    best, chosen = -math.inf, Event(0, 1, np.zeros(1, dtype=np.int64))
+    doublings = 1 + math.log2(np.count_nonzero(average))
+    caution = math.sqrt(2 * math.log(len(seen) ** 2 * doublings))
+    best, chosen = -math.inf, (0, 1, np.zeros(1, dtype=np.int64))
     for first, second in combinations(range(len(seen)), 2):
-        indices = np.union1d(ordering[first].indices, ordering[second].indices)
-        usual = average.at(indices) / average.draws
+        indices = np.flatnonzero(ordering[first] + ordering[second])
         # Draws a of N become (a + s)/(N + s/usual): few draws say little, and no draw rules nothing out.
         shares = [
-            (ordering[user].at(indices) + STRENGTH) / (ordering[user].draws * usual + STRENGTH)
-            for user in (first, second)
+            (counts[indices] + STRENGTH) / (counts.sum() * average[indices] + STRENGTH)
+            for counts in (ordering[first], ordering[second])
         ]
         indices = indices[np.argsort(shares[1] / shares[0])]
         for pair, along in (((first, second), indices), ((second, first), indices[::-1])):
             own, other = (choosing[user] for user in pair)
-            reached, others = np.cumsum(own.at(along)), np.cumsum(other.at(along))
-            score = _pessimistic(reached, others, own.draws, other.draws, caution)
+            reached, others = np.cumsum(own[along]), np.cumsum(other[along])
+            score = _pessimistic(reached, others, own.sum(), other.sum(), caution)
             k = int(score.argmax())
             if score[k] > best:
-                best, chosen = float(score[k]), Event(*pair, np.sort(along[: k + 1]))
+                best, chosen = float(score[k]), (*pair, np.sort(along[: k + 1]))
     return chosen
 
 

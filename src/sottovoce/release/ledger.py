@@ -201,8 +201,8 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self._store = Store(real_path(path))
         self.path, self.witness = self._store.path, self._store.witness
-        facts = self._store.facts()
-        self._key, self._budget, self._lifetime = facts.key, facts.budget, facts.lifetime
+        stated = self._store.stated
+        self._key, self._budget, self._lifetime = stated.key, stated.budget, stated.lifetime
 
     def __repr__(self) -> str:
         lifetime = "" if self._lifetime is None else f", {epsilon_text(self._lifetime)} in all"

@@ -22,6 +22,7 @@ from ..errors import LedgerError
 APPLICATION = 0x736F746C
 """What SQLite calls the application id: "sotl" in ASCII."""
 VERSION = 4
+KEY_BYTES = 32
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""
 
@@ -72,7 +73,7 @@ def create_store(path: Path, budget: int, lifetime: int | None, witness: Path | 
     if os.path.lexists(witness_beside(path)):
         raise LedgerError(f"there is something at {witness_beside(path)} already: a ledger was here before")
     stated = None if witness is None else str(witness)
-    facts = Facts(secrets.token_bytes(32), budget, lifetime, stated, 0, secrets.token_hex(16))
+    facts = Facts(secrets.token_bytes(KEY_BYTES), budget, lifetime, stated, 0, secrets.token_hex(16))
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(_SCHEMA)
         database.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", facts)
@@ -121,8 +122,8 @@ class Store:
                 if version != VERSION:
                     formats = f"has format {version}, this version reads {VERSION}"
                     raise refused(f"{path} {formats}: its charges cannot be taken over")
-                stated = self.facts().witness
-                self.witness = beside if stated is None else Path(stated)
+                self.stated = self.facts()
+                self.witness = beside if self.stated.witness is None else Path(self.stated.witness)
                 self.check()
             except BaseException:
                 self.database.close()
@@ -136,7 +137,8 @@ class Store:
     def facts(self) -> Facts:
         """What was stated when the store was made, and the last commit, of one moment."""
         rows = self.database.execute("SELECT * FROM facts").fetchall()
-        if len(rows) != 1 or len(rows[0]) != len(_KINDS) or not all(map(isinstance, rows[0], _KINDS)):
+        whole = len(rows) == 1 and len(rows[0]) == len(_KINDS) and all(map(isinstance, rows[0], _KINDS))
+        if not whole or len(rows[0][0]) != KEY_BYTES:
             raise self._unreadable()
         return Facts(*rows[0])
 

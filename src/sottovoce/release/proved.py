@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,14 @@ VARIABLE = "SOTTOVOCE_CHECKER"
 PROGRAM = "sottovoce-checker"
 
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
-_LISTS = {"box": ("prior", "low"), "kernel": ("order", "prior", "low", "own")}
+_FIELDS: dict[str, dict[str, type]] = {
+    "box": {"prior": list, "low": list},
+    "kernel": {"order": list, "prior": list, "low": list, "own": list},
+    "response": {"kept": list, "own": str, "other": str, "prior": list},
+    "stream": {"prior": list, "start": str, "pace": list, "persistence": int},
+    "survey": {"base": int, "own": str, "other": str},
+}
+"""The numbers of each kind in the order in which the checker reads them: single ones, and lists."""
 _CERTIFICATES = {"nearest": "box", "nearest-stream": "stream"}
 """Kinds whose certificate is that of another: the checker does not look at their geometry."""
 
@@ -67,17 +74,15 @@ def question(plain: Mapping[str, Any]) -> str:
         keeps, kind = plain["keeps_prior"], plain["kind"]
         kind = _CERTIFICATES.get(kind, kind)
         numbers = [_whole(plain["bits"]), len(plain["categories"])]
-        numbers += _fraction(plain["epsilon"]) + _fraction(plain["ratio"])
-        if kind == "response":
-            units = [*_counted(plain["kept"]), _whole(plain["own"]), _whole(plain["other"])]
-            units += _counted(plain["prior"])
-        elif kind == "stream":
-            units = [*_counted(plain["prior"]), _whole(plain["start"]), *_counted(plain["pace"])]
-            units.append(_whole(plain["persistence"]))
-        elif kind == "survey":
-            units = [_whole(plain[name]) for name in ("base", "own", "other")]
-        else:
-            units = [unit for name in _LISTS[kind] for unit in _counted(plain[name])]
+        for name in ("epsilon", "ratio"):
+            above, below = plain[name].split("/")
+            numbers += [_whole(above), _whole(below)]
+        units: list[int] = []
+        for name, kind_of_value in _FIELDS[kind].items():
+            value = plain[name]
+            if type(value) is not kind_of_value:
+                raise ValueError
+            units += [len(value), *map(_whole, value)] if isinstance(value, list) else [_whole(value)]
         if type(keeps) is not bool:
             raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -121,15 +126,3 @@ def _whole(text: object) -> int:
     if isinstance(text, str) and _DIGITS.fullmatch(text):
         return int(text)
     raise ValueError
-
-
-def _counted(values: object) -> list[int]:
-    """A list with its length before it."""
-    if not isinstance(values, Sequence) or isinstance(values, str):
-        raise ValueError
-    return [len(values), *map(_whole, values)]
-
-
-def _fraction(text: str) -> list[int]:
-    above, below = text.split("/")
-    return [_whole(above), _whole(below)]

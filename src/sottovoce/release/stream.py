@@ -73,15 +73,14 @@ class StreamState:
     @classmethod
     def from_text(cls, text: str) -> StreamState:
         """What `to_text` wrote."""
-        if not isinstance(text, str):
-            raise ParameterError("the state of a stream is a text")
         try:
             epsilon, step, low, high, last = text.split(" ")
             again = None if last == "-" else int(last)
             state = cls(Fraction(epsilon), int(step), int(low), int(high), again)
-        except (ValueError, ZeroDivisionError):
-            raise ParameterError("the state of a stream cannot be read") from None
-        if min(state.step, state.low, state.high, state.last or 0) < 0 or state.to_text() != text:
+            readable = state.to_text() == text and min(state.step, state.low, state.high, again or 0) >= 0
+        except (AttributeError, ValueError, ZeroDivisionError):
+            readable = False
+        if not readable:
             raise ParameterError("the state of a stream cannot be read")
         return state
 

@@ -1,4 +1,4 @@
-"""The collector's application: mechanism files, the client, reports, and what an operator looks at.
+"""The collector's application: mechanism files, reports, and what an operator looks at.
 
 A port of 127.0.0.1 can be reached by every web page that a browser on this machine has open, under a name of
 the page's own that leads here (DNS rebinding). So a collector that listens on this machine alone answers to
@@ -15,10 +15,11 @@ import hmac
 import io
 import ipaddress
 import json
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..collecting.store import export, reading, stored_totals
+from ..collecting.store import create_store, export, reading, stored_totals
 from ..errors import ParameterError
 from ..groups import Groups
 from ..release.mechanism import Mechanism
@@ -50,16 +51,12 @@ _NAME = re.compile(r"[a-z0-9.-]{1,253}|\[[0-9a-f:]+\]", re.ASCII)
 SECONDS_FOR_A_BODY = 20.0
 _KEY = re.compile(rb"[A-Za-z0-9._~+/=-]{20,200}")
 _JSON = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
-_REASONS = {
-    404: "there is nothing here: see /openapi.json",
-    405: "this is asked with another method",
-}
 _REFUSED_WITH = {
-    401: ("www-authenticate", "Bearer"),
-    408: ("connection", "close"),  # the rest of the body is not read
-    413: ("connection", "close"),
-    421: ("connection", "close"),
-    503: ("retry-after", "1"),
+    401: {"www-authenticate": "Bearer"},
+    408: {"connection": "close"},  # the rest of the body is not read
+    413: {"connection": "close"},
+    421: {"connection": "close"},
+    503: {"retry-after": "1"},
 }
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _HEADERS = {
@@ -155,6 +152,9 @@ class _Answers:
         self.operations = [operation for operation in OPERATIONS if settings.page or not operation.live]
         self._settings, self._files = settings, files
         self._known = reportable(files)
+        if not os.path.lexists(settings.store):
+            with suppress(FileExistsError):  # another collector was quicker: both share its store
+                create_store(settings.store)
         self._writer = Writer(settings.store, [key for served in files for key in served.keys], say)
         self.close = self._writer.close
         self._metrics = Metrics()
@@ -267,9 +267,7 @@ def _check_key(request: Request, keys: Iterable[bytes]) -> None:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     digest = hashlib.sha256(key.strip().encode("latin-1")).digest()
     if scheme.lower() != "bearer" or not sum(hmac.compare_digest(digest, known) for known in keys):
-        raise Refusal(
-            401, "this needs a key of the collector's operator: Authorization: Bearer, then the key"
-        )
+        raise Refusal(401, "this needs a key of the operator's: Authorization: Bearer, then the key")
 
 
 def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
@@ -283,9 +281,6 @@ def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
 async def _body(request: Request) -> bytes:
     """The body of a request, no longer and no slower than a batch may be."""
     too_large = Refusal(413, f"a batch has at most {MOST_BYTES} bytes")
-    stated = request.headers.get("content-length", "")
-    if stated.isascii() and stated.isdigit() and int(stated[:20]) > MOST_BYTES:
-        raise too_large
     body = bytearray()
     try:
         async with asyncio.timeout(SECONDS_FOR_A_BODY):
@@ -306,22 +301,17 @@ def _hash(content: bytes, tag: bytes) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(inside).digest()).decode('ascii')}'"
 
 
-def _json(status: int, content: dict[str, Any]) -> Response:
-    return Response(json.dumps(content), status, media_type="application/json")
+def _json(status: int, content: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json.dumps(content), status, headers, "application/json")
 
 
 def _refused(refusal: Refusal) -> Response:
-    answer = _json(refusal.status, refusal.body())
-    name, value = _REFUSED_WITH.get(refusal.status, (None, ""))
-    if name is not None:
-        answer.headers[name] = value
-    return answer
+    return _json(refusal.status, refusal.body(), _REFUSED_WITH.get(refusal.status))
 
 
 async def _no_route(_: Request, problem: HTTPException) -> Response:
-    answer = _json(problem.status_code, {"error": _REASONS.get(problem.status_code, problem.detail)})
-    answer.headers.update(problem.headers or {})
-    return answer
+    reason = "there is nothing here: see /openapi.json" if problem.status_code == 404 else problem.detail
+    return _json(problem.status_code, {"error": reason}, problem.headers)
 
 
 async def _failed(_request: Request, _problem: Exception) -> Response:

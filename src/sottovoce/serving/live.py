@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ LEAST_REST, REST = 1.0, 10.0
 """Seconds between two computations: at least so many, and so many times what the last one took."""
 
 
+@dataclass
 class Live:
     """The estimate of one mechanism file; its cost follows the categories, not the reports.
 
@@ -30,38 +32,31 @@ class Live:
     costs no privacy.
     """
 
-    def __init__(
-        self,
-        served: Served,
-        path: Path,
-        numbers: Mapping[Key, int],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._served = served
-        self._path = path
-        self._numbers = numbers
-        self._clock = clock
-        self._due = -1.0
-        self._answer = b""
+    served: Served
+    store: Path
+    numbers: Mapping[Key, int]
+    clock: Callable[[], float] = time.monotonic
+    _due: float = -1.0
+    _answer: bytes = b""
 
     def answer(self, mechanisms: list[str]) -> bytes:
         """JSON of the estimate, at most a little old, with the digests of all files that are served."""
-        begin = self._clock()
+        begin = self.clock()
         if begin >= self._due or not self._answer:
-            facts = self._now() | {"mechanism": self._served.digest, "mechanisms": mechanisms}
+            facts = self._now() | {"mechanism": self.served.digest, "mechanisms": mechanisms}
             self._answer = json.dumps(inf_to_null(facts)).encode("ascii")
-            end = self._clock()
+            end = self.clock()
             self._due = end + max(LEAST_REST, REST * (end - begin))
         return self._answer
 
     def _now(self) -> dict[str, Any]:
-        with reading(self._path) as database:
+        with reading(self.store) as database:
             counts = {
-                group: counts_in(database, self._numbers[mechanism.digest, group], len(mechanism.answers))
-                for group, mechanism in self._served.mechanisms.items()
+                group: counts_in(database, self.numbers[mechanism.digest, group], len(mechanism.answers))
+                for group, mechanism in self.served.mechanisms.items()
             }
         total = int(sum(reports.sum() for reports in counts.values()))
-        first = next(iter(self._served.mechanisms.values()))
+        first = next(iter(self.served.mechanisms.values()))
         facts = {"reports": total, "sampler": first.sampler, "epsilon": float(first.epsilon)}
         return {**facts, "groups": self._groups(counts) if total else []}
 
@@ -71,7 +66,7 @@ class Live:
         silent: list[dict[str, Any]] = []
         for group, reports in sorted(counts.items(), key=lambda pair: -float(pair[1].sum())):
             try:
-                estimates[group] = estimate(self._served.mechanisms[group], reports)
+                estimates[group] = estimate(self.served.mechanisms[group], reports)
             except SottovoceError as problem:  # one report, or a mechanism that cannot be undone
                 facts = {"group": group, "reports": int(reports.sum())}
                 silent.append({**facts, "verdict": f"{problem}.", "rows": []})

@@ -11,7 +11,6 @@ from .batches import MOST_REPORTS
 
 TEXT = {"type": "string"}
 COUNT = {"type": "integer", "minimum": 0}
-DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
 def fields(properties: dict[str, Any], *optional: str) -> dict[str, Any]:
@@ -22,7 +21,7 @@ def fields(properties: dict[str, Any], *optional: str) -> dict[str, Any]:
 
 REPORT = fields(
     {
-        "mechanism": DIGEST,
+        "mechanism": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         "id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
         "category": {"type": ["string", "integer"]},
         "group": TEXT,

@@ -10,7 +10,7 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +34,7 @@ _STORED = "SELECT mechanism, category FROM reports WHERE id = ?"
 class Writer:
     """A queue in front of the store; `numbers` are those of the mechanisms in it."""
 
-    def __init__(self, path: Path, served: Iterable[Key], say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, served: Sequence[Key], say: Callable[[str], None]) -> None:
         self._path = path
         self._say = say
         self._database, self.numbers = open_store(path, served)

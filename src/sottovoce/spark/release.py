@@ -83,15 +83,15 @@ def release(
     known = checked_mechanisms(mechanism, by, provenance)
     no_stream(known.values(), "Spark's release")
     check_terms(known, ledger, epoch, exhausted)
+    options.setdefault("unknown", "prior")
+    reading = ReadingOptions(**options)
+    columns = Columns(item, user, weight, by, reading.lenient)
     form = ReportForm(known, user, item, by)
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read
-    options.setdefault("unknown", "prior")
-    reading = ReadingOptions(**options)
     if reading.unknown == "other":
         for each in known.values():
             other_category(each, reading.other)
-    columns = Columns(item, user, weight, by, reading.lenient)
     check_new(frame.sparkSession, output)
 
     def read(parts: Iterator[Any]) -> Iterator[Any]:
@@ -159,16 +159,20 @@ def charge_and_draw(
         for (group, each), kept in zip(asked.items(), receipt.kept, strict=True)
     }
     with costs_told(receipt):
-        parts = [_drawn_table(form, next(iter(known)), [], [])]
+        parts, people_seen = [_drawn_table(form, next(iter(known)), [], [])], 0
         for table in at_least(_rows_of(people), BATCH):
             for group, ids, p in _by_group(table, known):
+                people_seen += len(ids)
                 kept = np.flatnonzero([name in payers[group] for name in one_form(ids)])
                 who = [ids[i] for i in kept]
                 here = request(known[group], who, p[kept], group=asked[group].group)
                 answers = ledger.answers(here, receipt.epoch, np.arange(len(kept)))
                 parts.append(_drawn_table(form, group, who, answers))
-        if sum(map(len, parts)) != sum(map(len, receipt.kept)):
-            raise LedgerError("the table changed while it was released: some who were charged are gone")
+        everybody = sum(len(each.users) for each in asked.values())
+        if people_seen != everybody or sum(map(len, parts)) != sum(map(len, receipt.kept)):
+            raise LedgerError(
+                "the table changed while it was released: its users are not those who were charged"
+            )
         together = pa.concat_tables(parts)
         return translate_errors(lambda: people.sparkSession.createDataFrame(together)), receipt
 

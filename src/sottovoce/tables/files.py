@@ -279,13 +279,14 @@ def check_writable(path: Path, *inputs: Path, kinds: Sequence[str] = WRITTEN, fo
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
-    from .query import Writer
+    from .query import Writer, type_of
 
     if path.suffix.lower() == ".json":
         write_whole(json.dumps(inf_to_null(rows), indent=1) + "\n", path, mode, replace=replace)
         return
-    with Writer(list(rows[0])) as table:
-        table.add({name: [row[name] for row in rows] for name in rows[0]})
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    with Writer({name: type_of(values) for name, values in columns.items()}) as table:
+        table.add(columns)
         table.save(path, mode, replace=replace)
 
 

@@ -478,36 +478,33 @@ def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
 
 def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
     """The priors of a file that `write_priors` wrote."""
-    grouped_by, provenance, groups = (loaded.get(key) for key in ("by", "provenance", "groups"))
-    if not (
-        loaded.get("version") == 1
-        and provenance in PROVENANCES
-        and isinstance(groups, dict)
-        and groups
-        and all(map(_naming.is_text, groups))
-        and all(
-            isinstance(law, dict) and set(law) - {"learned"} == {"categories", "probabilities"}
-            for law in groups.values()
-        )
-        and (set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str))
-    ):
+    try:
+        grouped_by, provenance, groups = loaded["by"], loaded["provenance"], loaded["groups"]
+        names_fit = set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str)
+        if loaded["version"] != 1 or provenance not in PROVENANCES or not groups or not names_fit:
+            raise TypeError
+        if not all(map(_naming.is_text, groups)):
+            raise TypeError
+        priors = {name: _prior(provenance, **law) for name, law in groups.items()}
+    except (AttributeError, KeyError, TypeError):
+        priors = {}
+    if not priors:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
         _naming.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(f"--by {by} does not fit this prior: {have}")
-    priors = {name: _prior(law, provenance) for name, law in groups.items()}
     return PublicData(Groups(priors, grouped_by), f"a prior file ({loaded.get('how')})")
 
 
-def _prior(law: dict[str, Any], provenance: str) -> Prior:
+def _prior(
+    provenance: str, categories: Any, probabilities: Any, learned: dict[str, Any] | None = None
+) -> Prior:
     """One prior of a file, with what it was learned from if the file says so."""
-    source = law.get("learned")
-    if source is None:
-        return Prior(law["categories"], law["probabilities"], provenance=provenance)
+    if learned is None:
+        return Prior(categories, probabilities, provenance=provenance)
     types = {"reports": int, "epsilon": float, "mechanism": str}
-    fits = isinstance(source, dict) and {key: type(value) for key, value in source.items()} == types
-    if not fits or provenance != "learned":
-        raise TableError("this is not a prior file of version 1")
-    return Prior(law["categories"], law["probabilities"], learned=Learned(**source))
+    if {key: type(value) for key, value in learned.items()} != types or provenance != "learned":
+        raise TypeError
+    return Prior(categories, probabilities, learned=Learned(**learned))

@@ -12,6 +12,7 @@ import glob
 import json
 import math
 import os
+import re
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -354,9 +355,9 @@ def _are_plain(names: Sequence[str]) -> bool:
     """Whether these are few short names that can be printed and are no numbers."""
     return (
         len(names) <= MOST_SHOWN
-        and sum(map(len, names)) + 2 * len(names) <= LONGEST_LIST
-        and all(name and len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
-        and not any(name[0].isdigit() or _is_number(name) for name in names)
+        and len(", ".join(names)) <= LONGEST_LIST
+        and all(0 < len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
+        and not any(name[0].isdigit() or _NUMBER.fullmatch(name) for name in names)
     )
 
 
@@ -366,22 +367,20 @@ def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> boo
     if not folded & wanted and len(needed) > 1:
         return False
     try:
-        rows = [[str(value).strip().casefold() for value in row if value is not None] for row in head()]
+        rows = [["" if value is None else str(value).strip().casefold() for value in row] for row in head()]
     except SottovoceError:  # the message without the list is always right
         return False
     if not rows or any(value in folded | wanted for row in rows for value in row):
         return False
-    columns = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
-    return bool(folded & wanted) or any(all(map(_is_number, values)) for values in columns)
+    return bool(folded & wanted) or any(
+        all(map(_NUMBER.fullmatch, column)) for column in zip(*rows, strict=True)
+    )
 
 
-def _is_number(value: str) -> bool:
-    """Whether a text is a number, perhaps with thousands apart or as a percentage."""
-    bare = value.removesuffix("%").replace(",", ".")
-    with suppress(ValueError):
-        float(bare.replace(".", "", max(0, bare.count(".") - 1)))
-        return True
-    return False
+_NUMBER = re.compile(
+    "[-+]?[0-9]+([.,][0-9]*)*(e[-+]?[0-9]+)?%?|[-+]?[.,][0-9]+%?|[-+]?(nan|inf)", re.IGNORECASE
+)
+"""A number, perhaps with thousands apart or as a percentage."""
 
 
 # --- records --------------------------------------------------------------------------------------------
@@ -646,15 +645,12 @@ def left_unread(source: Source, columns: Columns) -> str:
 class Writer:
     """A table that is made part by part in bounded memory, and then written whole or not at all."""
 
-    # All values are texts until the table is saved, when the types are known; of a text that stands in
-    # every row of a part DuckDB holds the number.
-
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Mapping[str, type]) -> None:
+        self._columns = columns
         self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
         self._connection = _connection(self._folder.name, WRITER_MEMORY)
-        self._types: dict[str, set[type]] = {name: set() for name in columns}
-        self._shared: dict[str, dict[str, int]] = {}
-        self._run(f"CREATE TABLE written ({', '.join(f'{quoted(name)} VARCHAR' for name in columns)})")
+        declared = ", ".join(f"{quoted(name)} {_SQL_TYPES[kind]}" for name, kind in columns.items())
+        self._run(f"CREATE TABLE written ({declared})")
 
     def __enter__(self) -> Self:
         return self
@@ -671,13 +667,11 @@ class Writer:
         rows = max((len(values) for values in part.values() if not isinstance(values, str)), default=0)
         for begin in range(0, rows, PIECE):
             selected, given = list[str](), list[str]()
-            for name, types in self._types.items():
+            for name in self._columns:
                 if isinstance(part[name], str):
-                    numbers = self._shared.setdefault(name, {})
-                    selected.append(str(numbers.setdefault(part[name], len(numbers) + 1)))
+                    selected.append(text(part[name]))
                     continue
                 piece = part[name][begin : begin + PIECE]
-                types |= _types(piece)
                 # One text, because DuckDB looks for pandas at every object that it is given.
                 given.append(json.dumps([None if value is None else str(value) for value in piece]))
                 selected.append(f"unnest(from_json(${len(given)}, '[\"VARCHAR\"]'))")
@@ -688,25 +682,18 @@ class Writer:
         kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
         made = Path(self._folder.name) / f"written{kind}"
-        values = {name: f"CAST({quoted(name)} AS {_kind(types)})" for name, types in self._types.items()}
-        for name, texts in self._shared.items():
-            values[name] = f"[{', '.join(map(text, texts))}][CAST({quoted(name)} AS INTEGER)]"
-        selected = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
-        self._run(f"COPY (SELECT {selected} FROM written) TO {text(str(made))} (FORMAT {form})")
+        self._run(f"COPY written TO {text(str(made))} (FORMAT {form})")
         files.copy_whole(made, path, mode, replace=replace)
 
 
-def _types(values: Sequence[Any]) -> set[type]:
-    """The types of values; an integer that no 64 bits hold counts as a text."""
-    types = set(map(type, values))
-    integers = int in types and any(abs(value) >= 1 << 63 for value in values if type(value) is int)
-    return types | ({str} if integers else set())
+_SQL_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
 
 
-def _kind(types: set[type]) -> str:
-    """The SQL type of a column with values of these types."""
-    names = {kind.__name__.rstrip("_0123456789") for kind in types} - {"NoneType"}
-    for kind, allowed in {"BOOLEAN": {"bool"}, "BIGINT": {"int"}, "DOUBLE": {"int", "float"}}.items():
-        if names and names <= allowed:
+def type_of(values: Sequence[Any]) -> type:
+    """The type of a column with these values: text, unless all are numbers of one kind that it can hold."""
+    kinds = {type(value).__name__.rstrip("_0123456789") for value in values if value is not None}
+    small = all(abs(value) < 1 << 63 for value in values if type(value) is int)
+    for kind, allowed in {bool: {"bool"}, int: {"int"}, float: {"int", "float"}}.items():
+        if kinds and kinds <= allowed and small:
             return kind
-    return "VARCHAR"
+    return str

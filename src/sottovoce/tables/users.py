@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -119,15 +119,6 @@ def read_users(
     settings: dict[str, Any] = {"options": ReadingOptions(**options), "dialect": dialect, "usual": ()}
     with checked_users(table, prior, held=True, **settings, **columns) as users:
         return Groups(next(iter(users)), by).returned
-
-
-def check_filled(filled: Iterable[str], known: ByGroup, by: str | None, options: ReadingOptions) -> None:
-    """Refuse groups that do not fit, before any user is read."""
-    tally.check_groups(list(filled), known, options.unknown_groups)
-    if options.unknown == "other":
-        for name in filled:
-            if name in known:
-                tally.other_category(known[name], options.other, name if by is not None else None)
 
 
 def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
@@ -276,7 +267,10 @@ def _checked(
 ) -> tuple[LeftOut, dict[str, Users] | None]:
     """Refuse what does not fit, and count what is left out; the users too, where they are held."""
     by, users = cells.columns.by, None
-    check_filled(cells.groups, known, by, options)
+    tally.check_groups(cells.groups, known, options.unknown_groups)
+    for name in cells.groups:
+        if options.unknown == "other" and name in known:
+            tally.other_category(known[name], options.other, name if by is not None else None)
     check_one_group(cells.in_several_groups(), cells.users, by, options.several_groups)
     left = LeftOut(groups=len(set(cells.groups) - set(known)))
     for batch in cells.batches(None if held else BATCH_ROWS, named=held):
