@@ -104,36 +104,26 @@ def stream(
     >>> stream(Prior.uniform(["a", "b", "c"]), 8.0, horizon=52)
     <stream on 3 categories, epsilon=8 for all of them>
     """
+    n, total = len(checked_prior(prior)), _validate.privacy(epsilon)
+    if total > LARGEST:
+        raise ParameterError(f"the epsilon of a stream must be at most {LARGEST:g}, got {epsilon}")
     kept = _validate.at_least(0, persistence=persistence)
     if kept > (PERSISTENCE - 1) / PERSISTENCE:
         raise ParameterError(f"persistence must be at most 0.999, got {persistence}")
     steps = None if horizon is None else _validate.whole_at_least(1, horizon=horizon)
     if steps is not None and steps > MOST_STEPS:
         raise ParameterError(f"horizon must be at most {MOST_STEPS}, got {horizon}")
-    if kept and start is None:
-        start = min(_validate.privacy(epsilon) / 4, PERSISTENT_START)
-    chosen = _start(checked_prior(prior), epsilon, steps, start)
-    slow = not kept if paced is None else paced
-    near = None if geometry is None else checked_geometry(geometry, len(prior))
-    return Stream(prior, *chosen, _pace(steps, slow), persistence=int(kept * PERSISTENCE), geometry=near)
-
-
-def _start(prior: Prior, epsilon: float, horizon: int | None, start: float | None) -> tuple[float, float]:
-    """ε and the start: by default from half of ε for one release down to a quarter for many."""
-    total = _validate.privacy(epsilon)
-    if total > LARGEST:
-        raise ParameterError(f"the epsilon of a stream must be at most {LARGEST:g}, got {epsilon}")
-    if start is None:
-        return total, total * (0.25 + 0.25 / (horizon or ENDLESS) ** 0.5)
-    chosen = _validate.positive(start=start)
-    if chosen >= total:
-        raise ParameterError(f"start must be below epsilon, {total:g}, got {start}")
-    return total, chosen
-
-
-def _pace(horizon: int | None, paced: bool) -> tuple[int, ...]:
-    """θ of every release, in 256ths."""
-    if not paced:
-        return (PACE,)
-    left = [ENDLESS] if horizon is None else range(horizon, 0, -1)
-    return tuple(min(PACE, max(1, int(PACE * _SPENT / one**_POWER))) for one in left)
+    if start is not None:
+        begin = _validate.positive(start=start)
+        if begin >= total:
+            raise ParameterError(f"start must be below epsilon, {total:g}, got {start}")
+    elif kept:
+        begin = min(total / 4, PERSISTENT_START)
+    else:  # from half of ε for one release down to a quarter for many
+        begin = total * (0.25 + 0.25 / (steps or ENDLESS) ** 0.5)
+    pace: tuple[int, ...] = (PACE,)
+    if paced or (paced is None and not kept):
+        left = [ENDLESS] if steps is None else range(steps, 0, -1)
+        pace = tuple(min(PACE, max(1, int(PACE * _SPENT / releases**_POWER))) for releases in left)
+    near = None if geometry is None else checked_geometry(geometry, n)
+    return Stream(prior, total, begin, pace, int(kept * PERSISTENCE), geometry=near)
