@@ -119,7 +119,7 @@ def check_reports(data: bytes) -> bool:
         counts, _ = read_reports(written("reports.csv", data), model_of(MECHANISM))
     if counts is None:
         return False
-    found = counts["all"].counts
+    found = counts["all"]
     holds(bool(np.all(np.isfinite(found)) and np.all(found >= 0)), "reports are counted below zero")
     expected = _by_hand(data, "csv", {"weight": "count"} if b"count" in data else {})
     if expected is not None:
