@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+from . import _naming
 from .errors import ParameterError, PriorError, SottovoceError, TableError, UserDataError
 from .groups import Groups
 from .prior import FROM_USERS
@@ -36,6 +37,8 @@ class ReportForm:
     by: str | None
 
     def __post_init__(self) -> None:
+        if self.by is not None:
+            _naming.group_column(self.by, self.user, self.item)
         if len(set(self.names)) < len(self.names):
             raise ParameterError(
                 "user, item and by (--user, --item, --by) must differ, and not be named epsilon or mechanism"
