@@ -344,7 +344,7 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, twice), "1 of 1 users have more than one report"),
         (lambda: sv.how_many(made, 1e-200), "no number of reports will do"),
         (lambda: sv.estimate(made, ["a", "b"], level=1.0), "level must lie between 0 and 1"),
-        (lambda: sv.estimate(made, ["a", "b"], item="x"), "item is for a table"),
+        (lambda: sv.estimate(made, ["a", "b"], item="x"), "are for a table of reports"),
         (lambda: sv.estimate(rare, ["a", "a"]), "never releases some of its categories"),
         (lambda: sv.estimate(sv.certify(rare), ["a", "a"]), "never releases some of its categories"),
         (lambda: sv.estimate("m", ["a", "a"]), "must be a Mechanism or a sampler, got str"),  # type: ignore[arg-type]
