@@ -29,7 +29,6 @@ from .planning.fitted import fitted as fitted
 from .planning.limit import limit as limit
 from .planning.plan import plan as plan
 from .planning.shuffling import amplify as amplify
-from .planning.shuffling import amplify_delta as amplify_delta
 from .prior import Prior as Prior
 from .release.audit import audit as audit
 from .release.certify import certify as certify

@@ -15,7 +15,7 @@ from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer
+from .tables.query import Writer, type_of
 from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users
 from .users import Users
 
@@ -359,7 +359,9 @@ class _FileRelease:
         total = self.users.left.people if self.receipt is None else sum(map(len, self.receipt.kept))
         integers = self.users.cells.named_by_integers()
         types: dict[str, type] = dict.fromkeys(self.form.names, str)
-        with Writer(types | {self.form.user: int if integers else str}) as writer:
+        types[self.form.user] = int if integers else str
+        types[self.form.item] = type_of([each.answers[0] for each in self.form.mechanisms.values()])
+        with Writer(types) as writer:
             with self.progress("releasing", total=total, unit="releases") as going:
                 for group, who, answers in drawn:
                     names = list(map(int, who)) if integers else who

@@ -139,6 +139,7 @@ def test_near_is_for_nearest_and_streams_and_reads_decimal_commas(folder: Path) 
         "--read", "separator=;,decimal=comma,missing=drop", "--json", cwd=folder,
     )  # fmt: skip
     assert json.loads(told.stdout)[0]["worst_w1"] <= 1, told.stderr
-    (folder / "names.json").write_text('{"1_0": 3, "2": 4}')
+    (folder / "names.csv").write_text("item,count\n1_0,3\n2,4\n")
+    run("prior", "names.csv", "-o", "names.json", cwd=folder)
     told = run("design", "names.json", "-e", 2, "--near", "position=item", cwd=folder)
     assert "must hold numbers" in told.stderr

@@ -124,12 +124,13 @@ def export(mechanism_file: Path, store: Path, output: Path, force: bool) -> None
       sottovoce collect export mechanism.json reports.db -o reports.parquet
     """
     files.check_writable(output, mechanism_file, store, force=force)
-    from ..tables.query import Writer
+    from ..tables.query import Writer, type_of
 
     mechanisms = load_mechanisms(mechanism_file, policy=ANY).mechanisms
     reports, parts = 0, stores.export(store, mechanisms)
     (columns,) = next(parts)
-    with Writer(dict.fromkeys(columns, str)) as table:
+    answers = type_of([mechanism.answers[0] for mechanism in mechanisms.values()])
+    with Writer({name: answers if name == "item" else str for name in columns}) as table:
         for rows in parts:
             table.add({name: [row[i] for row in rows] for i, name in enumerate(columns)})
             reports += len(rows)

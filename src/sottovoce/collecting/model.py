@@ -29,7 +29,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
 
 
 class Invertible(Protocol):
-    """A kernel that can be undone."""
+    """A kernel K that can be undone."""
 
     def apply(self, p: FloatArray) -> FloatArray:
         """pK."""

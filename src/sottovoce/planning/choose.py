@@ -29,7 +29,6 @@ from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
 from .limit import TAIL, Limit, weighed
 from .limit import limit as best_possible
-from .limit_solvers import LARGEST_W1
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -187,7 +186,7 @@ def choose(
         one_record: the device may look at one random record only, so the sampler must be linear.
         same_for_everybody: take the smallest worst case over all possible users, not the best average.
         keep_prior: only samplers with Q(q) = q.
-        limit: also compute how much better any sampler could be; in W1 only for few users.
+        limit: also compute how much better any sampler could be; not in W1, where that takes long.
         geometry: a `Line` or a `Tree`: every distance is W1 then, in its units, and `nearest` is considered.
         progress: called with the part of the way, between 0 and 1; a target that is met early skips some.
 
@@ -207,7 +206,8 @@ def choose(
     measured, measured_on = people(prior, users)
     by_survey = _by_survey(prior, tried, share_within, reports)
     report = progress or (lambda part: None)
-    half, linear = 0.5 if limit else 1.0, bool(one_record or reports)
+    bounded, linear = limit and geometry is None, bool(one_record or reports)
+    half = 0.5 if bounded else 1.0
     most = 0.0 if same_for_everybody and nobody_above is None else nobody_above
     before: list[_Candidate] = []
     for k, settled in enumerate(tried):
@@ -227,12 +227,11 @@ def choose(
 
     best, *others = sorted(meeting, key=rank)
     bound = None
-    if limit and (geometry is None or measured.shape[0] * measured.shape[1] <= LARGEST_W1):
+    if bounded:
         bound = best_possible(
             prior,
             settled,
             measured,
-            divergence=measure,
             keep_prior=keep_prior,
             relative_gap=GAP,
             progress=lambda part: report(half + (1 - half) * part),

@@ -50,8 +50,7 @@ HALF = 30
 CLOSENESS = (1, 3, 10)
 """κ of the invented users, in units of √(1/Σq²): far from the prior, in between, near it; a third each.
 
-1/Σq² is the number of categories that matter; users who can choose among more use more, about with the square
-root. For the 18 genres of MovieLens κ is about 3, 10 and 30, for its films about 30, 90 and 300.
+1/Σq² is the number of categories that matter: for the 18 genres of MovieLens κ is about 3, 10 and 30.
 """
 MOST = 512.0
 """κ is at most this: beyond it users are like the prior, and only the work grows."""
@@ -114,8 +113,7 @@ def fitted(
     """The sampler to begin with: good for typical users and for unusual ones, chosen for this prior and ε.
 
     Use it if nothing else decides; `choose` compares it with the others. It is `power_caps` with a scale and
-    an exponent chosen from the prior alone or with public users; what comes back has `distribution(p)`, the
-    law of what a user with the distribution p releases, and `certify` makes a mechanism of it.
+    an exponent chosen from the prior alone or with public users; `certify` makes a mechanism of it.
 
     Of 9 exponents × 31 scales the one with the smallest mean + tail·(mean of the worst) total variation on
     1,200 users invented from the prior, a third each from the Dirichlet distributions with parameters κ·q,
@@ -136,9 +134,7 @@ def fitted(
         tail: the weight of the worst users, 0 or more; by default 0.1 for invented users and 0.3 with
             public ones. More lowers the maximum and raises the mean.
         promise: t, and no possible user is further than 1 − t from their own data (total variation); "best"
-            is the largest t of any sampler that keeps the prior, that of `prior_minimax`. The floors are
-            those of `power_caps`, raised to t/a and, where their sum demands it, moved towards the floor of
-            `prior_minimax` (docs/paper.md).
+            is the largest t of any sampler that keeps the prior, that of `prior_minimax`.
 
     Raises
         ParameterError: users is not a PublicUsers, an option is out of range, or no sampler that keeps the

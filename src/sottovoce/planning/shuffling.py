@@ -69,21 +69,15 @@ def amplify(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float
     >>> sv.amplify(sampler, 10_000, 1e-6) < 0.1
     True
     """
-    blanket, m, wanted = blanket_of(mechanism), _reports(reports), _delta(delta)
+    blanket, m = blanket_of(mechanism), _validate.whole_at_least(2, reports=reports)
+    if m > MOST_REPORTS:
+        most = f"{MOST_REPORTS:,}, got {m:,}"
+        raise ParameterError(f"reports must be at most {most}: give fewer, ε′ only grows")
+    wanted = _validate.positive(delta=delta)
+    if not 1e-100 <= wanted < 1:
+        raise ParameterError(f"delta must lie between 1e-100 and 1, got {wanted:g}")
     rough = _smallest(lambda central: _bound(blanket, m, central, 4) <= wanted, 0.0, blanket.epsilon)
     return _smallest(lambda central: _bound(blanket, m, central) <= wanted, 0.9 * rough, rough)
-
-
-def amplify_delta(mechanism: Mechanism | Sampler, reports: int, epsilon: float) -> float:
-    """δ(ε′): the smallest δ that can be promised at this central ε′, an upper bound.
-
-    >>> import sottovoce as sv
-    >>> sampler = sv.kernel_clip(sv.Prior(["A", "B"], [0.3, 0.7]), 1.0)
-    >>> sv.amplify_delta(sampler, 10_000, 0.1) < 1e-6, sv.amplify_delta(sampler, 10_000, 1.0)
-    (True, 0.0)
-    """
-    central = _validate.at_least(0, epsilon=epsilon)
-    return _bound(blanket_of(mechanism), _reports(reports), central)
 
 
 @dataclass(frozen=True)
@@ -128,22 +122,6 @@ def certified_floor(mechanism: Mechanism) -> Fraction:
     if isinstance(engine, SurveyEngine):
         return Fraction(engine.base * min(engine.own, engine.other), total)
     raise ParameterError("this kind of mechanism has no floor")
-
-
-def _reports(reports: int) -> int:
-    m = _validate.whole_at_least(2, reports=reports)
-    if m > MOST_REPORTS:
-        raise ParameterError(
-            f"reports must be at most {MOST_REPORTS:,}, got {m:,}: give fewer, ε′ only grows"
-        )
-    return m
-
-
-def _delta(delta: float) -> float:
-    number = _validate.positive(delta=delta)
-    if not 1e-100 <= number < 1:
-        raise ParameterError(f"delta must lie between 1e-100 and 1, got {number:g}")
-    return number
 
 
 def _smallest(fits: Callable[[float], bool], low: float, high: float) -> float:
