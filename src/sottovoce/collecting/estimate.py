@@ -540,7 +540,9 @@ def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[Fl
         return np.ones(1), np.ones(1)
     total = float(floor.sum())
     most = _at_most(high, floor, floor, total, model.epsilon)
-    least = 1 - _at_most(1 - low, total - floor, _smallest_other(floor), total, model.epsilon)
+    alone = np.arange(len(floor)) == floor.argmin()
+    smallest_other = np.where(alone, np.partition(floor, 1)[1], floor.min())
+    least = 1 - _at_most(1 - low, total - floor, smallest_other, total, model.epsilon)
     far = model.worst_distance  # no user's law is further from their own than this
     most = np.minimum(most, high + far) + ROUNDING
     least = np.maximum(least, low - far) - ROUNDING
@@ -560,11 +562,3 @@ def _at_most(
     above = np.maximum(released - floor, 0) + 16 * np.finfo(np.float64).eps  # sums are rounded, top is small
     part = np.divide(above, top, out=np.ones_like(top), where=top > 0)
     return np.minimum(start + (1 - start) * np.minimum(part, 1), 1)
-
-
-def _smallest_other(floor: FloatArray) -> FloatArray:
-    """The smallest floor of all categories but one, for each one."""
-    first, second = np.partition(floor, 1)[:2]
-    smallest = np.full(len(floor), first)
-    smallest[int(floor.argmin())] = second
-    return smallest
