@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -194,29 +194,25 @@ def _draw(figure: Figure, file: IO[bytes], suffix: str) -> None:
 def families_for(text: str) -> tuple[list[str], set[str]]:
     """The families that draw a text together, the usual one first, and the characters that none draws."""
     families, missing = [USUAL_FONT], {c for c in text if not c.isspace()}
-    for refreshed in (False, True):
-        for family, file in _faces(refreshed).items():
-            covered = {c for c in missing if ord(c) in _characters(file)}
-            if covered and family not in families:
-                families.append(family)
-            missing -= covered
-        if not missing:
-            break
+    for family, file in _faces().items():
+        covered = {c for c in missing if ord(c) in _characters(file)}
+        if covered and family not in families:
+            families.append(family)
+        missing -= covered
     return families, missing
 
 
-@lru_cache(maxsize=2)
-def _faces(refreshed: bool) -> dict[str, str]:
+@cache
+def _faces() -> dict[str, str]:
     """The file of every upright family of ordinary weight, the usual one first.
 
-    Refreshed: with fonts that were installed after matplotlib made its list of them. Its font of last resort
-    draws an empty frame for every character there is.
+    With fonts that were installed after matplotlib made its list of them. Its font of last resort draws an
+    empty frame for every character there is.
     """
-    if refreshed:
-        known = {face.fname for face in font_manager.fontManager.ttflist}
-        for file in set(font_manager.findSystemFonts()) - known:
-            with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
-                font_manager.fontManager.addfont(file)
+    known = {face.fname for face in font_manager.fontManager.ttflist}
+    for file in set(font_manager.findSystemFonts()) - known:
+        with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
+            font_manager.fontManager.addfont(file)
     files: dict[str, str] = {}
     for face in sorted(font_manager.fontManager.ttflist, key=lambda face: face.name != USUAL_FONT):
         usual = face.style == "normal" and face.weight in (400, "normal", "regular", "book")
@@ -225,7 +221,7 @@ def _faces(refreshed: bool) -> dict[str, str]:
     return files
 
 
-@lru_cache(maxsize=256)
+@cache
 def _characters(file: str) -> frozenset[int]:
     """The characters that a font draws; none for a font that cannot be opened, such as one of bitmaps."""
     try:
