@@ -1,9 +1,8 @@
 """From an estimate to a prior: positive everywhere, and no surer than the reports are.
 
-A function of ε-private reports is as private as the reports, so that a prior learned from them can be
-published and used like public data. The shares of the categories are taken as independent draws of a gamma
-law with the mean of an older prior (at first the uniform one) and an unknown shape a, and an estimate p̂_i as
-the share with a normal error of standard deviation s_i. The learned prior is the mean of the posterior,
+The shares of the categories are taken as independent draws of a gamma law with the mean of an older prior (at
+first the uniform one) and an unknown shape a, and an estimate p̂_i as the share with a normal error of
+standard deviation s_i. The learned prior is the mean of the posterior,
 
     q_i ∝ E[x | p̂_i] = ∫ x·g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx / ∫ g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx,
 

@@ -1,8 +1,7 @@
 """Reports counted, whatever form they come in, and checked against the mechanism they claim to come from.
 
 `sottovoce release` writes a row per user with the released category, ε and the digest of the mechanism, so
-reports describe themselves. What does not fit is refused: another mechanism's reports, an unknown category, a
-user who reports twice.
+reports describe themselves.
 """
 
 from __future__ import annotations

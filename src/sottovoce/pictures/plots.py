@@ -91,12 +91,7 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> A
     own = np.asarray(p.toarray() if hasattr(p, "toarray") else p, dtype=np.float64).ravel()
     axes.vlines(x, floor, cap, color="#CCCCCC", linewidth=9, label=f"allowed by {label(box)}")
     axes.plot(x, prior.probabilities[order], "_", color="black", markersize=13, label="public prior")
-    has = own[order] > 0
-    axes.plot(x[has], own[order][has], "*", color="black", markersize=9, label="the user's p")
-    if not has.all():
-        zeros = np.full((~has).sum(), bottom * 1.25)
-        hollow: dict[str, Any] = {"color": "black", "markerfacecolor": "white", "linestyle": "none"}
-        axes.plot(x[~has], zeros, marker="*", markersize=8, label="p is zero", **hollow)
+    axes.plot(x, own[order], "*", color="black", markersize=9, label="the user's p")
     shifts = np.linspace(-0.25, 0.25, len(samplers)) if len(samplers) > 1 else [0.0]
     for shift, sampler in zip(shifts, samplers, strict=True):
         shape = {**style(sampler.name), "linestyle": "none", "markersize": 5}
@@ -235,8 +230,8 @@ def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:
     prior = data.priors["25 to 44"]
     member = data.users("25 to 44").toarray()[3]
     figure = new_figure(10, 8.6)
-    grid = figure.add_gridspec(2, 2)
-    top, left, right = figure.add_subplot(grid[0, :]), *(figure.add_subplot(grid[1, i]) for i in (0, 1))
+    panels = figure.subplot_mosaic([["top", "top"], ["left", "right"]])
+    top, left, right = panels["top"], panels["left"], panels["right"]
     names = ("fitted", "kernel_clip", "minimax_kernel", "relative_mollifier")
     plot_box([COMPARED[name](prior, 2.0) for name in names], member, top)
     top.set_title("one member at ε = 2: what may be released, and what is")

@@ -1,8 +1,8 @@
 """`release` on Spark: checked everywhere first, then drawn by the workers, or by the driver with a ledger.
 
 Between the checks and the draws Spark holds a row per user and group, with the positions and shares of the
-user's categories. With a ledger the driver takes them batch by batch; `Ledger.answers` commits an answer before
-it returns it, and what Spark writes afterwards is a table of the answers themselves.
+user's categories. With a ledger the driver takes them batch by batch, `Ledger.answers` commits an answer
+before it returns it, and Spark then writes a table of the answers themselves.
 """
 
 from __future__ import annotations
