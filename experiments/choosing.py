@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import sottovoce as sv
+from sottovoce.demo import demo_data
+from sottovoce.planning.choose import people, promise_for
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -27,6 +29,7 @@ def promised(prior: sv.Prior, epsilon: float) -> sv.Sampler:
 
 
 MAKERS = {"fitted": sv.fitted, PROMISED: promised, **sv.SAMPLERS}
+FRONTIER_GROUP, FRONTIER_EPSILON = "45 and over", 4.0
 
 
 def measure() -> dict[str, sv.Comparison]:
@@ -69,3 +72,29 @@ def table() -> str:
         lines.append(f"| `{name}` | {' | '.join(cells)} | {keeps} |")
     notes = "\n".join(f"- **{key}**: {words}" for key, (words, *_) in SITUATIONS.items())
     return f"{notes}\n\n" + "\n".join(lines)
+
+
+def frontier(prior: sv.Prior, steps: int = 6) -> list[tuple[float, float, float, float, float]]:
+    """The largest distance of any possible user, mean, 99th percentile, maximum and the limit of the mean.
+
+    A row for each promise of `fitted`, from its own worst case to the best one, on the users of `choose`.
+    """
+    users, _ = people(prior, None)
+    most = sv.fitted(prior, FRONTIER_EPSILON).worst_case(sv.TV)
+    least = sv.prior_minimax(prior, FRONTIER_EPSILON).worst_case(sv.TV)
+    rows = []
+    for above in np.linspace(most, least, steps).tolist():
+        promise = promise_for(above, least)
+        sampler = sv.fitted(prior, FRONTIER_EPSILON, promise=None if above == most else promise)
+        (row,) = sv.compare(users, sampler)
+        bound = sv.limit(prior, FRONTIER_EPSILON, users, tail=0, promise=promise).lower_bound
+        rows.append((sampler.worst_case(sv.TV), row.mean, row.p99, row.maximum, bound))
+    return rows
+
+
+def frontier_table() -> str:
+    """What a promise costs in one group of the invented club, as Markdown."""
+    head = ("nobody above", "mean", "99th percentile", "maximum", "limit of the mean")
+    rows = frontier(demo_data().priors[FRONTIER_GROUP])
+    lines = [f"|{'|'.join(head)}|", "|" + "---:|" * len(head)]
+    return "\n".join(lines + [f"|{'|'.join(f'{cell:.4f}' for cell in row)}|" for row in rows])

@@ -25,6 +25,7 @@ def demo_table() -> str:
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "demo": ("docs/choosing.md", demo_table),
     "choosing": ("docs/choosing.md", choosing.table),
+    "frontier": ("docs/choosing.md", choosing.frontier_table),
     "synthetic": ("docs/experiments.md", synthetic.table),
 }
 

@@ -51,7 +51,8 @@ def test_the_distance_is_that_of_the_definition(seed: int) -> None:
     assert distance(q, users.p, np.ones(40))[0] == pytest.approx(
         oracles.chance_ratio(q.tolist(), listed, [1.0] * 40), rel=1e-9
     )
-    amounts = list(users.amounts)  # type: ignore[arg-type]
+    assert users.amounts is not None
+    amounts = list(users.amounts)
     assert distance(q, users.p, users.amounts)[0] == pytest.approx(
         oracles.chance_ratio(q.tolist(), listed, amounts), rel=1e-9
     )

@@ -188,8 +188,7 @@ def test_bad_tables(session: Any, tmp_path: Path, rows: list[Any], message: str)
 def test_options_that_do_not_fit(session: Any, tmp_path: Path) -> None:
     frame = session.createDataFrame([("u", "a", True)], "who string, genre string, told boolean")
     mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
-    named: dict[str, Any]
-    for named, message in (
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"user": "x"}, "there is no column 'x'"),
         ({"user": "told"}, "column 'told' must hold text or integers, it holds boolean"),
         ({"weight": "told"}, "column 'told' must hold numbers, it holds boolean"),
@@ -197,7 +196,8 @@ def test_options_that_do_not_fit(session: Any, tmp_path: Path) -> None:
         ({"item": ["genre"]}, "UNPIVOT"),
         ({"unknown": "other"}, "no category 'other'"),
         ({"empty": "maybe"}, "one of error, skip"),
-    ):
+    ]
+    for named, message in refused:
         with pytest.raises(sv.errors.SottovoceError, match=message):
             spark.release(
                 frame, mechanism, str(tmp_path / "out"), **{"user": "who", "item": "genre", **named}

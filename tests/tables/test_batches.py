@@ -183,7 +183,12 @@ def test_one_user_in_several_spellings_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [".csv", ".parquet", ".json"])
 def test_every_name_and_number_is_written_as_it_is(tmp_path: Path, kind: str) -> None:
     names = ["", "  pad", "\x01", "\x02,", "l\r", "new\nline", 'quo"te', "x\x00y", "ünï", None]
-    columns = {"user": names, "share": [0.1, 2] * 5, "yes": [True, None] * 5, "large": [1, 2**70] * 5}
+    columns: dict[str, list[Any]] = {
+        "user": names,
+        "share": [0.1, 2] * 5,
+        "yes": [True, None] * 5,
+        "large": [1, 2**70] * 5,
+    }
     path = tmp_path / f"t{kind}"
     with Writer({name: query.type_of(values) for name, values in columns.items()}) as writer:
         for _ in range(2):
