@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +19,14 @@ import sottovoce as sv
 from .measure import Line, at_most, seconds
 
 USERS, ROWS, ITEMS = 250_000, 20, 100
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "localhost",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "FATAL",
+}
 
 
 def table_of_users(path: Path) -> Path:
@@ -35,12 +45,14 @@ def releases() -> list[Line]:
     """`spark.release` on local[2], against the same grouping and the plain one, each with a trivial write."""
     if find_spec("pyspark") is None or which("java") is None:
         return [Line("SKIPPED: Spark needs pyspark (make test-spark) and Java 17", "–", "–", "–", "", True)]
+    from pyspark.sql import SparkSession
+
     from sottovoce import spark
     from sottovoce.spark.cells import cells_by_person
-    from sottovoce.spark.session import session
     from sottovoce.tables.query import Columns
 
-    started = session("local[2]")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    started = SparkSession.builder.master("local[2]").config(map=SETTINGS).getOrCreate()
     prior = sv.Prior([f"item{i:03d}" for i in range(ITEMS)], np.full(ITEMS, 1 / ITEMS))
     mechanism = sv.certify(sv.minimax_kernel(prior, 2.0))
     try:

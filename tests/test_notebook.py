@@ -24,7 +24,7 @@ USERS = sv.read_users(
     TABLE, prior=PRIOR, user="user", item="item", weight="weight", unknown="drop", empty="skip"
 )
 SHOWN: dict[str, tuple[Any, list[str]]] = {
-    "prior": (PRIOR, ["0.5000", "linear-gradient"]),
+    "prior": (PRIOR, ["0.5000"]),
     "linear sampler": (
         KERNEL,
         ["Sampler minimax_kernel", "one record is enough yes", f"{KERNEL.worst_case(sv.TV):.4f}"],
@@ -57,8 +57,7 @@ def test_every_value_has_a_form_with_its_facts(what: str) -> None:
     for words in wanted:
         assert words in said or words in page
     assert "<script" not in page  # a name is text, whatever it holds
-    colours = re.findall(r"(?:color|background)[^;\"]*", page)
-    assert all("rgba" in one for one in colours)  # faint, so that dark and light pages both keep their own
+    assert not re.search("color|background", page)  # dark and light pages both keep their own
 
 
 def test_users_are_shown_by_their_sizes_alone() -> None:

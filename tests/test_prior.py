@@ -125,10 +125,9 @@ def test_what_cannot_be_a_prior_is_refused_by_name(build: object, message: str) 
         build()  # type: ignore[operator]
 
 
-def test_a_notebook_shows_the_likeliest_categories_as_text_with_bars() -> None:
+def test_a_notebook_shows_the_likeliest_categories_as_text() -> None:
     prior = sv.Prior(["<b>rare</b>", "usual"], [0.2, 0.8])
     page = prior._repr_html_()
     assert "&lt;b&gt;rare&lt;/b&gt;" in page
     assert page.index("usual") < page.index("rare")  # the likeliest first
-    assert "25.0%" in page  # 0.2 beside 0.8
     assert "and 80 more" in sv.Prior.uniform(list(range(100)))._repr_html_()

@@ -1,11 +1,11 @@
-"""Small tables, as text and for notebooks: numbers with a bar behind them, on light and on dark pages."""
+"""Small tables, as text and for notebooks."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 LISTED = 20
@@ -20,12 +20,6 @@ def number(value: float | None) -> str:
     if math.isinf(value):
         return "∞"
     return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3g}"
-
-
-def bar(value: float) -> str:
-    """A bar as wide as the value, between 0 and 1, behind the number; faint on light and on dark."""
-    width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 100
-    return f";background:linear-gradient(90deg,rgba(0,114,178,.3) {width:.1f}%,transparent {width:.1f}%)"
 
 
 def facts(title: str, rows: Sequence[tuple[str, object]]) -> str:
@@ -62,11 +56,10 @@ class Described:
 
 @dataclass(frozen=True)
 class Listing:
-    """A table to be shown: its head and cells as text, and by column the numbers that are drawn as bars."""
+    """A table to be shown: its head and cells as text."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    bars: Mapping[str, Sequence[float]] = field(default_factory=dict)
     title: str = ""
     note: str = ""
     more: int = 0  # rows that are left out
@@ -81,7 +74,7 @@ class Listing:
         return "\n".join(line for line in (self.title, *lines, rest, self.note) if line)
 
     def html(self) -> str:
-        """The same for a notebook, with bars behind the numbers and some rows in bold."""
+        """The same for a notebook, with some rows in bold."""
         sides = ["left", *["right"] * (len(self.head) - 1)]
         names = [
             f'<th style="{_CELL};text-align:{side}">{html.escape(name)}</th>'
@@ -90,10 +83,9 @@ class Listing:
         body = []
         for i, row in enumerate(self.rows):
             bold = ";font-weight:bold" if self.bold and self.bold[i] else ""
-            bars = [bar(self.bars[name][i]) if name in self.bars else "" for name in self.head]
             cells = [
-                f'<td style="{_CELL};text-align:{side}{bold}{drawn}">{html.escape(cell)}</td>'
-                for side, drawn, cell in zip(sides, bars, row, strict=True)
+                f'<td style="{_CELL};text-align:{side}{bold}">{html.escape(cell)}</td>'
+                for side, cell in zip(sides, row, strict=True)
             ]
             body.append(f"<tr>{''.join(cells)}</tr>")
         note = f"<p><strong>{html.escape(self.note)}</strong></p>" if self.note else ""
@@ -117,11 +109,8 @@ class Listed:
         """The table."""
         raise NotImplementedError
 
-    def __str__(self) -> str:
-        return self.listing().text()
-
     def __repr__(self) -> str:
-        return str(self)
+        return self.listing().text()
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -239,13 +239,12 @@ class Prior:
         return f"Prior({len(self)} categories, smallest {self.smallest:.3g}{mark})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the likeliest categories, each with a bar."""
+        """What a notebook shows: the likeliest categories."""
         q = self.probabilities
         order = np.argsort(-q, kind="stable")[: _html.LISTED].tolist()
         rows = [(str(self.categories[i]), f"{q[i]:.4f}") for i in order]
-        bars = {"probability": [float(q[i] / q[order[0]]) for i in order]}
         head = ("category", "probability")
-        return _html.Listing(head, rows, bars, repr(self), more=len(self) - len(order)).html()
+        return _html.Listing(head, rows, repr(self), more=len(self) - len(order)).html()
 
 
 def exact_sum(values: FloatArray) -> float:

@@ -35,7 +35,7 @@ def test_a_font_that_has_the_characters_is_used(tmp_path: Path, monkeypatch: pyt
     """A font of another family stands for one of another script: the usual one is made to lack a letter."""
     serif = font_manager.findfont("DejaVu Serif")
     usual = font_manager.findfont("DejaVu Sans")
-    monkeypatch.setattr(plots, "_faces", lambda _refreshed: {"DejaVu Sans": usual, "DejaVu Serif": serif})
+    monkeypatch.setattr(plots, "_faces", lambda: {"DejaVu Sans": usual, "DejaVu Serif": serif})
     known = plots._characters
 
     def lacking(file: str) -> frozenset[int]:

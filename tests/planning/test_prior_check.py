@@ -13,7 +13,7 @@ from command import check_refused, run, write
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.collecting.model import model_prior
+from sottovoce.collecting.model import model_of
 from sottovoce.planning.compare import distance, made_from
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables.priors import PriorOptions
@@ -110,7 +110,7 @@ def test_a_flawless_prior_is_seldom_refused() -> None:
 @pytest.mark.parametrize("size", [49, 98, 140, 400])
 def test_a_uniform_prior_in_whole_numbers_is_nobodys(size: int) -> None:
     """Units of rounding make it not quite uniform; the users may be anything."""
-    q = model_prior(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(size)), 1.0)))
+    q = model_of(sv.certify(sv.kernel_clip(sv.Prior.uniform(range(size)), 1.0))).prior
     for seed in range(5):
         skewed = np.random.default_rng(seed).dirichlet(0.3 * np.exp(-np.arange(size) / 9) + 1e-3, size=50)
         held = sv.Users(tuple(range(50)), sparse.csr_array(skewed), range(size))

@@ -17,7 +17,7 @@ import sottovoce as sv
 from sottovoce import spark
 from sottovoce.groups import Groups
 from sottovoce.releasing import ReportForm
-from sottovoce.spark.session import write_for_owner
+from sottovoce.spark.writing import write_for_owner
 
 releasing: Any = import_module("sottovoce.spark.release")
 

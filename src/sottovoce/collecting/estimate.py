@@ -8,8 +8,7 @@ each category among the reports and W = K⁻¹,
 is unbiased for p̄, a mean of m numbers per category, and costs O(n): the inverse is closed-form. The term
 with r_j = max_z W_zj − min_z W_zj adds two reports that were not seen (after Agresti and Coull 1998; in an
 interval half the square of its quantile): without it a category that nobody reported would look certain, and
-so would those that it moves. A clip mechanism is not linear; its reports tell the average law that was
-*released*, which is another thing, and is called so here.
+so would those that it moves.
 
 A verdict says what reports are good for. Whether they could as well come from users who are like the prior is
 Pearson's T = Σ_g Σ_z (count − m·y)²/(m·y), over groups g and answers z, with y the law of a report of a user
@@ -138,7 +137,15 @@ class Estimate(_html.Listed):
     @cached_property
     def standard_errors(self) -> FloatArray:
         """One per category, with two unseen reports reckoned with."""
-        return _errors(self.variances, self.reach, self.reports, RARE)
+        return self._errors(RARE)
+
+    def _errors(self, unseen: float) -> FloatArray:
+        """√((v + (unseen/m)·r²)/(m − 1)), with as few copies as ten million categories need."""
+        out = self.reach * self.reach
+        out *= unseen / self.reports
+        out += self.variances
+        out /= self.reports - 1
+        return np.sqrt(out, out=out)
 
     def interval(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
         """Normal intervals around the shares, cut to 0 … 1: for each category alone, or for all at once."""
@@ -148,7 +155,7 @@ class Estimate(_html.Listed):
     def half_widths(self, *, simultaneous: bool = False) -> FloatArray:
         """The ± of every value at the level: for each category alone, or for all (Bonferroni)."""
         z = _quantile(self.level, len(self.values) if simultaneous else 1)
-        return z * _errors(self.variances, self.reach, self.reports, z * z / 2)
+        return z * self._errors(z * z / 2)
 
     def possible(self, *, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
         """For a clip mechanism: where the population's average must lie, at the level of `interval`."""
@@ -315,14 +322,12 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
         """What is shown: the largest shares with their intervals."""
         (low, high), marks = self.interval(), self.marks()
         order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
-        most = max(float(self.shares[order[0]]), 1e-300)
         rows = [
             (str(self.categories[i]), f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
             for i in order
         ]
         head = ("category", "share", f"{100 * self.level:g}% interval", "")
-        bars = {"share": [float(self.shares[i]) / most for i in order]}
-        return _html.Listing(head, rows, bars, self.summary(), more=len(self.values) - len(order))
+        return _html.Listing(head, rows, self.summary(), more=len(self.values) - len(order))
 
 
 def estimate(
@@ -372,15 +377,6 @@ def estimate(
     variances -= values**2
     np.maximum(variances, 0.0, out=variances)
     return Estimate(model, counts, total, values, variances, reach, level)
-
-
-def _errors(variances: FloatArray, reach: FloatArray, reports: float, unseen: float) -> FloatArray:
-    """√((v + (unseen/m)·r²)/(m − 1)), with as few copies as ten million categories need."""
-    out = reach * reach
-    out *= unseen / reports
-    out += variances
-    out /= reports - 1
-    return np.sqrt(out, out=out)
 
 
 def _check_level(level: float) -> None:
@@ -540,7 +536,9 @@ def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[Fl
         return np.ones(1), np.ones(1)
     total = float(floor.sum())
     most = _at_most(high, floor, floor, total, model.epsilon)
-    least = 1 - _at_most(1 - low, total - floor, _smallest_other(floor), total, model.epsilon)
+    alone = np.arange(len(floor)) == floor.argmin()
+    smallest_other = np.where(alone, np.partition(floor, 1)[1], floor.min())
+    least = 1 - _at_most(1 - low, total - floor, smallest_other, total, model.epsilon)
     far = model.worst_distance  # no user's law is further from their own than this
     most = np.minimum(most, high + far) + ROUNDING
     least = np.maximum(least, low - far) - ROUNDING
@@ -560,11 +558,3 @@ def _at_most(
     above = np.maximum(released - floor, 0) + 16 * np.finfo(np.float64).eps  # sums are rounded, top is small
     part = np.divide(above, top, out=np.ones_like(top), where=top > 0)
     return np.minimum(start + (1 - start) * np.minimum(part, 1), 1)
-
-
-def _smallest_other(floor: FloatArray) -> FloatArray:
-    """The smallest floor of all categories but one, for each one."""
-    first, second = np.partition(floor, 1)[:2]
-    smallest = np.full(len(floor), first)
-    smallest[int(floor.argmin())] = second
-    return smallest

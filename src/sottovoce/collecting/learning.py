@@ -1,9 +1,8 @@
 """From an estimate to a prior: positive everywhere, and no surer than the reports are.
 
-A function of ε-private reports is as private as the reports, so that a prior learned from them can be
-published and used like public data. The shares of the categories are taken as independent draws of a gamma
-law with the mean of an older prior (at first the uniform one) and an unknown shape a, and an estimate p̂_i as
-the share with a normal error of standard deviation s_i. The learned prior is the mean of the posterior,
+The shares of the categories are taken as independent draws of a gamma law with the mean of an older prior (at
+first the uniform one) and an unknown shape a, and an estimate p̂_i as the share with a normal error of
+standard deviation s_i. The learned prior is the mean of the posterior,
 
     q_i ∝ E[x | p̂_i] = ∫ x·g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx / ∫ g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx,
 
@@ -98,29 +97,26 @@ def posterior_mean(values: FloatArray, errors: FloatArray, centre: FloatArray) -
 def _integrals(
     values: FloatArray, errors: FloatArray, centre: FloatArray, shape: float
 ) -> tuple[float, FloatArray]:
-    """The logarithm of the evidence for a shape, and E[x | p̂] for every category."""
+    """The logarithm of the evidence for a shape, and E[x | p̂] for every category.
+
+    By the midpoint rule; from 0 in x = span·y⁴, which takes the pole at 0 away.
+    """
     mean, evidence = np.empty(len(values)), 0.0
+    y = (np.arange(NODES) + 0.5) / NODES
     for begin in range(0, len(values), ROWS):
         part = slice(begin, begin + ROWS)
-        mean[part], more = _integrals_of(values[part], errors[part], centre[part], shape)
-        evidence += more
+        value, error, prior = values[part, None], errors[part, None], centre[part, None]
+        low = np.maximum(value - REACH * error, 0)
+        span = np.maximum(value, 0) + REACH * error - low
+        power = np.where(low > 0, 1, 4)
+        x = low + span * y**power
+        density = (shape - 1) * np.log(x) - shape * x / prior
+        density -= ((value - x) / error) ** 2 / 2
+        density += np.log(span * power * y ** (power - 1))
+        top = density.max(axis=1)
+        weights = np.exp(density - top[:, None])
+        total = weights.sum(axis=1)
+        scale = shape * np.log(shape / centre[part]) - math.lgamma(shape)
+        mean[part] = (weights * x).sum(axis=1) / total
+        evidence += float((np.log(total) + top + scale).sum())
     return evidence, mean
-
-
-def _integrals_of(
-    values: FloatArray, errors: FloatArray, centre: FloatArray, shape: float
-) -> tuple[FloatArray, float]:
-    """The integrals by the midpoint rule; from 0 in x = span·y⁴, which takes the pole at 0 away."""
-    low = np.maximum(values - REACH * errors, 0)
-    span = np.maximum(values, 0) + REACH * errors - low
-    power = np.where(low > 0, 1, 4)[:, None]
-    y = (np.arange(NODES) + 0.5) / NODES
-    x = low[:, None] + span[:, None] * y**power
-    density = (shape - 1) * np.log(x) - shape * x / centre[:, None]
-    density -= ((values[:, None] - x) / errors[:, None]) ** 2 / 2
-    density += np.log(span[:, None] * power * y ** (power - 1))
-    top = density.max(axis=1)
-    weights = np.exp(density - top[:, None])
-    total = weights.sum(axis=1)
-    scale = shape * np.log(shape / centre) - math.lgamma(shape)
-    return (weights * x).sum(axis=1) / total, float((np.log(total) + top + scale).sum())

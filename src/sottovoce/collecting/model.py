@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,24 +21,11 @@ from ..release.nearest import NearestEngine
 from ..release.stream import StreamEngine
 from ..release.survey import Numbers, SurveyEngine
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, label
-from ..samplers.kernels import MinimaxKernel, ResponseKernel, sum_after, sum_before
+from ..samplers.kernels import MatrixKernel, MinimaxKernel, ResponseKernel, sum_after, sum_before
 from ..samplers.nearest import NearestSampler
 from ..samplers.survey import LARGEST_TRANSFORM, collisions
 
 _NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
-
-
-class Invertible(Protocol):
-    """A kernel K that can be undone."""
-
-    def apply(self, p: FloatArray) -> FloatArray:
-        """pK."""
-
-    def inverse(self, y: FloatArray) -> FloatArray:
-        """yK⁻¹."""
-
-    def inverse_columns(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Per category, of its column of K⁻¹: the second moment under y, and the range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +36,7 @@ class Model:
     categories: Sequence[Category]
     prior: FloatArray
     epsilon: float
-    kernel: Invertible
+    kernel: Kernel
     linear: bool  # whether the kernel undoes the reports; of several groups, whether that of each does
     worst_distance: float  # the largest TV between a user's law and the law released for them
     digest: str | None = None
@@ -132,9 +119,7 @@ class CertifiedKernel:
         self._low, self._own, self._q = low / total, own / total, prior / total
         rest = (total - before - own) / total  # R_x, what row x spreads over the categories after x
         self._tail = np.divide(rest, behind / total, out=np.zeros(len(low)), where=behind > 0)
-        q = np.empty(len(low))
-        q[self._order] = self._q
-        self.closed = MinimaxKernel(q, epsilon)
+        self.closed = MinimaxKernel(self._unsort(self._q), epsilon)
 
     def _unsort(self, values: FloatArray) -> FloatArray:
         out = np.empty_like(values)
@@ -227,6 +212,10 @@ class SurveyKernel:
         return second, np.full(len(second), 1 / self._gap)
 
 
+Kernel = AsReleased | CertifiedKernel | SurveyKernel | MinimaxKernel | ResponseKernel | MatrixKernel
+"""What can undo reports: it has pK, yK⁻¹, and of every column of K⁻¹ the second moment and the range."""
+
+
 def model_of(mechanism: Mechanism | Sampler) -> Model:
     """What a collector can do with the reports of this mechanism; refuses what cannot be identified."""
     if isinstance(mechanism, Mechanism):
@@ -235,7 +224,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     if not isinstance(mechanism, KernelSampler | BoxSampler) and not isinstance(mechanism, Sampler):
         raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
     linear = isinstance(mechanism, KernelSampler)
-    kernel: Any = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
+    kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):
         _check_response(label(mechanism), kernel.invertible)
     near = isinstance(mechanism, NearestSampler)
@@ -254,15 +243,10 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     )
 
 
-def model_prior(mechanism: Mechanism) -> FloatArray:
-    """The prior of a mechanism, from its integer weights, in the order of its categories."""
-    weights = np.array(mechanism.engine.prior_weights(), dtype=np.int64)
-    return np.asarray(weights / weights.sum())  # a power of two
-
-
 def _of_mechanism(mechanism: Mechanism) -> Model:
     engine, epsilon = mechanism.engine, float(mechanism.epsilon)
-    kernel: Invertible = AsReleased()
+    kernel: Kernel = AsReleased()
+    weights = np.array(engine.prior_weights(), dtype=np.int64)
     worst = 0.0
     if isinstance(engine, KernelEngine):
         kernel = CertifiedKernel(engine, epsilon)
@@ -282,7 +266,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
     return Model(
         mechanism.sampler,
         mechanism.categories,
-        model_prior(mechanism),
+        weights / weights.sum(),  # a power of two
         epsilon,
         kernel,
         not isinstance(kernel, AsReleased),

@@ -1,8 +1,7 @@
 """Reports counted, whatever form they come in, and checked against the mechanism they claim to come from.
 
 `sottovoce release` writes a row per user with the released category, ε and the digest of the mechanism, so
-reports describe themselves. What does not fit is refused: another mechanism's reports, an unknown category, a
-user who reports twice.
+reports describe themselves.
 """
 
 from __future__ import annotations
@@ -40,11 +39,6 @@ def counted(model: Model, reports: Any, item: str, user: str | None, dialect: Di
                 "list, and counts as floats"
             )
         return _checked(reports, len(model.answers))
-    return _of_names(reports, model)
-
-
-def _of_names(reports: Any, model: Model) -> FloatArray:
-    """From a mapping of categories to counts, or from a category per report."""
     try:
         names = list(reports)
     except TypeError:
@@ -114,7 +108,8 @@ def read_reports(
         columns, lacking = list(source.types), 0
         described = "mechanism" in columns and all(model.digest is not None for model in known.values())
         item, user = _named(columns, item, user)
-        read = Columns(item, user, weight_of(columns, item, user), by)
+        added_up = user is None and "count" in columns and item != "count"
+        read = Columns(item, user, "count" if added_up else None, by)
         items = tally_of(source, read)
         digests = tally_of(source, Columns("mechanism", by=by)) if described else None
         if described and dialect.missing == "drop":  # a row that lacks its mechanism alone would still count
@@ -126,8 +121,17 @@ def read_reports(
             f"{lacking} reports do not say which mechanism they were released with: remove them, or the "
             f"column 'mechanism'"
         )
-    several = None if user is None else _several(items)
-    return checked_counts(items, digests, several, known, as_text=as_text), how
+    tally.check_groups(list(items.filled), known, "error")
+    if digests is not None:
+        _check_digests(digests, known)
+    if user is not None:
+        _check_once(items)
+    counts = {}
+    for name, g in items.filled.items():
+        cells, model = items.cells(g), known[name]
+        indices = model.indices(items.items, as_text=as_text)[items.item[cells]]
+        counts[name] = _added_up(indices, items.amount[cells], model)
+    return counts, how
 
 
 def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, str | None]:
@@ -141,59 +145,23 @@ def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, st
     return item, user
 
 
-def weight_of(columns: Sequence[str], item: str, user: str | None) -> str | None:
-    """The column of reports that were added up already, if there is one."""
-    return "count" if user is None and "count" in columns and item != "count" else None
-
-
-def checked_counts(
-    items: Tally,
-    digests: Tally | None,
-    several: tuple[int, int] | None,
-    known: Mapping[str, Model],
-    *,
-    as_text: bool,
-) -> dict[str, FloatArray]:
-    """How often each category was reported, by group; what does not fit is refused.
-
-    `digests` are None where reports or mechanisms do not describe themselves. `several` is how many users
-    have more than one report in a group, of how many; None where users are not named.
-    """
-    filled = list(items.filled)
-    tally.check_groups(filled, known, "error")
-    if digests is not None:
-        _check_digests(digests, known)
-    more, users = several or (0, 0)
-    if more:
-        raise EstimateError(
-            f"{more} of {users} users have more than one report: keep one each, or they count twice"
-        )
-    return {name: _of_group(items, name, known[name], as_text) for name in filled}
-
-
 def _check_digests(digests: Tally, known: Mapping[str, Model]) -> None:
     """Refuse reports that were released with another mechanism than the one at hand."""
-    wrong = 0
-    for g, name in enumerate(digests.groups):
-        cells, expected = digests.cells(g), known[name].digest
-        others = np.array([digests.items[i] != expected for i in digests.item[cells]], dtype=bool)
-        wrong += int(digests.rows[cells][others].sum())
-    if wrong:
+    expected = [known[name].digest for name in digests.groups]
+    cells = zip(digests.group.tolist(), digests.item.tolist(), strict=True)
+    others = np.array([digests.items[i] != expected[g] for g, i in cells], dtype=bool)
+    if wrong := int(digests.rows[others].sum()):
         raise EstimateError(
             f"{wrong} of {int(digests.rows.sum())} reports were released with another mechanism: their "
             f"digest differs; take the mechanism file they were made with"
         )
 
 
-def _several(items: Tally) -> tuple[int, int]:
-    """How many users report more than once within a group, and how many users there are in all groups."""
-    first = np.ones(len(items.rows), dtype=bool)  # of the cells of a user: a tally has them in a row
-    first[1:] = (np.diff(items.group) != 0) | (np.diff(items.user) != 0)
+def _check_once(items: Tally) -> None:
+    """Refuse users who report more than once within a group: a tally has the cells of a user in a row."""
+    first = (np.diff(items.group, prepend=-1) != 0) | (np.diff(items.user, prepend=-1) != 0)
     reports = np.add.reduceat(items.rows, np.flatnonzero(first))
-    return int(np.count_nonzero(reports > 1)), len(reports)
-
-
-def _of_group(items: Tally, name: str, model: Model, as_text: bool) -> FloatArray:
-    cells = items.cells(items.groups.index(name))
-    indices = model.indices(items.items, as_text=as_text)[items.item[cells]]
-    return _added_up(indices, items.amount[cells], model)
+    if more := int(np.count_nonzero(reports > 1)):
+        raise EstimateError(
+            f"{more} of {len(reports)} users have more than one report: keep one each, or they count twice"
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -91,12 +91,7 @@ def plot_box(samplers: Sequence[Sampler], p: Any, axes: Axes | None = None) -> A
     own = np.asarray(p.toarray() if hasattr(p, "toarray") else p, dtype=np.float64).ravel()
     axes.vlines(x, floor, cap, color="#CCCCCC", linewidth=9, label=f"allowed by {label(box)}")
     axes.plot(x, prior.probabilities[order], "_", color="black", markersize=13, label="public prior")
-    has = own[order] > 0
-    axes.plot(x[has], own[order][has], "*", color="black", markersize=9, label="the user's p")
-    if not has.all():
-        zeros = np.full((~has).sum(), bottom * 1.25)
-        hollow: dict[str, Any] = {"color": "black", "markerfacecolor": "white", "linestyle": "none"}
-        axes.plot(x[~has], zeros, marker="*", markersize=8, label="p is zero", **hollow)
+    axes.plot(x, own[order], "*", color="black", markersize=9, label="the user's p")
     shifts = np.linspace(-0.25, 0.25, len(samplers)) if len(samplers) > 1 else [0.0]
     for shift, sampler in zip(shifts, samplers, strict=True):
         shape = {**style(sampler.name), "linestyle": "none", "markersize": 5}
@@ -194,29 +189,25 @@ def _draw(figure: Figure, file: IO[bytes], suffix: str) -> None:
 def families_for(text: str) -> tuple[list[str], set[str]]:
     """The families that draw a text together, the usual one first, and the characters that none draws."""
     families, missing = [USUAL_FONT], {c for c in text if not c.isspace()}
-    for refreshed in (False, True):
-        for family, file in _faces(refreshed).items():
-            covered = {c for c in missing if ord(c) in _characters(file)}
-            if covered and family not in families:
-                families.append(family)
-            missing -= covered
-        if not missing:
-            break
+    for family, file in _faces().items():
+        covered = {c for c in missing if ord(c) in _characters(file)}
+        if covered and family not in families:
+            families.append(family)
+        missing -= covered
     return families, missing
 
 
-@lru_cache(maxsize=2)
-def _faces(refreshed: bool) -> dict[str, str]:
+@cache
+def _faces() -> dict[str, str]:
     """The file of every upright family of ordinary weight, the usual one first.
 
-    Refreshed: with fonts that were installed after matplotlib made its list of them. Its font of last resort
-    draws an empty frame for every character there is.
+    With fonts that were installed after matplotlib made its list of them. Its font of last resort draws an
+    empty frame for every character there is.
     """
-    if refreshed:
-        known = {face.fname for face in font_manager.fontManager.ttflist}
-        for file in set(font_manager.findSystemFonts()) - known:
-            with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
-                font_manager.fontManager.addfont(file)
+    known = {face.fname for face in font_manager.fontManager.ttflist}
+    for file in set(font_manager.findSystemFonts()) - known:
+        with suppress(RuntimeError, OSError, ValueError):  # one that cannot be read is no font for us
+            font_manager.fontManager.addfont(file)
     files: dict[str, str] = {}
     for face in sorted(font_manager.fontManager.ttflist, key=lambda face: face.name != USUAL_FONT):
         usual = face.style == "normal" and face.weight in (400, "normal", "regular", "book")
@@ -225,7 +216,7 @@ def _faces(refreshed: bool) -> dict[str, str]:
     return files
 
 
-@lru_cache(maxsize=256)
+@cache
 def _characters(file: str) -> frozenset[int]:
     """The characters that a font draws; none for a font that cannot be opened, such as one of bitmaps."""
     try:
@@ -239,8 +230,8 @@ def demo_picture(data: DemoData, table: Comparison, path: str | Path) -> Path:
     prior = data.priors["25 to 44"]
     member = data.users("25 to 44").toarray()[3]
     figure = new_figure(10, 8.6)
-    grid = figure.add_gridspec(2, 2)
-    top, left, right = figure.add_subplot(grid[0, :]), *(figure.add_subplot(grid[1, i]) for i in (0, 1))
+    panels = figure.subplot_mosaic([["top", "top"], ["left", "right"]])
+    top, left, right = panels["top"], panels["left"], panels["right"]
     names = ("fitted", "kernel_clip", "minimax_kernel", "relative_mollifier")
     plot_box([COMPARED[name](prior, 2.0) for name in names], member, top)
     top.set_title("one member at ε = 2: what may be released, and what is")

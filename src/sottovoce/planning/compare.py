@@ -144,7 +144,6 @@ class Comparison(Listed):
         return Listing(
             [*names, "mark"],
             list(map(cells, rows)),
-            {name: [getattr(row, name) for row in rows] for name in ("mean", "maximum")},
             note=FROM_USERS if self.provenance == "users" else "",
             bold=[row in marked for row in rows],
         )

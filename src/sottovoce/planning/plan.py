@@ -105,7 +105,7 @@ class Plan(Listed):
             means = (f"{row.others:.4f}", f"{row.everybody:.4f}")
             rows.append((f"{row.share:.1%}", f"{row.reports:,}", *means, mark))
         head = ("share", "reports", "mean of the others", "mean of all", "")
-        return Listing(head, rows, {"mean of all": [row.everybody for row in self.rows]}, self.summary())
+        return Listing(head, rows, self.summary())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""

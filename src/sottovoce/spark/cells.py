@@ -1,9 +1,8 @@
 """How Spark counts: all records of a person in one partition, handed on in batches of complete people.
 
-The table is read once and shuffled once. Spark moves the records by a number of the person's name, so that
-counting them needs no second shuffle, and orders the counts by that number within each partition; a worker
-then cuts the stream into batches between two people. What is wrong is counted by the workers, and raised by
-the driver.
+Spark moves the records by a number of the person's name, so that counting them needs no second shuffle, and
+orders the counts by that number within each partition; a worker then cuts the stream into batches between two
+people. What is wrong is counted by the workers, and raised by the driver.
 """
 
 from __future__ import annotations
@@ -84,10 +83,10 @@ def _person(records: Any, name: str) -> Any:
     return F.xxhash64(F.when(column.isNull() | plain, column).otherwise(bare))
 
 
-def complete_people(parts: Iterable[Any], least: int | None = None) -> Iterator[Any]:
+def complete_people(parts: Iterable[Any], least: int = CELLS) -> Iterator[Any]:
     """Tables of at least `least` cells (but the last), cut between people, by whom the parts are ordered."""
     rest = None
-    for table in at_least(parts, CELLS if least is None else least):
+    for table in at_least(parts, least):
         whole = table if rest is None else pa.concat_tables([rest, table])
         numbers = np.from_dlpack(whole[PERSON].combine_chunks())
         cut = int(np.searchsorted(numbers, numbers[-1]))

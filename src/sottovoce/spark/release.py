@@ -1,10 +1,8 @@
 """`release` on Spark: checked everywhere first, then drawn by the workers, or by the driver with a ledger.
 
 Between the checks and the draws Spark holds a row per user and group, with the positions and shares of the
-user's categories. With a ledger the driver charges everybody in one commit, then draws and remembers. A
-repeated task never draws twice for one charge, because tasks do not draw: the driver takes their users batch
-by batch, and `Ledger.answers` commits an answer before it returns it. What Spark writes afterwards is a table
-of the answers themselves, so that every attempt of a task writes the same.
+user's categories. With a ledger the driver takes them batch by batch, `Ledger.answers` commits an answer
+before it returns it, and Spark then writes a table of the answers themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from ..tables.tally import other_category
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users
 from .cells import at_least, cells_by_person, check_seen, complete_people, read_batch
-from .session import check_new, translate_errors, write_for_owner
+from .writing import check_new, translate_errors, write_for_owner
 
 PEOPLE = "group string, user string, values array<double>, places array<int>, seen string"
 """A row per user with the shares of the user's categories; and one per partition with what it has `seen`."""

@@ -1,45 +1,19 @@
-"""Starting Spark, reading and writing files with it, and telling its failures in one line."""
+"""Writing files with Spark, and telling its failures in one line."""
 
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import ParameterError, SottovoceError, TableError
+from ..errors import SottovoceError, TableError
 
-_LOCAL = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "localhost",
-    "spark.sql.shuffle.partitions": "8",
-}
 _THERE = "is the output there already?"
 _Result = TypeVar("_Result")
-
-
-def session(master: str | None = None) -> Any:
-    """A Spark session on `master`, with Arrow on and little to say; an existing one is used as it is."""
-    try:
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError:
-        raise ParameterError(
-            "Spark needs pyspark and Java 17; install it with: pip install 'sottovoce[spark]'"
-        ) from None
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # they quote the values that failed
-    builder = SparkSession.builder.appName("sottovoce").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.log.level", "FATAL").config("spark.ui.showConsoleProgress", "false")
-    if master is not None:
-        builder = builder.master(master)
-        if master.startswith("local"):  # one machine: no outside address, and not two hundred small tasks
-            for key, value in _LOCAL.items():
-                builder = builder.config(key, value)
-    return translate_errors(builder.getOrCreate, "is Java 17 there, and the master right?")
+for _name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)  # they quote the values that failed
 
 
 def check_new(started: Any, output: str) -> None:
