@@ -166,7 +166,7 @@ def choose(
     geometry: Geometry | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Choice:
-    """One sampler for this prior and, without `epsilon`, the smallest ε from 0.25 to 10 that meets the targets.
+    """One sampler for this prior and, without `epsilon`, the smallest ε up to 10 that meets the targets.
 
     Every sampler of the catalogue and `fitted`, also with the promise that a target asks for, is measured in
     total variation on the public users or, without them, on 1,200 users invented from the prior (others than
