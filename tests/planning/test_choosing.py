@@ -82,9 +82,12 @@ TARGETS: dict[str, tuple[dict[str, Any], Meets, Meets]] = {
         ),
     ],
 )
-def test_the_target_is_met_and_no_cheaper_epsilon_meets_it(name: str, keep_prior: bool) -> None:
+def test_the_target_is_met_and_no_cheaper_epsilon_meets_it(
+    name: str, keep_prior: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sottovoce.planning.choose.GRID", GRID)
     asked, allowed, meets = TARGETS[name]
-    found = sv.choose(PRIOR, None, PUBLIC, epsilons=GRID, limit=False, keep_prior=keep_prior, **asked)
+    found = sv.choose(PRIOR, None, PUBLIC, limit=False, keep_prior=keep_prior, **asked)
     assert allowed(found.sampler)
     assert meets(found.sampler)
     assert found.sampler.keeps_prior or not keep_prior
@@ -128,11 +131,14 @@ def test_the_limit_is_told_beside_the_choice() -> None:
 @pytest.mark.parametrize(
     ("asked", "best"),
     [
-        ({"mean_at_most": 0.0001, "epsilons": (1.0, 2.0)}, lambda made: min(mean(one) for one in made)),
-        ({"nobody_above": 0.05, "epsilons": (1.0, 2.0)}, lambda made: min(worst(one) for one in made)),
+        ({"mean_at_most": 0.0001}, lambda made: min(mean(one) for one in made)),
+        ({"nobody_above": 0.05}, lambda made: min(worst(one) for one in made)),
     ],
 )
-def test_a_target_out_of_reach_says_the_best_that_can_be_had(asked: dict[str, Any], best: Any) -> None:
+def test_a_target_out_of_reach_says_the_best_that_can_be_had(
+    asked: dict[str, Any], best: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sottovoce.planning.choose.GRID", (1.0, 2.0))
     with pytest.raises(sv.errors.TargetError) as told:
         sv.choose(PRIOR, None, PUBLIC, **asked)
     made = [*(make(PRIOR, 2.0) for make in KEEPING), sv.fitted(PRIOR, 2.0, PUBLIC)]
@@ -178,8 +184,7 @@ def test_private_users_are_refused(read: bool) -> None:
         ({"mean_at_most": -1}, "mean_at_most"),
         ({"nobody_above": float("nan")}, "nobody_above"),
         ({"share_within": 0.1, "reports": 2.5}, "reports"),
-        ({"mean_at_most": 0.1, "epsilons": ()}, "epsilons must not be empty"),
-        ({"mean_at_most": 0.1, "epsilons": (0.0,)}, "epsilon must be greater than 0"),
+        ({"mean_at_most": 0.1, "epsilon": 0.0}, "epsilon must be greater than 0"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -207,7 +207,5 @@ def _kept(sampler: Sampler) -> tuple[Kept, ...]:
     at_least = released_as_itself(sampler)
     order = prior.probabilities.argsort(kind="stable").tolist()
     ranks = dict.fromkeys(round(part * (len(order) - 1) / 4) for part in range(5))
-    return tuple(
-        Kept(prior.categories[i], float(prior.probabilities[i]), float(at_least[i]))
-        for i in (order[rank] for rank in ranks)
-    )
+    q, chosen = prior.probabilities, [order[rank] for rank in ranks]
+    return tuple(Kept(prior.categories[i], float(q[i]), float(at_least[i])) for i in chosen)

@@ -162,12 +162,11 @@ def choose(
     one_record: bool = False,
     same_for_everybody: bool = False,
     keep_prior: bool = True,
-    epsilons: Sequence[float] = GRID,
     limit: bool = True,
     geometry: Geometry | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Choice:
-    """One sampler for this prior and, without `epsilon`, the smallest ε of `epsilons` that meets the targets.
+    """One sampler for this prior and, without `epsilon`, the smallest ε up to 10 that meets the targets.
 
     Every sampler of the catalogue and `fitted`, also with the promise that a target asks for, is measured in
     total variation on the public users or, without them, on 1,200 users invented from the prior (others than
@@ -202,7 +201,12 @@ def choose(
     """
     measure: Distance = TV if geometry is None else wasserstein(checked_geometry(geometry, len(prior)))
     targets = _targets(mean_at_most, nobody_above, share_within, reports)
-    tried = _epsilons(epsilon, epsilons, bool(targets))
+    if epsilon is None and not targets:
+        raise ParameterError(
+            "give epsilon, or a target to find it by: mean_at_most (--mean-at-most), nobody_above "
+            "(--nobody-above), or share_within with reports (--share-within, --reports)"
+        )
+    tried = GRID if epsilon is None else (_validate.privacy(epsilon),)
     measured, measured_on = people(prior, users)
     by_survey = _by_survey(prior, tried, share_within, reports)
     report = progress or (lambda part: None)
@@ -295,20 +299,6 @@ def _targets(
     return targets
 
 
-def _epsilons(epsilon: float | None, epsilons: Sequence[float], targets: bool) -> list[float]:
-    if epsilon is not None:
-        return [_validate.privacy(epsilon)]
-    if not targets:
-        raise ParameterError(
-            "give epsilon, or a target to find it by: mean_at_most (--mean-at-most), nobody_above "
-            "(--nobody-above), or share_within with reports (--share-within, --reports)"
-        )
-    tried = sorted(map(_validate.privacy, epsilons))
-    if not tried:
-        raise ParameterError("epsilons must not be empty")
-    return tried
-
-
 def people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np.float64], str]:
     """The users that the samplers are measured on, and a description of them."""
     q = checked_prior(prior).probabilities
@@ -343,14 +333,10 @@ def _candidates(
         made = [*(nearest(prior, epsilon, measure.geometry, share=share) for share in SHARES), *made]
     elif nobody_above is not None:
         best = prior_minimax(prior, epsilon).worst_case(TV)
-        made.insert(1, fitted(prior, epsilon, users, promise=promise_for(nobody_above, best)))
+        promise = max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
+        made.insert(1, fitted(prior, epsilon, users, promise=promise))
     made = [sampler for sampler in made if sampler.keeps_prior or not keep_prior]
     return list(map(_Candidate, made, compare(measured, made, measure)))
-
-
-def promise_for(nobody_above: float, best: float) -> float | str:
-    """The promise that has no possible user above this; the best one where that is less than can be had."""
-    return max(0.0, 1 - nobody_above + ROUNDING) if best < nobody_above - 2 * ROUNDING else "best"
 
 
 def _unmet(targets: Sequence[_Target], last: Sequence[_Candidate], tried: Sequence[float]) -> str:

@@ -22,7 +22,7 @@ from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
 from ..geometry import Wasserstein
 from ..groups import EVERYBODY
-from ..prior import FROM_USERS, PROVENANCES, Prior
+from ..prior import FROM_USERS, PROVENANCES
 from ..release.box import row_weights
 from ..release.certify import certify
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
@@ -30,7 +30,7 @@ from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..users import Users, UsersLike, rows_for
 from .fitted import fitted
-from .limit import Limit, summarise, weighed
+from .limit import Limit, solvable, summarise, weighed
 from .limit import limit as best_possible
 
 if TYPE_CHECKING:
@@ -124,9 +124,14 @@ class Comparison(Listed):
 
     def _by_block(self, change: Callable[[list[ComparisonRow]], list[ComparisonRow]]) -> Comparison:
         """The rows of each block after a change; blocks stay in the order in which they first appear."""
-        parts = (self.rows, self.all_groups)
-        changed = [[row for block in _blocks(rows) for row in change(block)] for rows in parts]
-        return Comparison(*map(tuple, changed))
+
+        def changed(rows: tuple[ComparisonRow, ...]) -> tuple[ComparisonRow, ...]:
+            blocks: dict[tuple[str, float, str], list[ComparisonRow]] = {}
+            for row in rows:
+                blocks.setdefault(_block(row), []).append(row)
+            return tuple(row for block in blocks.values() for row in change(block))
+
+        return Comparison(changed(self.rows), changed(self.all_groups))
 
     def listing(self) -> Listing:
         """The table that is printed: sorted by the mean, the best in bold."""
@@ -182,8 +187,20 @@ def compare(
     """
     people, chosen = _in_groups(users, samplers, group)
     measures = [divergences] if isinstance(divergences, Distance) else list(map(checked, divergences))
-    _check(people, chosen, measures, limit)
-    from_all = _one_prior_from_all(people, chosen)
+    for name, listed in chosen.items():
+        for sampler in listed:
+            if not isinstance(sampler, BoxSampler | KernelSampler):
+                check_sampler(sampler, people[name])
+            rows_for(people[name], sampler.prior)  # refused if they were read against other categories
+    if not all(chosen.values()) or not measures:
+        raise ParameterError("samplers and divergences must not be empty")
+    if limit and any(len({sampler.prior.digest for sampler in listed}) > 1 for listed in chosen.values()):
+        raise ParameterError("limit=True needs samplers that share one prior, group by group")
+    bounded = list(map(solvable, measures)) if limit else []
+    priors = {sampler.prior.digest: sampler.prior for listed in chosen.values() for sampler in listed}
+    read = [given for given in people.values() if isinstance(given, Users)]
+    one = len(people) > 1 and len(priors) == 1 and len(read) == len(people)
+    from_all = one and made_from(next(iter(priors.values())).probabilities, read)
     groups = {name: _Group(name, people[name], listed, from_all) for name, listed in chosen.items()}
     rows: dict[str, list[ComparisonRow]] = {name: [] for name in groups}
     together: list[ComparisonRow] = []
@@ -199,14 +216,12 @@ def compare(
                 report()
         if alike:
             together += [_pooled(same) for same in zip(*measured, strict=True)]
-    if limit:
-        for name, listed in chosen.items():
-            for epsilon in dict.fromkeys(sampler.epsilon for sampler in listed):
-                for f in measures:
-                    _add_limit(
-                        rows[name], best_possible(listed[0].prior, epsilon, people[name], divergence=f)
-                    )
-                report()
+    for name, listed in chosen.items() if limit else ():
+        for epsilon in dict.fromkeys(sampler.epsilon for sampler in listed):
+            for f in bounded:
+                bound = best_possible(listed[0].prior, epsilon, people[name], divergence=f)
+                _add_limit(rows[name], bound)
+            report()
     return Comparison(tuple(row for block in rows.values() for row in block), tuple(together))
 
 
@@ -217,33 +232,16 @@ def _in_groups(
 ) -> tuple[dict[str, UsersLike | Users], dict[str, list[Sampler]]]:
     """Users and samplers by group; without groups there is one."""
     if not isinstance(users, Mapping) and not isinstance(samplers, Mapping):
-        return {group: users}, {group: _listed(samplers)}
+        users, samplers = {group: users}, {group: samplers}
     if not isinstance(users, Mapping) or not isinstance(samplers, Mapping):
         raise ParameterError("users in groups need samplers in groups, one dict each")
     missing = len(set(users) - set(samplers))
     if missing or not users:
         raise ParameterError(f"{missing} of {len(users)} groups of users have no samplers")
-    return dict(users), {name: _listed(samplers[name]) for name in users}
-
-
-def _listed(samplers: Sampler | Iterable[Sampler]) -> list[Sampler]:
-    return [samplers] if isinstance(samplers, Sampler) else list(samplers)
-
-
-def _check(
-    people: Mapping[str, UsersLike | Users],
-    chosen: Mapping[str, Sequence[Sampler]],
-    measures: Sequence[Distance],
-    limit: bool,
-) -> None:
-    for name, listed in chosen.items():
-        for sampler in listed:
-            if not isinstance(sampler, BoxSampler | KernelSampler):
-                check_sampler(sampler, people[name])
-    if not all(chosen.values()) or not measures:
-        raise ParameterError("samplers and divergences must not be empty")
-    if limit and any(len({sampler.prior.digest for sampler in listed}) > 1 for listed in chosen.values()):
-        raise ParameterError("limit=True needs samplers that share one prior, group by group")
+    given = {name: samplers[name] for name in users}
+    return dict(users), {
+        name: [one] if isinstance(one, Sampler) else list(one) for name, one in given.items()
+    }
 
 
 class _Group:
@@ -254,11 +252,9 @@ class _Group:
     ) -> None:
         self._name, self._given = name, users.p if isinstance(users, Users) else users
         priors = {sampler.prior.digest: sampler.prior for sampler in samplers}
-        for prior in priors.values():
-            rows_for(users, prior)  # refused if they were read against other categories
         self._rows = {n: _validate.users(self._given, n) for n in map(len, priors.values())}
         self._gave = {
-            digest: from_all or (isinstance(users, Users) and gave_prior(prior, [users]))
+            digest: from_all or (isinstance(users, Users) and made_from(prior.probabilities, [users]))
             for digest, prior in priors.items()
         }
 
@@ -273,7 +269,7 @@ class _Group:
         else:  # a caller's own checks for itself
             values = np.atleast_1d(sampler.divergence(self._given, measure))
         digest = sampler.prior.digest
-        row = make_row(self._name, sampler, measure, len(values), summarise(values), self._gave[digest])
+        row = make_row(self._name, sampler, measure, values, self._gave[digest])
         if len(self._gave) > 1:
             row = replace(row, sampler=f"{row.sampler} [{digest[:8]}]")
         return row, values
@@ -304,30 +300,9 @@ def _add_limit(rows: list[ComparisonRow], bound: Limit) -> None:
         rows[k] = replace(rows[k], above_limit=above)
 
 
-def _one_prior_from_all(
-    users: Mapping[str, UsersLike | Users], samplers: Mapping[str, Sequence[Sampler]]
-) -> bool:
-    """Whether one prior serves all groups and came from all of them together."""
-    priors = {sampler.prior.digest: sampler.prior for listed in samplers.values() for sampler in listed}
-    read = [given for given in users.values() if isinstance(given, Users)]
-    if len(users) < 2 or len(priors) > 1 or len(read) < len(users):
-        return False
-    (prior,) = priors.values()
-    for given in read:
-        rows_for(given, prior)  # refused if they were read against other categories
-    return gave_prior(prior, read)
-
-
 def _least_public(rows: Sequence[ComparisonRow]) -> str:
     """The provenance of several rows: users before learned before public."""
     return max((row.provenance for row in rows), key=PROVENANCES.index, default="public")
-
-
-def gave_prior(prior: Prior, users: Sequence[Users]) -> bool:
-    """Whether these users together are where the prior came from, as far as numbers show it."""
-    if len(users[0].categories) != len(prior) or not sum(map(len, users)):
-        return False
-    return made_from(prior.probabilities, users)
 
 
 def shown(sampler: Sampler) -> str:
@@ -342,43 +317,31 @@ def make_row(
     group: str,
     sampler: Sampler,
     measure: Distance,
-    users: int,
-    summary: Mapping[str, float],
-    gave_prior: bool,
+    values: FloatArray,
+    gave_prior: bool = False,
 ) -> ComparisonRow:
-    """The row for one sampler from the summary of one number per user."""
+    """The row for one sampler from one number per user; its worst case where that is known.
+
+    It is not known of a clip in W1, nor of `nearest` in an f-divergence.
+    """
+    w1, near = isinstance(measure, Wasserstein), isinstance(sampler, NearestSampler)
+    unknown = isinstance(sampler, BoxSampler) and w1 != near
     return ComparisonRow(
         group=group,
         epsilon=sampler.epsilon,
         sampler=shown(sampler),
         divergence=measure.name,
-        users=users,
-        **summary,
-        worst_case=known_worst_case(sampler, measure),
+        users=len(values),
+        **summarise(values),
+        worst_case=None if unknown else sampler.worst_case(measure),
         keeps_prior=sampler.keeps_prior,
         provenance="users" if gave_prior else sampler.prior.provenance,
     )
 
 
-def known_worst_case(sampler: Sampler, measure: Distance) -> float | None:
-    """The worst case where it is known: not of a clip in W1, and not of `nearest` in an f-divergence."""
-    box, w1 = isinstance(sampler, BoxSampler), isinstance(measure, Wasserstein)
-    if box and w1 != isinstance(sampler, NearestSampler):
-        return None
-    return sampler.worst_case(measure)
-
-
 def _block(row: ComparisonRow) -> tuple[str, float, str]:
     """What rows that are compared with each other share."""
     return row.group, row.epsilon, row.divergence
-
-
-def _blocks(rows: Iterable[ComparisonRow]) -> list[list[ComparisonRow]]:
-    """The rows of each group, epsilon and divergence."""
-    blocks: dict[tuple[str, float, str], list[ComparisonRow]] = {}
-    for row in rows:
-        blocks.setdefault(_block(row), []).append(row)
-    return list(blocks.values())
 
 
 def _cell(value: object) -> str:
@@ -430,7 +393,7 @@ def compare_over_time(
         if not here.any():
             raise ParameterError("steps must have a user with records each")
         apart = np.atleast_1d(alone.divergence(law[here], f))
-        split = make_row(f"release {step + 1}", alone, f, len(apart), summarise(apart), False)
+        split = make_row(f"release {step + 1}", alone, f, apart)
         numbers: dict[str, Any] = {"sampler": sampler.name, "epsilon": sampler.epsilon, "worst_case": None}
         rows += [replace(split, **numbers | summarise(moved[here])), split]
     return Comparison(tuple(rows))

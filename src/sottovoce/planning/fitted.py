@@ -268,7 +268,6 @@ def _rows(sticks: Integers, categories: npt.NDArray[np.intp], n: int) -> sparse.
     owner = np.repeat(np.arange(len(sticks)), sticks.shape[1])
     made = sparse.coo_array((sticks.ravel(), (owner, categories.ravel())), shape=(len(sticks), n))
     rows: sparse.csr_array[np.int64] = sparse.csr_array(made)
-    rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
 

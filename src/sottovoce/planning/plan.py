@@ -26,7 +26,7 @@ from ..divergences import TV
 from ..errors import ParameterError
 from ..prior import Category, Prior
 from ..release.certify import certify
-from ..release.mechanism import Mechanism
+from ..samplers.base import ClipSampler
 from ..samplers.catalogue import global_minimax
 from ..samplers.survey import survey
 from .fitted import UNITS, fitted, invented
@@ -138,14 +138,27 @@ def plan(
     if not isinstance(truth, Prior):
         even = Prior.uniform(truth)
         truth = Prior(even.categories, ranked(len(even)))
-    mechanism = certify(survey(truth.categories, epsilon))
-    simulation, needed = _Simulation(truth, mechanism), reports_for_prior(model_of(mechanism))
+    mechanism, rng = certify(survey(truth.categories, epsilon)), np.random.default_rng(0)
+    model = model_of(mechanism)
+    needed, law = reports_for_prior(model), np.maximum(model.kernel.apply(truth.probabilities), 0)
+    law /= law.sum()
+    people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
+
+    def mean(sampler: ClipSampler) -> float:
+        return float(np.mean(sampler.divergence(people, TV)))
+
     sizes = {max(2, round(share * total)) for share in SHARES} | ({needed} if 2 * needed <= total else set())
     rows = []
     for k, reports in enumerate(sorted(sizes), start=1):
-        others, public = simulation.means(reports)
-        share = min(1.0, reports / total)
-        everybody = share * public + (1 - share) * others
+        served, public = [], []  # with the prior that such a survey taught, and by draws of it
+        for _ in range(max(2, min(REPEATS, 2000 // len(truth)))):
+            counts = rng.multinomial(reports, law).astype(np.float64)
+            learned = estimate(mechanism, counts).as_prior(force=True)
+            served.append(mean(fitted(learned, float(mechanism.epsilon))))
+            common = np.minimum(people.data, learned.probabilities[people.indices]).sum()
+            public.append(1 - common / people.shape[0])  # TV(p, q) = 1 − Σ min(p, q)
+        share, others = min(1.0, reports / total), float(np.mean(served))
+        everybody = share * float(np.mean(public)) + (1 - share) * others
         rows.append(PlanRow(share, reports, others, everybody, reports >= needed))
         if progress is not None:
             progress(k / len(sizes))
@@ -156,33 +169,7 @@ def plan(
         epsilon=float(epsilon),
         needed=needed,
         rows=tuple(rows),
-        known=simulation.mean(fitted(truth, epsilon)),
-        uniform=simulation.mean(fitted(uniform, epsilon)),
-        without=simulation.mean(global_minimax(uniform, epsilon)),
+        known=mean(fitted(truth, epsilon)),
+        uniform=mean(fitted(uniform, epsilon)),
+        without=mean(global_minimax(uniform, epsilon)),
     )
-
-
-class _Simulation:
-    """Surveys of an invented population, and invented users who are served with what was learned."""
-
-    def __init__(self, truth: Prior, mechanism: Mechanism) -> None:
-        self._mechanism, self._rng = mechanism, np.random.default_rng(0)
-        self._people: Any = invented(truth.probabilities, crowd=CROWD) / 2.0**UNITS  # sparse rows
-        self._repeats = max(2, min(REPEATS, 2000 // len(truth)))
-        law = np.maximum(model_of(mechanism).kernel.apply(truth.probabilities), 0)
-        self._law = law / law.sum()
-
-    def mean(self, sampler: Any) -> float:
-        """The mean distance of the invented users."""
-        return float(np.mean(sampler.divergence(self._people, TV)))
-
-    def means(self, reports: int) -> tuple[float, float]:
-        """After a survey of so many: the mean of those who are served, and of draws of the prior itself."""
-        served, public = [], []
-        for _ in range(self._repeats):
-            counts = self._rng.multinomial(reports, self._law)
-            learned = estimate(self._mechanism, counts.astype(np.float64)).as_prior(force=True)
-            served.append(self.mean(fitted(learned, float(self._mechanism.epsilon))))
-            common = np.minimum(self._people.data, learned.probabilities[self._people.indices]).sum()
-            public.append(1 - common / self._people.shape[0])  # TV(p, q) = 1 − Σ min(p, q)
-        return float(np.mean(served)), float(np.mean(public))
