@@ -10,7 +10,7 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.demo import demo_data
-from sottovoce.planning.choose import people, promise_for
+from sottovoce.planning.choose import ROUNDING, people
 
 SITUATIONS = {
     "near": ("18 genres, ε = 3; 500 records each, users close to the public data", 18, 3.0, 500, 60.0),
@@ -84,7 +84,7 @@ def frontier(prior: sv.Prior, steps: int = 6) -> list[tuple[float, float, float,
     least = sv.prior_minimax(prior, FRONTIER_EPSILON).worst_case(sv.TV)
     rows = []
     for above in np.linspace(most, least, steps).tolist():
-        promise = promise_for(above, least)
+        promise: float | str = "best" if above == least else max(0.0, 1 - above + ROUNDING)
         sampler = sv.fitted(prior, FRONTIER_EPSILON, promise=None if above == most else promise)
         (row,) = sv.compare(users, sampler)
         bound = sv.limit(prior, FRONTIER_EPSILON, users, tail=0, promise=promise).lower_bound

@@ -1,8 +1,12 @@
-"""Planning where some categories are near each other: the card, the choice, the comparison."""
+"""Planning where some categories are near each other: the limit in W1, the card, the choice, the comparison."""
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
+import oracles
 import pytest
 
 import sottovoce as sv
@@ -13,12 +17,41 @@ PRIOR, LINE = sv.Prior(range(3), [0.2, 0.3, 0.5]), sv.Line([0, 1, 4])
 APART = np.abs(np.subtract.outer([0.0, 1, 4], [0.0, 1, 4]))
 
 
-def test_the_limit_is_refused_in_w1_before_anything_is_measured() -> None:
-    w1, seen = sv.wasserstein(LINE), list[int]()
-    near = sv.nearest(PRIOR, 2.0, LINE)
-    with pytest.raises(ParameterError, match="the limit is not computed in W1"):
-        sv.compare([[1, 0, 0]], near, [sv.TV, w1], limit=True, progress=lambda: seen.append(1))
-    assert not seen
+@pytest.mark.parametrize("tail", [0.0, 0.3])
+@pytest.mark.parametrize("keep_prior", [True, False])
+def test_no_floor_of_a_grid_is_below_the_limit(tail: float, keep_prior: bool) -> None:
+    """Every floor of a grid, its laws by a transport program: none below the bound, one near it."""
+    users, a = np.array([[1.0, 0, 0], [0.1, 0.2, 0.7], [0, 0.5, 0.5]]), math.exp(1.0)
+    found = sv.limit(PRIOR, 1.0, users, divergence=sv.wasserstein(LINE), tail=tail, keep_prior=keep_prior)
+    assert 0 <= found.gap <= 1e-6
+    q = PRIOR.probabilities
+    sides = [np.linspace(one / a, one, 9) if keep_prior else np.linspace(0.02, 0.6, 9) for one in q]
+    values = []
+    for c in itertools.product(*sides):
+        floor = np.array(c)
+        if floor.sum() <= 1 <= a * floor.sum():
+            off = [oracles.least_move(p, floor, a * floor, APART) for p in users]
+            values.append(np.mean(off) + tail * max(off))
+    assert min(values) >= found.lower_bound - 1e-9
+    assert min(values) <= found.objective + 0.15  # the grid is coarse
+
+
+def test_the_limit_is_below_every_sampler_and_refuses_what_is_too_large() -> None:
+    rng = np.random.default_rng(0)
+    prior = sv.Prior(range(8), rng.dirichlet(np.ones(8)))
+    tree = sv.Tree.from_levels([0, 0, 0, 1, 1, 2, 2, 2])
+    users = rng.dirichlet(np.full(8, 0.3), 60)
+    table = sv.compare(
+        users, [sv.nearest(prior, 2.0, tree), sv.minimax_kernel(prior, 2.0)], sv.wasserstein(tree), limit=True
+    )
+    rows = {row.sampler: row for row in table}
+    assert rows["best possible"].mean < rows["nearest"].mean < rows["minimax_kernel"].mean
+    assert all(row.above_limit is not None and row.above_limit >= -1e-9 for row in table)
+    assert rows["minimax_kernel"].worst_case is not None
+    with pytest.raises(ParameterError, match="take fewer users"):
+        sv.limit(prior, 2.0, rng.dirichlet(np.ones(8), 5001), divergence=sv.wasserstein(tree))
+    with pytest.raises(ParameterError, match="promise"):
+        sv.limit(prior, 2.0, users, divergence=sv.wasserstein(tree), promise="best")
 
 
 def test_a_worst_case_that_is_not_known_is_none() -> None:

@@ -168,6 +168,34 @@ def test_choose_keeps_a_promise_with_a_lower_mean(tmp_path: Path, public: bool) 
         assert float(made.law(records=[name])[i]) >= 0.5 - 1e-12
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_limit_with_a_promise_is_the_linear_program_with_all_point_masses(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 7)), int(rng.integers(1, 8))
+    q = rng.dirichlet(np.full(n, 2.0)) + 1e-3
+    prior = numbered(q / q.sum())
+    p = rng.dirichlet(np.full(n, 0.7), size=m) * (rng.random((m, n)) < 0.7)
+    p[p.sum(axis=1) == 0, 0] = 1
+    users = p / p.sum(axis=1, keepdims=True)
+    epsilon, tail = float(rng.uniform(0.1, 5)), float(rng.choice([0.0, 0.3]))
+    largest = 1 - sv.prior_minimax(prior, epsilon).worst_case(sv.TV)
+    for share in (0.5, 0.95, 1.0):
+        exact = oracles.limit_lp(users, prior.probabilities, epsilon, tail, True, share * largest)
+        promise = "best" if share == 1 else share * largest
+        found = sv.limit(prior, epsilon, users, tail=tail, promise=promise, relative_gap=1e-4)
+        assert found.lower_bound <= exact + 1e-8
+        assert found.objective >= exact - 1e-8
+        assert found.gap <= max(1e-4 * found.objective, 1e-6)
+
+
+def test_a_limit_with_a_promise_is_refused_where_it_cannot_be_had() -> None:
+    prior = numbered(np.full(151, 1 / 151))
+    with pytest.raises(sv.errors.ParameterError, match="at most 150 categories"):
+        sv.limit(prior, 1.0, np.full((1, 151), 1 / 151), promise="best")
+    with pytest.raises(sv.errors.ParameterError, match="keep the prior"):
+        sv.limit(numbered(np.array([0.4, 0.6])), 1.0, [[0.5, 0.5]], keep_prior=False, promise="best")
+
+
 def test_same_for_everybody_takes_the_best_promise_with_the_lower_mean() -> None:
     q = np.sort(np.random.default_rng(5).dirichlet(np.full(30, 1.0)))
     choice = sv.choose(numbered(q), 2.0, same_for_everybody=True, limit=False)

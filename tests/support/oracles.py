@@ -288,13 +288,18 @@ def best_floor_lp(users: Array, prior: Array, epsilon: float, floors: str) -> fl
     )
 
 
-def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior: bool) -> float:
+def limit_lp(
+    users: Array, prior: Array, epsilon: float, tail: float, keep_prior: bool, promise: float = 0.0
+) -> float:
     """Least mean + tail * max of the TV to the box, written out as one program over the floor.
 
     Variables: the floor c; per user and category (p - a c)+ and (c - p)+; per user its TV; the largest.
+    With a promise a point mass on every category is a user who counts for nothing and is within 1 - promise.
     """
     p, q, a = np.asarray(users, dtype=np.float64), np.asarray(prior, dtype=np.float64), math.exp(epsilon)
-    m, n = p.shape
+    counted, n = p.shape
+    p = np.vstack([p, np.eye(n)]) if promise else p
+    m = len(p)
     size = n + 2 * m * n + m + 1
     over, under = n + np.arange(m * n).reshape(m, n), n + m * n + np.arange(m * n).reshape(m, n)
     own, largest = n + 2 * m * n + np.arange(m), size - 1
@@ -308,8 +313,8 @@ def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior
         first, second, worst = np.zeros(size), np.zeros(size), np.zeros(size)
         first[over[u]], first[own[u]] = 1, -1
         second[under[u]], second[own[u]] = 1, -1
-        worst[own[u]], worst[largest] = 1, -1
-        below += [(first, 0.0), (second, 0.0), (worst, 0.0)]
+        worst[own[u]], worst[largest] = 1, -1 if u < counted else 0
+        below += [(first, 0.0), (second, 0.0), (worst, 0.0 if u < counted else 1 - promise)]
     floors: list[tuple[float, float | None]] = [(value / a, value) for value in q]
     if not keep_prior:
         some, enough = np.zeros(size), np.zeros(size)
@@ -317,7 +322,7 @@ def limit_lp(users: Array, prior: Array, epsilon: float, tail: float, keep_prior
         below += [(some, 1.0), (enough, -1.0)]
         floors = [(0.0, None)] * n
     cost = np.zeros(size)
-    cost[own], cost[largest] = 1 / m, tail
+    cost[own[:counted]], cost[largest] = 1 / counted, tail
     return _solve(
         cost,
         A_ub=np.array([row for row, _ in below]),

@@ -30,7 +30,7 @@ from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..users import Users, UsersLike, rows_for
 from .fitted import fitted
-from .limit import Limit, solvable, summarise, weighed
+from .limit import Limit, summarise, weighed
 from .limit import limit as best_possible
 
 if TYPE_CHECKING:
@@ -196,7 +196,6 @@ def compare(
         raise ParameterError("samplers and divergences must not be empty")
     if limit and any(len({sampler.prior.digest for sampler in listed}) > 1 for listed in chosen.values()):
         raise ParameterError("limit=True needs samplers that share one prior, group by group")
-    bounded = list(map(solvable, measures)) if limit else []
     priors = {sampler.prior.digest: sampler.prior for listed in chosen.values() for sampler in listed}
     read = [given for given in people.values() if isinstance(given, Users)]
     one = len(people) > 1 and len(priors) == 1 and len(read) == len(people)
@@ -218,7 +217,7 @@ def compare(
             together += [_pooled(same) for same in zip(*measured, strict=True)]
     for name, listed in chosen.items() if limit else ():
         for epsilon in dict.fromkeys(sampler.epsilon for sampler in listed):
-            for f in bounded:
+            for f in measures:
                 bound = best_possible(listed[0].prior, epsilon, people[name], divergence=f)
                 _add_limit(rows[name], bound)
             report()

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -27,14 +27,15 @@ from .. import _html, _validate
 from .._validate import FloatArray, IntArray
 from ..divergences import TV, Distance, FDivergence, checked_f
 from ..errors import ParameterError
-from ..geometry import Wasserstein
+from ..geometry import Wasserstein, checked_geometry
 from ..prior import Prior
 from ..samplers import clip
 from ..samplers.base import checked_prior
 from ..samplers.blocks import blocks
-from ..samplers.catalogue import SAMPLERS
+from ..samplers.catalogue import SAMPLERS, checked_promise
+from ..samplers.nearest import NearestSampler
 from ..users import Users, UsersLike, rows_for
-from .limit_solvers import cutting_planes, smooth_descent
+from .limit_solvers import best_floor, cutting_planes, smooth_descent
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -94,9 +95,10 @@ def limit(
     epsilon: float,
     users: UsersLike | Users,
     *,
-    divergence: FDivergence = TV,
+    divergence: Distance = TV,
     tail: float = TAIL,
     keep_prior: bool = True,
+    promise: float | str | None = None,
     relative_gap: float = 1e-3,
     progress: Callable[[float], object] | None = None,
 ) -> Limit:
@@ -112,16 +114,18 @@ def limit(
 
     Parameters
         users: as `compare` takes them.
-        divergence: total variation, or any divergence that knows its `slope`; not W1.
+        divergence: total variation, any divergence that knows its `slope`, or the W1 of a geometry, which is
+            a linear program for up to 40,000 different users × categories.
         tail: the weight of the maximum, 0 or more.
         keep_prior: only samplers with Q(q) = q.
+        promise: only samplers that keep the prior and this promise, as in `fitted`; up to 150 categories.
         relative_gap: stop when objective − lower_bound is at most this part of the objective (or 1e-6). Over
             thousands of categories the work may end before that; the gap says so.
         progress: called with the part of the way to that gap, between 0 and 1.
 
     Raises
-        ParameterError: an option is out of range, the divergence is W1, has no slope, or is infinite for all
-            samplers.
+        ParameterError: an option is out of range, the divergence has no slope, or it is infinite for every
+            sampler.
         UserDataError: the users are not distributions over the prior's categories.
 
     >>> import sottovoce as sv
@@ -134,8 +138,15 @@ def limit(
     epsilon = _validate.privacy(epsilon)
     weight = _validate.at_least(0, tail=tail)
     target = _validate.positive(relative_gap=relative_gap)
-    solvable(divergence)
-    problem, owned, inverse = _problem(prior, epsilon, users, divergence, weight, bool(keep_prior))
+    if isinstance(divergence, Wasserstein):
+        return _limit_in_w1(prior, epsilon, users, divergence, weight, bool(keep_prior), promise)
+    required_slope(checked_f(divergence))
+    kept = None if promise is None else checked_promise(prior.probabilities, epsilon, promise)
+    if kept is not None and not keep_prior:
+        raise ParameterError("a promise is for samplers that keep the prior")
+    problem, owned, inverse = _problem(prior, epsilon, users, divergence, weight, bool(keep_prior), kept)
+    if kept is not None and len(owned) > MANY:
+        raise ParameterError(f"a limit with a promise takes at most {MANY} categories, got {len(owned)}")
     start = _start(problem, prior, epsilon, owned)
     furthest = 0.0
 
@@ -150,23 +161,56 @@ def limit(
         if progress is not None:
             progress(furthest)
 
-    smooth = divergence == TV and len(owned) > FEW
+    smooth = divergence == TV and len(owned) > FEW and kept is None
     solved = (smooth_descent if smooth else cutting_planes)(problem, start, enough, report)
     if smooth and len(owned) <= MANY and not enough(solved.objective, solved.lower_bound):
         further = cutting_planes(problem, solved.floor, enough, report)
         solved = replace(further, lower_bound=max(solved.lower_bound, further.lower_bound))
     values = problem.values(solved.floor)[inverse]
+    return _limit(epsilon, divergence, weight, bool(keep_prior), values, float(solved.lower_bound))
+
+
+def _limit(
+    epsilon: float, divergence: Distance, tail: float, keep_prior: bool, values: FloatArray, bound: float
+) -> Limit:
+    """The value of the limit from one number per user and a lower bound."""
     summary = summarise(values)
-    objective = weighed(summary["mean"], summary["maximum"], weight)
+    objective = weighed(summary["mean"], summary["maximum"], tail)
     return Limit(
         epsilon=epsilon,
         divergence=divergence.name,
-        tail=weight,
-        keep_prior=bool(keep_prior),
+        tail=tail,
+        keep_prior=keep_prior,
         users=len(values),
         **summary,
         objective=objective,
-        lower_bound=min(max(float(solved.lower_bound), 0.0), objective),
+        lower_bound=min(max(bound, 0.0), objective),
+    )
+
+
+def _limit_in_w1(
+    prior: Prior,
+    epsilon: float,
+    users: UsersLike | Users,
+    distance: Wasserstein,
+    tail: float,
+    keep_prior: bool,
+    promise: float | str | None,
+) -> Limit:
+    """The limit by a linear program; the values are those of the nearest laws above its floor."""
+    if promise is not None:
+        raise ParameterError("a promise is about total variation, and the limit was requested in W1")
+    geometry = checked_geometry(distance.geometry, len(prior))
+    rows = _validate.users(rows_for(users, prior), len(prior))
+    first, inverse, counts = _alike(rows)
+    a, p, share = math.exp(epsilon), rows[first].toarray(), counts / counts.sum()
+    floor, bound = best_floor(p, share, prior.probabilities, a, geometry, tail, keep_prior)
+    floor = np.maximum(floor, np.finfo(np.float64).tiny)
+    if not keep_prior:
+        floor = floor / max(float(floor.sum()), 1.0) / min(a * float(floor.sum()), 1.0)
+    sampler = NearestSampler("nearest", prior, epsilon, floor, {}, geometry)
+    return _limit(
+        epsilon, distance, tail, keep_prior, sampler.divergence_of(rows[first], distance)[inverse], bound
     )
 
 
@@ -183,6 +227,7 @@ class FloorProblem:
     tail: float
     divergence: FDivergence
     keep_prior: bool
+    sums: tuple[FloatArray, FloatArray]  # M and r: a floor of the domain has M·c ≤ r
 
     @cached_property
     def owner(self) -> IntArray:
@@ -191,18 +236,21 @@ class FloorProblem:
 
     def settle(self, c: FloatArray) -> FloatArray:
         """The floor of the domain that a point near the domain stands for."""
-        inside: FloatArray = np.clip(c, self.low, self.high)
+        inside = np.clip(c, self.low, self.high)
         if self.keep_prior:
-            return inside
+            return self._kept(inside)
         total = float(inside.sum())  # scaling into Σc ≤ 1 ≤ a·Σc makes no user's total variation larger
         factor = total if total > 1 else min(self.a * total, 1.0)
         return np.asarray(inside / max(factor, np.finfo(np.float64).tiny))
 
-    @cached_property
-    def sums(self) -> tuple[FloatArray, FloatArray]:
-        """M and r: a floor of the domain has M·c ≤ r. Without a prior to keep Σc ≤ 1 ≤ a·Σc."""
-        every = np.ones((0 if self.keep_prior else 1, len(self.low)))
-        return np.concatenate([every, -self.a * every]), np.repeat([1.0, -1.0], len(every))
+    def _kept(self, c: FloatArray) -> FloatArray:
+        """c, moved towards the lowest floor, which keeps every promise, until it keeps the promise too."""
+        matrix, right = self.sums
+        above = matrix @ c - right
+        if not np.any(above > 0):
+            return c
+        share = float(np.max(above[above > 0] / (matrix @ (c - self.low))[above > 0]))
+        return np.asarray(c + min(share, 1.0) * (self.low - c))
 
     def objective(self, values: FloatArray) -> float:
         """F from one value per row."""
@@ -234,7 +282,7 @@ class FloorProblem:
         g(r) − g(p/x), a times as fast as c grows. Between floor and cap nothing changes.
         """
         f, total = self.divergence, float(c.sum()) + self.rest
-        slope: Any = f.slope
+        slope = required_slope(f)
         values, outside = np.empty(self.rows.shape[0]), np.empty(self.rows.shape[0])
         inside = np.empty(self.rows.nnz)
         first = self.rows.indptr[:-1]
@@ -271,18 +319,13 @@ class FloorProblem:
         return np.asarray(moved + float(weights @ outside))
 
 
-def solvable(f: Distance) -> FDivergence:
-    """Refuse W1, where the limit takes too long, and a divergence that does not know its slope."""
-    if isinstance(f, Wasserstein):
-        raise ParameterError(
-            "the limit is not computed in W1; leave it out (no --limit), or take an f-divergence such as "
-            "sottovoce.TV (-d tv)"
-        )
-    if checked_f(f).slope is None:
+def required_slope(f: FDivergence) -> Callable[[FloatArray], FloatArray]:
+    """The slope of a divergence that knows it."""
+    if f.slope is None:
         raise ParameterError(
             f"divergence {f.name!r} does not know its slope: FDivergence(…, slope=…), or take sottovoce.TV"
         )
-    return f
+    return f.slope
 
 
 def _problem(
@@ -292,6 +335,7 @@ def _problem(
     divergence: FDivergence,
     tail: float,
     keep_prior: bool,
+    promise: float | None,
 ) -> tuple[FloorProblem, IntArray, IntArray]:
     """The program, the categories it is about, and the row of every user in it."""
     from scipy import sparse
@@ -309,14 +353,35 @@ def _problem(
     few = rows[first]
     few = sparse.csr_array((few.data, position[few.indices], few.indptr), shape=(len(first), len(owned)))
     q, a = prior.probabilities, math.exp(epsilon)
-    low, high = (q[owned] / a, q[owned]) if keep_prior else (np.zeros(len(owned)), np.ones(len(owned)))
+    lowest = np.minimum(np.maximum(q, promise or 0.0) / a, q)
+    low, high = (lowest[owned], q[owned]) if keep_prior else (np.zeros(len(owned)), np.ones(len(owned)))
     if divergence == TV:  # above what anybody has of a category, a floor only hurts
         most = np.zeros(len(owned))
         np.maximum.at(most, few.indices, few.data)
         high = np.clip(most, low, high)
-    rest = math.fsum(np.delete(q, owned) / a) if keep_prior else 0.0
+    others = np.delete(lowest, owned) if keep_prior else np.empty(0)
+    rest = math.fsum(others)
+    sums = _sums(len(owned), a, keep_prior, promise, others)
     share = counts / counts.sum()
-    return FloorProblem(few, share, low, high, rest, a, tail, divergence, keep_prior), owned, inverse
+    return FloorProblem(few, share, low, high, rest, a, tail, divergence, keep_prior, sums), owned, inverse
+
+
+def _sums(
+    n: int, a: float, keep_prior: bool, promise: float | None, others: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """M and r of M·c ≤ r: Σc ≤ 1 ≤ a·Σc without a prior to keep; Σc − c_i ≤ 1 − t for every i with a promise.
+
+    `others` are the floors of the categories that no user has; of them the lowest decides.
+    """
+    every = np.ones(n)
+    if not keep_prior:
+        return np.stack([every, -a * every]), np.array([1.0, -1.0])
+    if promise is None:
+        return np.empty((0, n)), np.empty(0)
+    matrix, right = every - np.eye(n), np.full(n, 1 - promise - math.fsum(others))
+    if len(others):
+        matrix, right = np.vstack([matrix, every]), np.append(right, right[0] + others.min())
+    return matrix, right
 
 
 def _alike(rows: sparse.csr_array[np.float64]) -> tuple[IntArray, IntArray, FloatArray]:
