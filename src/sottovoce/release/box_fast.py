@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
-from .arrays import IntegerArray, packs, running_sums, scaled_product, shortened
+from .arrays import IntegerArray, packs, running_sums, scaled_product
 from .exact import Box
 
 if TYPE_CHECKING:
@@ -102,11 +102,13 @@ class Filter:
         """
         width, users = indices.shape
         floor, ends = self.floor.take(indices), self.ends.take(indices)
-        counts, cut = shortened(counts, COUNT_BITS)
+        cut = np.searchsorted(1 << np.arange(COUNT_BITS, 63), counts.sum(axis=0), side="right")
+        counts = counts >> cut
         multiplier = self._solve(counts, floor, span)
         added = np.minimum(np.maximum(_above_floor(multiplier, counts, floor), 0), span)
         deviation = np.where(cut > 0, np.maximum(multiplier, 1), 1)
-        error = self._error(added.sum(axis=0) - self.room, width, deviation)
+        gap, within = added.sum(axis=0) - self.room, width * np.minimum(deviation, (1 << ROOMY) // width)
+        error = np.abs(gap) + 2 * within + self.rounding
 
         word = words >> self.shift
         running = _sums_down(added)
@@ -124,12 +126,6 @@ class Filter:
         category[others], start[others] = other, self.before[other] + rest
         end[others] = self.before[other + 1] + rest
         return category, (start + error <= word) & (word <= end - error)
-
-    def _error(self, gap: IntegerArray, width: int, deviation: IntegerArray) -> IntegerArray:
-        """The E of the proof, for every user."""
-        within = width * np.minimum(deviation, (1 << ROOMY) // width)
-        bound: IntegerArray = np.abs(gap) + 2 * within + self.rounding
-        return bound
 
     def _solve(self, counts: IntegerArray, floor: IntegerArray, span: IntegerArray) -> IntegerArray:
         """A μ whose clip adds up to about the room, by Newton's steps inside a bracket.

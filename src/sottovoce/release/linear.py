@@ -89,6 +89,7 @@ class KernelEngine(LinearEngine):
 
     kind: ClassVar[str] = "kernel"
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low", "own", "order"})
+    tables: ClassVar[tuple[str, ...]] = ("_views", "_public")
     kernel: IntegerKernel
     order: tuple[int, ...]
     bits: int
@@ -108,10 +109,6 @@ class KernelEngine(LinearEngine):
     def keeps_prior(self) -> bool:
         """The paper's kernel keeps its own prior, up to the units of the rounding."""
         return True
-
-    def prepare(self) -> None:
-        """The running sums."""
-        _ = self._views, self._public
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
@@ -195,6 +192,7 @@ class ResponseEngine(LinearEngine):
 
     kind: ClassVar[str] = "response"
     own_fields: ClassVar[frozenset[str]] = frozenset({"kept", "own", "other", "prior"})
+    tables: ClassVar[tuple[str, ...]] = ("_arrays", "_public")
     kept: tuple[int, ...]
     own: int
     other: int
@@ -216,10 +214,6 @@ class ResponseEngine(LinearEngine):
     def keeps_prior(self) -> bool:
         """Only the uniform prior, and only if nothing is dropped."""
         return len(self.kept) == self.categories and max(self.prior) - min(self.prior) <= 1
-
-    def prepare(self) -> None:
-        """The kept categories as arrays, and the running sums."""
-        _ = self._arrays, self._public
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, IntegerArray]:
@@ -267,10 +261,6 @@ class ResponseEngine(LinearEngine):
         for member, share in record_law([(index, 1) for index in self.kept], self.bits):
             out[member] = share
         return out
-
-    def prior_weights(self) -> Sequence[int]:
-        """As they are stored."""
-        return self.prior
 
     def fields(self) -> dict[str, Any]:
         """The kept positions and the two weights."""

@@ -276,7 +276,7 @@ class Mechanism:
         def take(part: slice, words: Any) -> None:
             positions[part] = engine.positions(rows[part], words)
 
-        engine.prepare_many()
+        engine.prepare(many=True)
         self._in_batches(len(positions), take)
         return self._named(positions)
 

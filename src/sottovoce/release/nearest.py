@@ -85,6 +85,8 @@ class NearestEngine(BoxEngine):
 
     kind: ClassVar[str] = "nearest"
     own_fields: ClassVar[frozenset[str]] = BoxEngine.own_fields | GEOMETRY
+    tables: ClassVar[tuple[str, ...]] = ("_public", "geometry.work", "geometry.leaves")
+    tables_many: ClassVar[tuple[str, ...]] = ()  # every law is written out
     geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
@@ -92,17 +94,10 @@ class NearestEngine(BoxEngine):
         super().check(ratio, size, bits)
         check_geometry(self.geometry, size, int((ratio - 1) * MOST_CATEGORIES))
 
-    def prepare(self) -> None:
-        """The law of a user without records, and how much work a batch is."""
-        _ = self._public, self.geometry.work, self.geometry.leaves
-
     @property
     def batch(self) -> int:
         """Fewer users, as every law is written out."""
         return max(ENTRIES // len(self.prior), 1)
-
-    def prepare_many(self) -> None:
-        """Nothing more for a batch."""
 
     def units(self, weights: Weights) -> list[int]:
         """The law in units. Outside the box nothing is released."""
@@ -158,17 +153,13 @@ class NearestStreamEngine(StreamEngine):
 
     kind: ClassVar[str] = "nearest-stream"
     own_fields: ClassVar[frozenset[str]] = StreamEngine.own_fields | GEOMETRY
+    tables: ClassVar[tuple[str, ...]] = (*StreamEngine.tables, "geometry.work", "geometry.leaves")
     geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The certificate of the stream, and a geometry of its categories."""
         super().check(ratio, size, bits)
         check_geometry(self.geometry, size, MOST_STEPPED)
-
-    def prepare(self) -> None:
-        """Build every table now."""
-        super().prepare()
-        _ = self.geometry.work, self.geometry.leaves
 
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""

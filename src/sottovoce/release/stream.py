@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -112,6 +112,7 @@ class StreamEngine(Engine):
     kind: ClassVar[str] = "stream"
     version: ClassVar[int] = 2
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "persistence"})
+    tables: ClassVar[tuple[str, ...]] = ("_before", "_before_again", "_levels", "most")
     prior: tuple[int, ...]
     start: int
     pace: tuple[int, ...]
@@ -293,10 +294,6 @@ class StreamEngine(Engine):
 
     # --- as a mechanism ------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Build every table now."""
-        _ = self._before, self._before_again, self._levels, self.most
-
     def law(self, weights: Weights) -> list[Fraction]:
         """The law of the first release of a user."""
         return self.transcripts(weights, 1)
@@ -317,10 +314,6 @@ class StreamEngine(Engine):
             return out
 
         return continued(*self.first(), 0, None)
-
-    def prior_weights(self) -> Sequence[int]:
-        """As they are stored."""
-        return self.prior
 
     def fields(self) -> dict[str, Any]:
         """The prior in the order of the categories, and the settings."""
