@@ -45,11 +45,10 @@ class Engine(ABC):
     """What every release looks things up in."""
     tables_many: ClassVar[tuple[str, ...]] = ()
     """What only a batch needs: `prepare` leaves it out, because a device never needs it."""
-    prior: tuple[int, ...]
-    linear: ClassVar[bool] = False
-    """Whether one random record of the user is all that is looked at."""
     words: ClassVar[int] = 1
     """How many uniform words one release needs, always."""
+    prior: tuple[int, ...]
+    _arrays: Any  # cached, of an engine that has views of them
 
     @property
     def batch(self) -> int:
@@ -79,6 +78,11 @@ class Engine(ABC):
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
         """The same for every row, with one array per word."""
         raise NotImplementedError
+
+    @cached_property
+    def _views(self) -> tuple[memoryview, ...]:
+        """The arrays as memory views, which hand out plain integers quickly."""
+        return tuple(array.data for array in self._arrays)
 
     @abstractmethod
     def law(self, weights: Weights) -> list[Fraction]:
@@ -131,7 +135,7 @@ class BoxEngine(Engine):
         return tuple(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
     @cached_property
-    def _sums(self) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
+    def _arrays(self) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
         """Running sums of the floors, of what the public law has above them, and of the public law.
 
         Each has one more entry than there are categories. Outside the box nothing is released.
@@ -144,11 +148,6 @@ class BoxEngine(Engine):
         return floors, ends - floors, ends
 
     @cached_property
-    def _views(self) -> tuple[memoryview, ...]:
-        """The same as memory views, which hand out plain integers quickly."""
-        return tuple(array.data for array in self._sums)
-
-    @cached_property
     def _filter(self) -> Filter:
         """The coarse tables for batches."""
         return Filter(self.box)
@@ -156,7 +155,7 @@ class BoxEngine(Engine):
     @cached_property
     def _capped_many(self) -> Capped:
         """The tables for capped users in batches."""
-        return Capped(self.box, *self._sums[:2])
+        return Capped(self.box, *self._arrays[:2])
 
     def clipped(self, weights: Weights) -> Weights:
         """The exact clip of the weights, in units; a capped user's are all at their caps, with units left."""
@@ -201,7 +200,7 @@ class BoxEngine(Engine):
         (drawn,) = words
         out, sure = decided(rows, drawn, self._filter, self._capped_many)
         empty = np.diff(rows.indptr) == 0
-        out[empty] = np.searchsorted(self._sums[2], drawn[empty], side="right") - 1
+        out[empty] = np.searchsorted(self._arrays[2], drawn[empty], side="right") - 1
         for i in np.flatnonzero(~(sure | empty)).tolist():
             out[i] = self.position(row_weights(rows, i), [int(drawn[i])])
         return out

@@ -62,9 +62,8 @@ def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
 
 
 class LinearEngine(Engine):
-    """What the linear engines have in common."""
+    """What the linear engines have in common: one random record of the user is all that they look at."""
 
-    linear: ClassVar[bool] = True
     bits: int
 
     @cached_property
@@ -118,11 +117,6 @@ class KernelEngine(LinearEngine):
         rank[order] = np.arange(len(order))
         before, passed = running_sums(self.kernel.low), running_sums(self.kernel.prior)
         return order, rank, before, np.array(self.kernel.own, dtype=np.int64), passed
-
-    @cached_property
-    def _views(self) -> tuple[memoryview, ...]:
-        """The same as memory views, which hand out plain integers quickly."""
-        return tuple(array.data for array in self._arrays)
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """Floors of the lower ranks, then the category itself, then the tail in proportion to the prior."""

@@ -115,12 +115,15 @@ class NearestEngine(BoxEngine):
         return bisect_right(list(accumulate(self.units(weights))), word)
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row."""
+        """The same for every row. If one law is outside its box, nothing is released."""
         (drawn,) = words
         low, high = (np.array(side, dtype=np.int64) for side in (self.box.low, self.box.high))
         bits, public = self.box.total.bit_length() - 1, np.array(self._public, dtype=np.int64)
         laws = nearest_laws(targets_of_rows(rows, bits, public), low, high, self.geometry)
-        return drawn_of(laws, low, high, self.box.total, drawn)
+        ends = np.cumsum(laws, axis=1)
+        if not ((low <= laws) & (laws <= high)).all() or not (ends[:, -1] == self.box.total).all():
+            raise CertificateError("a law left its box; nothing is released")
+        return np.asarray((ends <= drawn[:, None]).sum(axis=1))
 
     def law(self, weights: Weights) -> list[Fraction]:
         """The units as fractions of N."""
@@ -135,16 +138,6 @@ class NearestEngine(BoxEngine):
         """The box above the floor, the prior and the geometry."""
         box = BoxEngine.read(fields, ratio)
         return cls(box.box, box.prior, geometry=geometry_of(fields))
-
-
-def drawn_of(
-    laws: IntegerArray, low: IntegerArray, high: IntegerArray, total: int, words: IntegerArray
-) -> IntegerArray:
-    """The category that each row's word falls into. If one law is outside its box, nothing is released."""
-    ends = np.cumsum(laws, axis=1)
-    if not ((low <= laws) & (laws <= high)).all() or not (ends[:, -1] == total).all():
-        raise CertificateError("a law left its box; nothing is released")
-    return np.asarray((ends <= words[:, None]).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,10 +172,6 @@ class StreamEngine(Engine):
         """The bounds of R before the first release."""
         return self.start, self.start
 
-    def lost(self) -> tuple[int, int]:
-        """The bounds of R of a device that does not know it."""
-        return self.one, self.most
-
     def moved(self, low: int, high: int, prior: int, units: int) -> tuple[int, int]:
         """The bounds after the release of a category with this weight of the prior and these units."""
         digits = self.ratio_bits
