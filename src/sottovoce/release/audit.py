@@ -81,13 +81,12 @@ class AuditReport(_html.Described):
         """No violation was found."""
         return self.certificate == "holds" and self.lower_bound <= self.epsilon
 
-    def facts(self) -> tuple[str, list[tuple[str, object]]]:
+    def facts(self) -> tuple[str, Sequence[tuple[str, object]]]:
         """What is shown."""
         bound = f"at least {self.lower_bound:.4f} in {self.draws:,} draws, of {self.epsilon:g} stated"
         passed = "yes" if self.passed else "no"
-        rows: list[tuple[str, object]]
-        rows = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
-        return f"Audit of {self.sampler}", rows
+        shown = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
+        return f"Audit of {self.sampler}", shown
 
 
 def audit(

@@ -107,8 +107,7 @@ class Filter:
         multiplier = self._solve(counts, floor, span)
         added = np.minimum(np.maximum(_above_floor(multiplier, counts, floor), 0), span)
         deviation = np.where(cut > 0, np.maximum(multiplier, 1), 1)
-        gap, within = added.sum(axis=0) - self.room, width * np.minimum(deviation, (1 << ROOMY) // width)
-        error = np.abs(gap) + 2 * within + self.rounding
+        error = self._error(added.sum(axis=0) - self.room, width, deviation)
 
         word = words >> self.shift
         running = _sums_down(added)
@@ -126,6 +125,12 @@ class Filter:
         category[others], start[others] = other, self.before[other] + rest
         end[others] = self.before[other + 1] + rest
         return category, (start + error <= word) & (word <= end - error)
+
+    def _error(self, gap: IntegerArray, width: int, deviation: IntegerArray) -> IntegerArray:
+        """The E of the proof, for every user."""
+        within = width * np.minimum(deviation, (1 << ROOMY) // width)
+        bound: IntegerArray = np.abs(gap) + 2 * within + self.rounding
+        return bound
 
     def _solve(self, counts: IntegerArray, floor: IntegerArray, span: IntegerArray) -> IntegerArray:
         """A μ whose clip adds up to about the room, by Newton's steps inside a bracket.

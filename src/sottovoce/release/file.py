@@ -149,9 +149,6 @@ class MechanismFile:
 def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
     """Read a mechanism, check its certificate in full, and hold it against the client's policy.
 
-    The policy states the largest ε or the digest that is accepted: `Policy(max_epsilon=2)`. To accept the ε
-    of any file, say so: `Policy(max_epsilon="any")`.
-
     Raises
         MechanismFileError: unreadable, not a mechanism, wrong digest, or refused by the policy.
         CertificateError: the integers do not certify what the file claims.

@@ -114,15 +114,11 @@ def request(
 
 @dataclass(frozen=True)
 class Receipt:
-    """What charging came to: how many releases were paid for now, and how many had been paid before.
-
-    A new release of a stream that goes on is `continued`: its ε was charged before, and only has to fit into
-    the budget of the epoch.
-    """
+    """What charging came to: how many releases were paid for now, and how many had been paid before."""
 
     epoch: str
     charged: int
-    continued: int
+    continued: int  # new releases of streams that go on: charged before, they only have to fit into the epoch
     repeated: int
     left_out: int  # releases left out because their user has too little left
     kept: tuple[_validate.IntArray, ...] = field(repr=False)  # which users of each request may be released
