@@ -178,7 +178,7 @@ def test_one_and_many_release_the_same_for_users_without_records(name: str) -> N
     for size in (1, 50, 200):
         rows = mechanism.prepare(counts[:size])
         words = [rng.integers(0, 1 << 62, size) for _ in range(mechanism.engine.words)]
-        mechanism.engine.prepare_many()
+        mechanism.engine.prepare(many=True)
         many = mechanism.engine.positions(rows, words)
         for i in range(size):
             part = slice(rows.indptr[i], rows.indptr[i + 1])
