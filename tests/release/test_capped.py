@@ -227,9 +227,9 @@ def test_a_law_outside_its_box_releases_nothing(monkeypatch: pytest.MonkeyPatch)
     rows, words = mechanism.prepare(np.eye(40, dtype=np.int64)[:2]), [np.array([5, (1 << 62) - 1])]
     assert is_capped(engine, {0: 1})
     refusal = pytest.raises(sv.errors.CertificateError, match="left its box; nothing is released")
-    floors, above, public = engine._sums
+    floors, above, public = engine._arrays
     roomless = BoxEngine(engine.box, engine.prior)
-    roomless.__dict__["_sums"] = (floors, 0 * above, public)
+    roomless.__dict__["_arrays"] = (floors, 0 * above, public)
     with refusal:
         roomless.position([(0, 1)], [5])
     with refusal:

@@ -6,7 +6,7 @@ There is no float in this file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,13 +58,6 @@ def scaled_product(x: IntegerArray, y: IntegerArray | int, z: IntegerArray) -> I
     return quotient
 
 
-def shortened(counts: IntegerArray, bits: int) -> tuple[IntegerArray, IntegerArray]:
-    """Counts, a column for each user, cut to so many binary digits in all, and how many digits were cut."""
-    size = counts.sum(axis=0)
-    cut = np.searchsorted(1 << np.arange(bits, 63), size, side="right")
-    return counts >> cut, cut
-
-
 ENTRIES = 1 << 17
 """Entries of one pack: a megabyte an array; with fewer, threads wait for each other between operations."""
 
@@ -72,16 +65,12 @@ WINDOW = 1 << 15
 """Users that are sorted by the number of their categories: few enough that their rows stay in the cache."""
 
 
-class Pack(NamedTuple):
-    """Some users of about equally many categories: one column each, padded with index n and count 0."""
+def packs(rows: sparse.csr_array[Any]) -> Iterator[tuple[IntegerArray, IntegerArray, IntegerArray]]:
+    """Cut sparse rows into packs of users, indices and counts; empty rows are in none.
 
-    users: IntegerArray
-    indices: IntegerArray
-    counts: IntegerArray
-
-
-def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
-    """Cut sparse rows into packs, at most an eighth of which is padding; empty rows are in none."""
+    A pack has users of about equally many categories: a column each, padded with index n and count 0, at most
+    an eighth of it.
+    """
     for begin in range(0, rows.shape[0], WINDOW):
         starts = rows.indptr[begin : begin + WINDOW + 1].astype(np.int64)
         lengths = np.diff(starts)
@@ -96,8 +85,7 @@ def packs(rows: sparse.csr_array[Any]) -> Iterator[Pack]:
             width = int(ordered[at] + (ordered[at] >> 3))
             end = min(int(np.searchsorted(ordered, width, side="right")), at + max(ENTRIES // width, 1))
             users = order[at:end]
-            there, many = _columns(starts[users], ordered[at:end], indices, counts, rows.shape[1])
-            yield Pack(begin + users, there, many)
+            yield begin + users, *_columns(starts[users], ordered[at:end], indices, counts, rows.shape[1])
             at = end
 
 

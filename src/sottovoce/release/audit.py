@@ -15,22 +15,20 @@ was chosen to look extreme always looks extreme to the draws that chose it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _html
+from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
+from .arrays import IntegerArray
 from .mechanism import Mechanism, recheck
 from .stream import StreamEngine
-
-IntegerArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 ROWS = 1 << 19  # users of one batch
 ALL_ROWS = 64  # up to this many categories a user of each is looked at
@@ -83,13 +81,12 @@ class AuditReport(_html.Described):
         """No violation was found."""
         return self.certificate == "holds" and self.lower_bound <= self.epsilon
 
-    def facts(self) -> tuple[str, list[tuple[str, object]]]:
+    def facts(self) -> tuple[str, Sequence[tuple[str, object]]]:
         """What is shown."""
         bound = f"at least {self.lower_bound:.4f} in {self.draws:,} draws, of {self.epsilon:g} stated"
         passed = "yes" if self.passed else "no"
-        rows: list[tuple[str, object]]
-        rows = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
-        return f"Audit of {self.sampler}", rows
+        shown = [("certificate", self.certificate), ("epsilon spent", bound), ("passed", passed)]
+        return f"Audit of {self.sampler}", shown
 
 
 def audit(
@@ -165,22 +162,21 @@ def _alone(mechanism: Mechanism, records: list[Any]) -> Any:
     """One release; of a stream the first few of a new user."""
     if not mechanism.streaming:
         return mechanism.release(records)
-    state, out = mechanism.start(), []
-    for _ in range(STEPS):
-        category, state = mechanism.release(records, state)
-        out.append(category)
-    return tuple(out)
+    return tuple(_several(mechanism.release, records, mechanism.start()))
 
 
 def _together(mechanism: Mechanism, rows: Any) -> Any:
     """The same for many users at once."""
     if not mechanism.streaming:
         return mechanism.release_many(rows)
-    states, out = [mechanism.start()] * rows.shape[0], []
+    states = [mechanism.start()] * rows.shape[0]
+    return list(zip(*_several(mechanism.release_many, rows, states), strict=True))
+
+
+def _several(release: Callable[..., Any], held: Any, state: Any) -> Iterator[Any]:
     for _ in range(STEPS):
-        categories, states = mechanism.release_many(rows, states)
-        out.append(categories)
-    return list(zip(*out, strict=True))
+        answer, state = release(held, state)
+        yield answer
 
 
 def usual_draws(mechanism: Mechanism) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -40,10 +41,14 @@ class Engine(ABC):
     """The version of the format that has this kind first."""
     own_fields: ClassVar[frozenset[str]]
     """What its mechanism file has besides the fields of every document."""
-    linear: ClassVar[bool] = False
-    """Whether one random record of the user is all that is looked at."""
+    tables: ClassVar[tuple[str, ...]] = ()
+    """What every release looks things up in."""
+    tables_many: ClassVar[tuple[str, ...]] = ()
+    """What only a batch needs: `prepare` leaves it out, because a device never needs it."""
     words: ClassVar[int] = 1
     """How many uniform words one release needs, always."""
+    prior: tuple[int, ...]
+    _arrays: Any  # cached, of an engine that has views of them
 
     @property
     def batch(self) -> int:
@@ -61,12 +66,10 @@ class Engine(ABC):
     def keeps_prior(self) -> bool:
         """Whether a user equal to the prior releases exactly the prior, decided on the integers."""
 
-    @abstractmethod
-    def prepare(self) -> None:
-        """Build every table now, so that no user has to wait for it."""
-
-    def prepare_many(self) -> None:  # noqa: B027
-        """Build now what only a batch needs; `prepare` leaves it out, because a device never needs it."""
+    def prepare(self, *, many: bool = False) -> None:
+        """Build every table now, so that no user has to wait for it; with `many` those of a batch."""
+        for table in self.tables_many if many else self.tables:
+            attrgetter(table)(self)
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """The released category's position; a stream has `next_law` and `drawn` instead."""
@@ -76,13 +79,18 @@ class Engine(ABC):
         """The same for every row, with one array per word."""
         raise NotImplementedError
 
+    @cached_property
+    def _views(self) -> tuple[memoryview, ...]:
+        """The arrays as memory views, which hand out plain integers quickly."""
+        return tuple(array.data for array in self._arrays)
+
     @abstractmethod
     def law(self, weights: Weights) -> list[Fraction]:
         """The exact probability of every category; of a stream that of the first release."""
 
-    @abstractmethod
     def prior_weights(self) -> Sequence[int]:
         """The prior in units, in the order of the categories."""
+        return self.prior
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
@@ -100,6 +108,8 @@ class BoxEngine(Engine):
 
     kind: ClassVar[str] = "box"
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low"})
+    tables: ClassVar[tuple[str, ...]] = ("_views",)
+    tables_many: ClassVar[tuple[str, ...]] = ("_filter", "_capped_many")
     box: Box
     prior: tuple[int, ...]
 
@@ -125,7 +135,7 @@ class BoxEngine(Engine):
         return tuple(exact_clip(self.prior, self.box.low, self.box.high, self.box.total))
 
     @cached_property
-    def _sums(self) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
+    def _arrays(self) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
         """Running sums of the floors, of what the public law has above them, and of the public law.
 
         Each has one more entry than there are categories. Outside the box nothing is released.
@@ -138,11 +148,6 @@ class BoxEngine(Engine):
         return floors, ends - floors, ends
 
     @cached_property
-    def _views(self) -> tuple[memoryview, ...]:
-        """The same as memory views, which hand out plain integers quickly."""
-        return tuple(array.data for array in self._sums)
-
-    @cached_property
     def _filter(self) -> Filter:
         """The coarse tables for batches."""
         return Filter(self.box)
@@ -150,15 +155,7 @@ class BoxEngine(Engine):
     @cached_property
     def _capped_many(self) -> Capped:
         """The tables for capped users in batches."""
-        return Capped(self.box, *self._sums[:2])
-
-    def prepare_many(self) -> None:
-        """Build the tables that only a batch needs."""
-        _ = self._filter, self._capped_many
-
-    def prepare(self) -> None:
-        """Build every table now: the first user should not wait for them."""
-        _ = self._views
+        return Capped(self.box, *self._arrays[:2])
 
     def clipped(self, weights: Weights) -> Weights:
         """The exact clip of the weights, in units; a capped user's are all at their caps, with units left."""
@@ -203,7 +200,7 @@ class BoxEngine(Engine):
         (drawn,) = words
         out, sure = decided(rows, drawn, self._filter, self._capped_many)
         empty = np.diff(rows.indptr) == 0
-        out[empty] = np.searchsorted(self._sums[2], drawn[empty], side="right") - 1
+        out[empty] = np.searchsorted(self._arrays[2], drawn[empty], side="right") - 1
         for i in np.flatnonzero(~(sure | empty)).tolist():
             out[i] = self.position(row_weights(rows, i), [int(drawn[i])])
         return out
@@ -217,10 +214,6 @@ class BoxEngine(Engine):
         left, _ = self._left(list(own.items()))
         more = shares([0 if i in own else t - low[i] for i, t in enumerate(self._public)], left)
         return [Fraction(own.get(i, a) + b, total) for i, (a, b) in enumerate(zip(low, more, strict=True))]
-
-    def prior_weights(self) -> Sequence[int]:
-        """As they are stored."""
-        return self.prior
 
     def fields(self) -> dict[str, Any]:
         """Prior and floor, in the order of the categories."""

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
-from .arrays import IntegerArray, packs, running_sums, scaled_product, shortened
+from .arrays import IntegerArray, packs, running_sums, scaled_product
 from .exact import Box
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ class Filter:
         """
         width, users = indices.shape
         floor, ends = self.floor.take(indices), self.ends.take(indices)
-        counts, cut = shortened(counts, COUNT_BITS)
+        cut = np.searchsorted(1 << np.arange(COUNT_BITS, 63), counts.sum(axis=0), side="right")
+        counts = counts >> cut
         multiplier = self._solve(counts, floor, span)
         added = np.minimum(np.maximum(_above_floor(multiplier, counts, floor), 0), span)
         deviation = np.where(cut > 0, np.maximum(multiplier, 1), 1)

@@ -80,24 +80,9 @@ class Policy:
             raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
         _validate.one_of(("public", "users"), provenance=self.provenance)
 
-    @property
-    def limit(self) -> Fraction | None:
-        """The largest ε as a fraction; None for any."""
-        return None if self.max_epsilon in (None, "any") else Fraction(self.max_epsilon)
-
 
 ANY = Policy(max_epsilon="any")
 """Accepts every file that certifies itself: for programs that release nothing."""
-
-
-def checked_policy(policy: object) -> Policy:
-    """The policy that a file is checked against; there is no default."""
-    if isinstance(policy, Policy):
-        return policy
-    raise ParameterError(
-        "a policy is needed, such as policy=Policy(max_epsilon=2) or Policy(digest=…): it decides how much "
-        "privacy a file may cost; Policy(max_epsilon='any') accepts what the file says"
-    )
 
 
 def _expected(categories: object) -> frozenset[Category]:
@@ -135,6 +120,16 @@ def read_text(path: Path, rules: Policy) -> str:
         raise MechanismFileError(f"{path} cannot be read: it is not UTF-8") from None
 
 
+def _given(path: str | Path, policy: object) -> tuple[str, str, Policy]:
+    """A file's text and name, and the policy that it is checked against; there is no default."""
+    if isinstance(policy, Policy):
+        return read_text(Path(path), policy), str(path), policy
+    raise ParameterError(
+        "a policy is needed, such as policy=Policy(max_epsilon=2) or Policy(digest=…): it decides how much "
+        "privacy a file may cost; Policy(max_epsilon='any') accepts what the file says"
+    )
+
+
 # --- reading and writing ---------------------------------------------------------------------------
 
 
@@ -154,15 +149,11 @@ class MechanismFile:
 def load(path: str | Path, *, policy: Policy | None = None) -> Mechanism:
     """Read a mechanism, check its certificate in full, and hold it against the client's policy.
 
-    The policy states the largest ε or the digest that is accepted: `Policy(max_epsilon=2)`. To accept the ε
-    of any file, say so: `Policy(max_epsilon="any")`.
-
     Raises
         MechanismFileError: unreadable, not a mechanism, wrong digest, or refused by the policy.
         CertificateError: the integers do not certify what the file claims.
     """
-    rules = checked_policy(policy)
-    return parse(read_text(Path(path), rules), str(path), rules)
+    return parse(*_given(path, policy))
 
 
 def save_mechanisms(
@@ -199,8 +190,7 @@ def load_groups(path: str | Path, *, policy: Policy | None = None) -> dict[str, 
 
 def load_mechanisms(path: str | Path, *, policy: Policy | None = None) -> MechanismFile:
     """Read a file of one mechanism or of groups; the policy's digest is that of the whole file."""
-    rules = checked_policy(policy)
-    return parse_mechanisms(read_text(Path(path), rules), str(path), rules)
+    return parse_mechanisms(*_given(path, policy))
 
 
 def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
@@ -221,19 +211,14 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
         by = _naming.group_column(by)
     except ParameterError as problem:
         raise MechanismFileError(f"{source} is refused: {problem}") from None
-    _check_total(groups, source, rules)
+    lists = [plain.get("categories") for plain in groups.values() if isinstance(plain, dict)]
+    total = sum(len(names) for names in lists if isinstance(names, list))
+    if total > rules.max_categories:  # together
+        size = f"{total} categories in {len(groups)} groups"
+        raise MechanismFileError(f"{source} has {size}, the policy allows {rules.max_categories}")
     rest = replace(rules, max_epsilon=rules.max_epsilon or "any", digest=None)  # the whole file was expected
     mechanisms = {name: build(each, f"{source}, group {name!r}", rest) for name, each in groups.items()}
     return MechanismFile(Groups(mechanisms, by), digest)
-
-
-def _check_total(groups: Mapping[str, Any], source: str, rules: Policy) -> None:
-    """Refuse groups that have too many categories together."""
-    lists = [plain.get("categories") for plain in groups.values() if isinstance(plain, dict)]
-    total = sum(len(names) for names in lists if isinstance(names, list))
-    if total > rules.max_categories:
-        size = f"{total} categories in {len(groups)} groups"
-        raise MechanismFileError(f"{source} has {size}, the policy allows {rules.max_categories}")
 
 
 def parse(text: str, source: str, rules: Policy) -> Mechanism:
@@ -298,14 +283,15 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if engine is None or set(plain) != COMMON | engine.own_fields | marked:
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     names, epsilon = _names(plain["categories"], source, rules), read_fraction(plain["epsilon"], source)
-    limit = rules.limit
-    if not 0 < epsilon <= 100 or (limit is not None and epsilon > limit):
-        allowed = 100 if limit is None else rules.max_epsilon
+    allowed = 100 if rules.max_epsilon in (None, "any") else rules.max_epsilon
+    if not 0 < epsilon <= 100 or epsilon > Fraction(allowed):
         raise MechanismFileError(f"{source} has epsilon {float(epsilon):g}, the policy allows {allowed}")
     stated, wholes = plain.pop("digest"), joined_wholes(plain)
     digest = _checked_digest(plain, stated, source, rules, "mechanism", wholes)
-    typed = isinstance(plain["keeps_prior"], bool) and _is_text_map(plain["options"])
-    if not typed or not _is_label(plain["sampler"]) or not _is_digest(plain["prior_digest"]):
+    options = plain["options"]
+    typed = isinstance(plain["keeps_prior"], bool) and isinstance(options, dict)
+    texts = [plain["sampler"], *options, *options.values()] if typed else []
+    if not typed or not all(map(_is_label, texts)) or not _is_digest(plain["prior_digest"]):
         raise MechanismFileError(f"{source} does not have the fields of a mechanism file")
     ratio = read_fraction(plain["ratio"], source)
     if provenance == "users" != rules.provenance:
@@ -314,23 +300,14 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
             f"public one (for an experiment: --provenance users)"
         )
     drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
+    same = {name: plain[name] for name in ("sampler", "options", "keeps_prior", "prior_digest")}
     mechanism = Mechanism(
-        sampler=plain["sampler"],
-        options=plain["options"],
-        categories=names,
-        epsilon=epsilon,
-        ratio=ratio,
-        engine=drawn,
-        keeps_prior=plain["keeps_prior"],
-        prior_digest=plain["prior_digest"],
-        provenance=provenance,
+        **same, categories=names, epsilon=epsilon, ratio=ratio, engine=drawn, provenance=provenance
     )
     # 1.0 for 1, "6/4" for "3/2": one mechanism, one way to write it. The rest is text, or read by its type;
     # the weights and places of an engine have been read in the one way in which they can be written.
-    exact = type(plain["bits"]) is int
-    read = engine.own_fields | {"categories"}  # the names are the very ones of the document
-    heading = {name: value for name, value in plain.items() if name not in read}
-    if not exact or mechanism.heading(names=False) != heading:
+    heading = {name: value for name, value in plain.items() if name not in engine.own_fields}
+    if type(plain["bits"]) is not int or mechanism.heading() != heading:
         raise MechanismFileError(f"{source} is not written in the canonical way")
     mechanism.__dict__["digest"] = digest  # the same document: it need not be written out again
     return mechanism
@@ -359,10 +336,6 @@ def _is_label(value: object) -> bool:
 
 def _is_digest(value: object) -> bool:
     return isinstance(value, str) and _HEX.fullmatch(value) is not None
-
-
-def _is_text_map(value: object) -> bool:
-    return isinstance(value, dict) and all(_is_label(k) and _is_label(v) for k, v in value.items())
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

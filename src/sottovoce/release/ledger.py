@@ -36,7 +36,7 @@ from ..prior import Category
 from ..users import UsersLike
 from . import weights
 from .ledger_store import Store, create_store, refused
-from .mechanism import Mechanism
+from .mechanism import Mechanism, fraction_text
 from .stream import StreamState
 
 MICRO = 1_000_000
@@ -89,8 +89,7 @@ class Request:
     @property
     def life(self) -> str | None:
         """The stream that a user's state belongs to: one for each ε and group, whatever the prior is now."""
-        epsilon = self.mechanism.epsilon
-        return f"{epsilon.numerator}/{epsilon.denominator} {self.group}" if self.mechanism.streaming else None
+        return f"{fraction_text(self.mechanism.epsilon)} {self.group}" if self.mechanism.streaming else None
 
     @property
     def draw(self) -> Callable[..., Any]:
@@ -115,15 +114,11 @@ def request(
 
 @dataclass(frozen=True)
 class Receipt:
-    """What charging came to: how many releases were paid for now, and how many had been paid before.
-
-    A new release of a stream that goes on is `continued`: its ε was charged before, and only has to fit into
-    the budget of the epoch.
-    """
+    """What charging came to: how many releases were paid for now, and how many had been paid before."""
 
     epoch: str
     charged: int
-    continued: int
+    continued: int  # new releases of streams that go on: charged before, they only have to fit into the epoch
     repeated: int
     left_out: int  # releases left out because their user has too little left
     kept: tuple[_validate.IntArray, ...] = field(repr=False)  # which users of each request may be released
@@ -378,7 +373,7 @@ class Ledger:
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
             key = _number(database, "epochs", {"name": epoch}), _number(database, "kinds", asked.kind)
-            answers, known = _answers(database, users, *key), self._store.commits
+            answers, known = _answers(database, users, *key), self._store.facts().commits
         missing, drawn_at = [i for i in _in_order(users) if answers[i] is None], known
         if missing:
             self._store.testify()  # also for a charge that somebody else paid and could not use
@@ -397,7 +392,7 @@ class Ledger:
                 drawn_at = self._store.count_commit()
         self._store.testify()  # a store from before these answers must not be able to draw again
         with self._store.reading() as database:
-            kept, commits = _answers(database, users, *key), self._store.commits
+            kept, commits = _answers(database, users, *key), self._store.facts().commits
         # A grant and a new charge, which are later commits, may set an answer aside; an older copy that was
         # written over the open file has no later commits.
         gone, fresh = [i for i, answer in enumerate(answers) if kept[i] != answer], set(missing)

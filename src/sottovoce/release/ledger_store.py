@@ -200,16 +200,11 @@ class Store:
         except DAMAGED:
             raise refused(f"{self.path} {problem}") from None
 
-    @property
-    def commits(self) -> int:
-        """The number of the last commit."""
-        return self.facts().commits
-
     def count_commit(self) -> int:
         """Count a commit that the witness has to know, under a word of its own, and return its number."""
         sql = "UPDATE facts SET commits = commits + 1, word = ?"
         self.database.execute(sql, (secrets.token_hex(16),))
-        return self.commits
+        return self.facts().commits
 
     def testify(self) -> None:
         """Write the last commit to the witness, under the lock, so that it only ever grows."""

@@ -62,9 +62,8 @@ def record_law(weights: Weights, bits: int) -> list[tuple[int, Fraction]]:
 
 
 class LinearEngine(Engine):
-    """What the linear engines have in common."""
+    """What the linear engines have in common: one random record of the user is all that they look at."""
 
-    linear: ClassVar[bool] = True
     bits: int
 
     @cached_property
@@ -89,6 +88,7 @@ class KernelEngine(LinearEngine):
 
     kind: ClassVar[str] = "kernel"
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "low", "own", "order"})
+    tables: ClassVar[tuple[str, ...]] = ("_views", "_public")
     kernel: IntegerKernel
     order: tuple[int, ...]
     bits: int
@@ -109,10 +109,6 @@ class KernelEngine(LinearEngine):
         """The paper's kernel keeps its own prior, up to the units of the rounding."""
         return True
 
-    def prepare(self) -> None:
-        """The running sums."""
-        _ = self._views, self._public
-
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, ...]:
         """order, rank, floors before a rank, own, prior before a rank."""
@@ -121,11 +117,6 @@ class KernelEngine(LinearEngine):
         rank[order] = np.arange(len(order))
         before, passed = running_sums(self.kernel.low), running_sums(self.kernel.prior)
         return order, rank, before, np.array(self.kernel.own, dtype=np.int64), passed
-
-    @cached_property
-    def _views(self) -> tuple[memoryview, ...]:
-        """The same as memory views, which hand out plain integers quickly."""
-        return tuple(array.data for array in self._arrays)
 
     def position(self, weights: Weights, words: list[int]) -> int:
         """Floors of the lower ranks, then the category itself, then the tail in proportion to the prior."""
@@ -195,6 +186,7 @@ class ResponseEngine(LinearEngine):
 
     kind: ClassVar[str] = "response"
     own_fields: ClassVar[frozenset[str]] = frozenset({"kept", "own", "other", "prior"})
+    tables: ClassVar[tuple[str, ...]] = ("_arrays", "_public")
     kept: tuple[int, ...]
     own: int
     other: int
@@ -216,10 +208,6 @@ class ResponseEngine(LinearEngine):
     def keeps_prior(self) -> bool:
         """Only the uniform prior, and only if nothing is dropped."""
         return len(self.kept) == self.categories and max(self.prior) - min(self.prior) <= 1
-
-    def prepare(self) -> None:
-        """The kept categories as arrays, and the running sums."""
-        _ = self._arrays, self._public
 
     @cached_property
     def _arrays(self) -> tuple[IntegerArray, IntegerArray]:
@@ -267,10 +255,6 @@ class ResponseEngine(LinearEngine):
         for member, share in record_law([(index, 1) for index in self.kept], self.bits):
             out[member] = share
         return out
-
-    def prior_weights(self) -> Sequence[int]:
-        """As they are stored."""
-        return self.prior
 
     def fields(self) -> dict[str, Any]:
         """The kept positions and the two weights."""

@@ -100,11 +100,6 @@ class Mechanism:
         return learned_from(int(reports), epsilon, mechanism)
 
     @property
-    def linear(self) -> bool:
-        """Whether one random record of the user is all that is looked at."""
-        return self.engine.linear
-
-    @property
     def streaming(self) -> bool:
         """Whether a release takes a state and gives back the next one."""
         return isinstance(self.engine, StreamEngine)
@@ -175,7 +170,7 @@ class Mechanism:
             return self.step(held, self.check_state(state), *randomness.words(1, self.bits))
         if state is not None:
             raise ParameterError("only a stream takes a state")
-        return self.answers[self._position(held)]
+        return self.answers[self.engine.position(held, randomness.words(self.engine.words, self.bits))]
 
     def _held(
         self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
@@ -196,7 +191,8 @@ class Mechanism:
 
         It releases from the prior and stays that way: nothing more is spent, and nothing is learned.
         """
-        return self.check_state(StreamState(self.epsilon, releases, *self._engine().lost()))
+        engine = self._engine()
+        return self.check_state(StreamState(self.epsilon, releases, engine.one, engine.most))
 
     def after(self, state: StreamState, p: UsersLike, category: Category) -> StreamState:
         """The state that follows the release of a category: for planning, and for replaying attacks."""
@@ -214,9 +210,9 @@ class Mechanism:
         """The state, if it is one of a stream with this ε; others are refused."""
         if not isinstance(state, StreamState):
             raise ParameterError("a stream needs the user's state: mechanism.start() for the first release")
-        lowest, most = self._engine().lost()
+        engine = self._engine()
         whole = {type(state.step), type(state.low), type(state.high), type(state.last)} <= {int, type(None)}
-        inside = whole and lowest <= state.low <= state.high <= most and state.step >= 0
+        inside = whole and engine.one <= state.low <= state.high <= engine.most and state.step >= 0
         if not inside or state.epsilon != self.epsilon:
             raise ParameterError("the state is not one of a stream with this epsilon")
         if state.last is not None and not 0 <= state.last < len(self.categories):
@@ -234,10 +230,6 @@ class Mechanism:
         low, high = self._engine().moved(state.low, state.high, prior, units)
         last = index if self._engine().persistence else None
         return self.categories[index], StreamState(self.epsilon, state.step + 1, low, high, last)
-
-    def _position(self, held: weights.Weights) -> int:
-        """Draw for one user: the released category's position."""
-        return self.engine.position(held, randomness.words(self.engine.words, self.bits))
 
     def release_many(
         self, p: UsersLike | Users, states: Sequence[StreamState] | None = None, *, exact: bool = False
@@ -270,13 +262,14 @@ class Mechanism:
         engine, positions = self.engine, np.empty(rows.shape[0], dtype=np.int64)
         if exact or len(positions) == 1:
             for i in range(len(positions)):
-                positions[i] = self._position(row_weights(rows, i))
+                words = randomness.words(engine.words, self.bits)
+                positions[i] = engine.position(row_weights(rows, i), words)
             return self._named(positions)
 
         def take(part: slice, words: Any) -> None:
             positions[part] = engine.positions(rows[part], words)
 
-        engine.prepare_many()
+        engine.prepare(many=True)
         self._in_batches(len(positions), take)
         return self._named(positions)
 
@@ -348,14 +341,14 @@ class Mechanism:
         """Everything a client in any language needs, as plain values, without the digest."""
         return self.heading() | self.engine.fields()
 
-    def heading(self, *, names: bool = True) -> dict[str, Any]:
-        """The part of the document that every kind of mechanism has, with the categories or without."""
+    def heading(self) -> dict[str, Any]:
+        """The part of the document that every kind of mechanism has."""
         return {
             "format": FORMAT,
             "version": self.engine.version,
             "sampler": self.sampler,
             "options": dict(self.options),
-            **({"categories": list(self.categories)} if names else {}),
+            "categories": list(self.categories),
             "epsilon": fraction_text(self.epsilon),
             "ratio": fraction_text(self.ratio),
             "bits": self.bits,

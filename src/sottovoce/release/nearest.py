@@ -85,6 +85,8 @@ class NearestEngine(BoxEngine):
 
     kind: ClassVar[str] = "nearest"
     own_fields: ClassVar[frozenset[str]] = BoxEngine.own_fields | GEOMETRY
+    tables: ClassVar[tuple[str, ...]] = ("_public", "geometry.work", "geometry.leaves")
+    tables_many: ClassVar[tuple[str, ...]] = ()  # every law is written out
     geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
@@ -92,17 +94,10 @@ class NearestEngine(BoxEngine):
         super().check(ratio, size, bits)
         check_geometry(self.geometry, size, int((ratio - 1) * MOST_CATEGORIES))
 
-    def prepare(self) -> None:
-        """The law of a user without records, and how much work a batch is."""
-        _ = self._public, self.geometry.work, self.geometry.leaves
-
     @property
     def batch(self) -> int:
         """Fewer users, as every law is written out."""
         return max(ENTRIES // len(self.prior), 1)
-
-    def prepare_many(self) -> None:
-        """Nothing more for a batch."""
 
     def units(self, weights: Weights) -> list[int]:
         """The law in units. Outside the box nothing is released."""
@@ -120,12 +115,15 @@ class NearestEngine(BoxEngine):
         return bisect_right(list(accumulate(self.units(weights))), word)
 
     def positions(self, rows: sparse.csr_array[Any], words: list[IntegerArray]) -> IntegerArray:
-        """The same for every row."""
+        """The same for every row. If one law is outside its box, nothing is released."""
         (drawn,) = words
         low, high = (np.array(side, dtype=np.int64) for side in (self.box.low, self.box.high))
         bits, public = self.box.total.bit_length() - 1, np.array(self._public, dtype=np.int64)
         laws = nearest_laws(targets_of_rows(rows, bits, public), low, high, self.geometry)
-        return drawn_of(laws, low, high, self.box.total, drawn)
+        ends = np.cumsum(laws, axis=1)
+        if not ((low <= laws) & (laws <= high)).all() or not (ends[:, -1] == self.box.total).all():
+            raise CertificateError("a law left its box; nothing is released")
+        return np.asarray((ends <= drawn[:, None]).sum(axis=1))
 
     def law(self, weights: Weights) -> list[Fraction]:
         """The units as fractions of N."""
@@ -142,33 +140,19 @@ class NearestEngine(BoxEngine):
         return cls(box.box, box.prior, geometry=geometry_of(fields))
 
 
-def drawn_of(
-    laws: IntegerArray, low: IntegerArray, high: IntegerArray, total: int, words: IntegerArray
-) -> IntegerArray:
-    """The category that each row's word falls into. If one law is outside its box, nothing is released."""
-    ends = np.cumsum(laws, axis=1)
-    if not ((low <= laws) & (laws <= high)).all() or not (ends[:, -1] == total).all():
-        raise CertificateError("a law left its box; nothing is released")
-    return np.asarray((ends <= words[:, None]).sum(axis=1))
-
-
 @dataclass(frozen=True, eq=False)
 class NearestStreamEngine(StreamEngine):
     """A stream whose steps take the nearest law of their box."""
 
     kind: ClassVar[str] = "nearest-stream"
     own_fields: ClassVar[frozenset[str]] = StreamEngine.own_fields | GEOMETRY
+    tables: ClassVar[tuple[str, ...]] = (*StreamEngine.tables, "geometry.work", "geometry.leaves")
     geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The certificate of the stream, and a geometry of its categories."""
         super().check(ratio, size, bits)
         check_geometry(self.geometry, size, MOST_STEPPED)
-
-    def prepare(self) -> None:
-        """Build every table now."""
-        super().prepare()
-        _ = self.geometry.work, self.geometry.leaves
 
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""

@@ -53,7 +53,13 @@ def agrees(text: str) -> dict[str, bool]:
     """Whether the checker says yes to each mechanism of a file's text, by group."""
     plains = documents(text)
     answers = ask(find_checker(), map(question, plains.values()))
-    return {group: _is_yes(answer) for group, answer in zip(plains, answers, strict=True)}
+    for answer in answers:
+        if answer not in {"yes", "no"}:
+            raise CertificateError(
+                f"the proved checker answered {answer!r}: nothing is confirmed (it takes up to about 200,000 "
+                f"categories)"
+            )
+    return {group: answer == "yes" for group, answer in zip(plains, answers, strict=True)}
 
 
 def documents(text: str) -> dict[str, dict[str, Any]]:
@@ -108,15 +114,6 @@ def ask(checker: Path, questions: Iterable[str]) -> list[str]:
 def hexadecimal(value: int) -> str:
     """An integer as the checker reads it."""
     return format(value, "x")
-
-
-def _is_yes(answer: str) -> bool:
-    if answer not in {"yes", "no"}:
-        raise CertificateError(
-            f"the proved checker answered {answer!r}: nothing is confirmed (it takes up to about 200,000 "
-            f"categories)"
-        )
-    return answer == "yes"
 
 
 def _whole(text: object) -> int:

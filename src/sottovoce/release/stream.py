@@ -21,9 +21,7 @@ There is no float in this file. Every user is drawn alone, in a batch as well.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -112,6 +110,7 @@ class StreamEngine(Engine):
     kind: ClassVar[str] = "stream"
     version: ClassVar[int] = 2
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "persistence"})
+    tables: ClassVar[tuple[str, ...]] = ("_before", "_before_again", "_levels", "most")
     prior: tuple[int, ...]
     start: int
     pace: tuple[int, ...]
@@ -171,10 +170,6 @@ class StreamEngine(Engine):
         """The bounds of R before the first release."""
         return self.start, self.start
 
-    def lost(self) -> tuple[int, int]:
-        """The bounds of R of a device that does not know it."""
-        return self.one, self.most
-
     def moved(self, low: int, high: int, prior: int, units: int) -> tuple[int, int]:
         """The bounds after the release of a category with this weight of the prior and these units."""
         digits = self.ratio_bits
@@ -227,7 +222,7 @@ class StreamEngine(Engine):
     def step_law(self, weights: Weights, least: int, most: int, last: int | None = None) -> StepLaw:
         """The law of a user at a step with these ratios. Outside the box nothing is released."""
         last = last if self.persistence else None
-        before, shares = self._before_of(last), dict(self._shares(weights))
+        before, shares = self._before_of(last), self._shares(weights)
         if last is not None:
             shares.setdefault(last, 0)
         own = sorted(shares)
@@ -251,12 +246,11 @@ class StreamEngine(Engine):
         """The law of the next release of a user with this state."""
         return self.step_law(weights, *self.ratios(state.low, state.high, state.step), state.last)
 
-    def _shares(self, weights: Weights) -> Iterator[tuple[int, int]]:
+    def _shares(self, weights: Weights) -> dict[int, int]:
         """The user's shares in N units, from their weights cut to 41 binary digits in all."""
         shift = max(sum([k for _, k in weights]).bit_length() - SHARE_DIGITS, 0)
         total = sum([k >> shift for _, k in weights])
-        for i, k in weights:
-            yield i, ((k >> shift) << self.bits) // total
+        return {i: ((k >> shift) << self.bits) // total for i, k in weights}
 
     def _inside(self, law: StepLaw, least: int, most: int) -> None:
         """Raise unless every weight is between V·Q and U·Q, and all of them add up to N."""
@@ -293,10 +287,6 @@ class StreamEngine(Engine):
 
     # --- as a mechanism ------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Build every table now."""
-        _ = self._before, self._before_again, self._levels, self.most
-
     def law(self, weights: Weights) -> list[Fraction]:
         """The law of the first release of a user."""
         return self.transcripts(weights, 1)
@@ -318,10 +308,6 @@ class StreamEngine(Engine):
 
         return continued(*self.first(), 0, None)
 
-    def prior_weights(self) -> Sequence[int]:
-        """As they are stored."""
-        return self.prior
-
     def fields(self) -> dict[str, Any]:
         """The prior in the order of the categories, and the settings."""
         return {
@@ -334,15 +320,13 @@ class StreamEngine(Engine):
     @classmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
         """What `fields` wrote."""
-        plain, prior = fields.plain, fields.wholes("prior")
-        pace, start = plain["pace"], plain["start"]
-        numbers = [plain["persistence"], *(pace if isinstance(pace, list) else [None])]
-        whole = isinstance(start, str) and re.fullmatch("0|[1-9][0-9]{0,18}", start, re.ASCII)
-        if ratio < 1 or not whole:
-            raise CertificateError("the ratio A must be at least 1, and the start an integer")
-        if not all(type(one) is int for one in numbers):
+        prior, start, persistence = fields.wholes("prior"), fields.whole("start"), fields.plain["persistence"]
+        pace: list[Any] = fields.plain["pace"] if isinstance(fields.plain["pace"], list) else [None]
+        if ratio < 1:
+            raise CertificateError("the ratio A must be at least 1")
+        if not all(type(one) is int for one in (persistence, *pace)):
             raise CertificateError("the settings of a stream must be whole numbers")
-        return cls(prior, int(start), tuple(pace), plain["persistence"], ratio, fields.bits)
+        return cls(prior, start, tuple(pace), persistence, ratio, fields.bits)
 
 
 def _level(wanted: list[int], prior: list[int], others: int, least: int, total: int) -> tuple[int, int, bool]:

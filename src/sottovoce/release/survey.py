@@ -36,20 +36,18 @@ class Numbers(Mapping[Any, int]):
     """The reports of a survey as an index of themselves: 0 to size − 1."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self._all = range(size)
 
     def __getitem__(self, answer: Any) -> int:
-        if isinstance(answer, bool) or not isinstance(answer, int | np.integer):
-            raise KeyError
-        if not 0 <= answer < self._size:
+        if isinstance(answer, bool) or not isinstance(answer, int | np.integer) or answer not in self._all:
             raise KeyError
         return int(answer)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(self._size))
+        return iter(self._all)
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._all)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +56,8 @@ class SurveyEngine(LinearEngine):
 
     kind: ClassVar[str] = "survey"
     own_fields: ClassVar[frozenset[str]] = frozenset({"base", "own", "other"})
+    tables: ClassVar[tuple[str, ...]] = ("_levels",)
+    tables_many: ClassVar[tuple[str, ...]] = ("_public",)
     base: int
     own: int
     other: int
@@ -81,14 +81,6 @@ class SurveyEngine(LinearEngine):
     def keeps_prior(self) -> bool:
         """A report is not a category."""
         return False
-
-    def prepare(self) -> None:
-        """The levels of the questions."""
-        _ = self._levels
-
-    def prepare_many(self) -> None:
-        """What users without records have, as running sums."""
-        _ = self._public
 
     @cached_property
     def digits(self) -> int:

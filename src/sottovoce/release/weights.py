@@ -28,15 +28,11 @@ Weights: TypeAlias = list[tuple[int, int]]
 """(position, weight ≥ 1) of the categories a user has, by position."""
 
 
-UNKNOWN = ("prior", "error")
-"""What becomes of records that are no categories: they count for nothing, or the user is refused."""
-
-
 def from_records(
     records: Iterable[Category], index: Mapping[Category, int], unknown: str = "prior"
 ) -> Weights:
     """Count one user's records. Unknown ones count for nothing, or are refused: how many, never which."""
-    if _validate.one_of(UNKNOWN, unknown=unknown) == "prior":
+    if _validate.one_of(("prior", "error"), unknown=unknown) == "prior":
         return sorted(Counter(_naming.known_places(records, index)).items())
     places = _naming.places(records, index, "mechanism", "unknown='prior' lets them count for nothing")
     return sorted(Counter(places).items())
@@ -70,6 +66,5 @@ def row_of(weights: Weights, categories: int) -> sparse.csr_array[Any]:
     """One user's integers as a sparse row."""
     from scipy import sparse
 
-    places = np.array([place for place, _ in weights], dtype=np.intp)
-    counts = np.array([count for _, count in weights], dtype=np.int64)
+    places, counts = np.array(weights, dtype=np.int64).reshape(-1, 2).T
     return sparse.csr_array((counts, places, np.array([0, len(places)])), shape=(1, categories))
