@@ -24,7 +24,7 @@ from ..geometry import Wasserstein
 from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
-from .blocks import BLOCK_ENTRIES, Block, blocks
+from .blocks import Block, blocks, dense
 from .kernels import MatrixKernel, MinimaxKernel, ResponseKernel
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ class Sampler(Protocol):
         """Whether Q(q) = q: for data equal to the public data the release follows them exactly."""
 
     def distribution(self, p: UsersLike | Users) -> FloatArray:
-        """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
+        """Q(p), the law of the one category released; a vector for a vector, else (m, n).
+
+        `check_sampler` and `compare` pass an array, a row per user, to a sampler of your own.
+        """
 
     def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
         """D_f(p‖Q(p)) or W1(p, Q(p)), one number per user (a scalar array for a vector).
@@ -148,11 +151,7 @@ class _Shared:
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
         """The same for rows that `_validate.users` has checked; laws are written out for some at a time."""
-        values, step = np.empty(rows.shape[0]), max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
-        for begin in range(0, rows.shape[0], step):
-            part = rows[begin : begin + step]
-            values[begin : begin + step] = f(part.toarray(), self._laws(part))
-        return values
+        return np.concatenate([f(p, self._laws(rows[part])) for part, p in dense(rows)])
 
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
         raise NotImplementedError

@@ -40,6 +40,14 @@ class Block:
         return np.where(self.p > 0, values[self.columns], 0.0)
 
 
+def dense(rows: sparse.csr_array[np.float64]) -> Iterator[tuple[slice, FloatArray]]:
+    """Users written out over all categories, some at a time: which ones, and their numbers."""
+    step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
+    for begin in range(0, rows.shape[0], step):
+        part = slice(begin, begin + step)
+        yield part, rows[part].toarray()
+
+
 def blocks(rows: sparse.csr_array[np.float64]) -> Iterator[Block]:
     """Cut sparse users into blocks at most half of which is padding."""
     lengths = np.diff(rows.indptr)
