@@ -34,9 +34,6 @@ FLOAT32_TOLERANCE = 1e-5
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
 
-CHUNK = 1 << 16
-"""Entries of users that are worked on at a time, so that what is made on the way stays in the cache."""
-
 REAL = "biuf"
 """The kinds of numpy's real numbers."""
 
@@ -114,16 +111,16 @@ def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_arra
     `p` is a vector, an (m, n) array or any scipy.sparse matrix or array. The caller's data are never changed;
     sparse rows in canonical form are read where they are, and their indices are shared, not copied.
     """
-    shared = _shared_rows(p, np.float64, categories)
-    normalised = None if shared is None else _normalised(shared)
-    if normalised is not None:
-        return normalised
-    rows = _as_rows(p, np.float64, categories)
+    from scipy import sparse  # here, because it is half the time of importing the library
+
     single = getattr(p, "dtype", None) in (np.float32, np.float16)
-    _refuse(rows, ~np.isfinite(rows.data), "values that are not finite numbers")
-    _refuse(rows, rows.data < 0, "negative values")
-    rows.data[rows.data < NEGLIGIBLE] = 0.0
-    rows.eliminate_zeros()
+    rows = _shared_rows(p, np.float64, categories)
+    if rows is None or not len(rows.data) or not (NEGLIGIBLE <= rows.data.min() <= rows.data.max() < np.inf):
+        rows = _as_rows(p, np.float64, categories)
+        _refuse(rows, ~np.isfinite(rows.data), "values that are not finite numbers")
+        _refuse(rows, rows.data < 0, "negative values")
+        rows.data[rows.data < NEGLIGIBLE] = 0.0
+        rows.eliminate_zeros()
     totals = _row_sums(rows)
     without = int(np.count_nonzero(totals == 0))
     if without and not empty:
@@ -136,8 +133,9 @@ def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_arra
             f"p must sum to 1: {wrong} of {len(totals)} users do not, the furthest sums to "
             f"1 {'+' if worst > 0 else '-'} {abs(worst):.3g}; divide counts by their sum first"
         )
-    rows.data /= np.repeat(totals, np.diff(rows.indptr))
-    return rows
+    shares = np.repeat(totals, np.diff(rows.indptr))
+    np.divide(rows.data, shares, out=shares)
+    return sparse.csr_array((shares, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
@@ -148,8 +146,10 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     while they are in use.
     """
     shared = _shared_rows(p, np.int64, categories)
-    if shared is not None and _are_small_counts(shared):
-        return shared
+    if shared is not None:
+        data, longest = shared.data, int(np.diff(shared.indptr).max())
+        if not len(data) or (data.min() > 0 and int(data.max()) * longest < LARGEST_COUNT):
+            return shared
     rows: sparse.csr_array[Any] = _as_rows(p, np.int64, categories)
     _refuse(rows, rows.data < 0, "negative counts")
     _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
@@ -173,45 +173,12 @@ def _shared_rows(
     # Built anew, so that what the caller's object says about its own order is not believed.
     stated = (given.data, given.indices, given.indptr)
     rows: sparse.csr_array[Any] = sparse.csr_array(stated, shape=given.shape)
-    if not _inside(rows) or not rows.has_canonical_format:
-        return None
-    return _same_categories(rows, categories)
-
-
-def _normalised(rows: sparse.csr_array[np.float64]) -> sparse.csr_array[np.float64] | None:
-    """The rows divided by their sums, in chunks, if there is nothing to refuse or to drop; else None."""
-    from scipy import sparse
-
-    data = rows.data
-    if not len(data) or not (data.min() >= NEGLIGIBLE and data.max() <= 2):  # also where one is not a number
-        return None
-    totals = _row_sums(rows)
-    if not np.all(np.abs(totals - 1) <= SUM_TOLERANCE):
-        return None
-    out = np.empty_like(data)
-    step = max(1, CHUNK * rows.shape[0] // len(data))
-    for begin in range(0, rows.shape[0], step):
-        starts = rows.indptr[begin : begin + step + 1]
-        part = slice(int(starts[0]), int(starts[-1]))
-        np.divide(data[part], np.repeat(totals[begin : begin + step], np.diff(starts)), out=out[part])
-    return sparse.csr_array((out, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def _are_small_counts(rows: sparse.csr_array[Any]) -> bool:
-    """Whether no count is below one, and no sum can reach LARGEST_COUNT."""
-    lengths, data = np.diff(rows.indptr), rows.data
-    if not len(data):
-        return True
-    return bool(data.min() > 0 and int(data.max()) * int(lengths.max()) < LARGEST_COUNT)
-
-
-def _inside(rows: sparse.csr_array[Any]) -> bool:
-    """Whether every column is one of the matrix: scipy believes what it is given."""
-    return not len(rows.indices) or bool(rows.indices.min() >= 0 and rows.indices.max() < rows.shape[1])
+    return rows if _same_categories(rows, categories).has_canonical_format else None
 
 
 def _same_categories(rows: sparse.csr_array[Any], categories: int) -> sparse.csr_array[Any]:
-    if not _inside(rows):
+    """The rows, if every column is one of theirs (scipy believes what it is given) and they fit the prior."""
+    if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() < rows.shape[1]:
         raise UserDataError("p names columns that it does not have: it is damaged")
     if rows.shape[0] == 0:
         raise UserDataError("p must hold at least one user, it has no rows")
@@ -223,7 +190,7 @@ def _same_categories(rows: sparse.csr_array[Any], categories: int) -> sparse.csr
 
 def _as_rows(p: object, kind: type[np.float64 | np.int64], categories: int) -> sparse.csr_array[Any]:
     """Copy `p` into a canonical csr_array of doubles or of integers."""
-    from scipy import sparse  # here, because it is half the time of importing the library
+    from scipy import sparse
 
     if sparse.issparse(p):
         given: Any = p

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from .errors import ParameterError
@@ -13,12 +12,12 @@ EVERYBODY = "all"
 """The name of the only group where there is no group column."""
 
 
-@dataclass(frozen=True)
-class Groups(Mapping[str, Thing], Generic[Thing]):
+class Groups(dict[str, Thing], Generic[Thing]):
     """Things by the name of their group; without a group column (`by`) there is one, of everybody."""
 
-    things: Mapping[str, Thing]
-    by: str | None = None
+    def __init__(self, things: Mapping[str, Thing], by: str | None = None) -> None:
+        super().__init__(things)
+        self.by = by
 
     @classmethod
     def of(cls, given: Thing | Mapping[str, Thing], by: str | None) -> Groups[Thing]:
@@ -30,13 +29,4 @@ class Groups(Mapping[str, Thing], Generic[Thing]):
     @property
     def returned(self) -> Thing | dict[str, Thing]:
         """What a caller gets: the one thing, or with a group column a dict of them."""
-        return self.things[EVERYBODY] if self.by is None else dict(self.things)
-
-    def __getitem__(self, name: str) -> Thing:
-        return self.things[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.things)
-
-    def __len__(self) -> int:
-        return len(self.things)
+        return self[EVERYBODY] if self.by is None else dict(self)

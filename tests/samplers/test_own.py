@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sottovoce as sv
 
@@ -63,6 +64,28 @@ def test_a_sampler_of_ones_own_is_compared() -> None:
     table = sv.compare(USERS, [own, sv.relative_mollifier(PRIOR, 2.0)])
     means = [row.mean for row in table]
     assert means[0] == means[1]
+
+
+@pytest.mark.parametrize("kind", ["Users", "sparse", "array"])
+def test_a_sampler_of_ones_own_gets_arrays_whatever_the_users_are(kind: str) -> None:
+    """Also so many users that they come in several blocks."""
+    right = sv.relative_mollifier(PRIOR, 2.0)
+    shapes = list[tuple[int, ...]]()
+
+    def divergence(p: Any, f: Any) -> Any:
+        rows = np.asarray(p)
+        shapes.append(rows.shape)
+        return f(rows, right.distribution(rows))
+
+    own: Any = Own(divergence=divergence, distribution=lambda p: right.distribution(np.asarray(p)))
+    p = np.tile(USERS, (200_000, 1))
+    rows = sparse.csr_array(p)
+    users: Any = {"Users": sv.Users(tuple(range(len(p))), rows, PRIOR.categories), "sparse": rows, "array": p}
+    sv.check_sampler(own, users[kind])
+    mine, theirs = sv.compare(users[kind], [own, right])
+    assert (mine.mean, mine.maximum) == pytest.approx((theirs.mean, theirs.maximum), rel=1e-12)
+    assert len(shapes) > 1
+    assert sum(shape[0] for shape in shapes) == len(p)
 
 
 @pytest.mark.parametrize(

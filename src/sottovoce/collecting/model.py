@@ -226,7 +226,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     linear = isinstance(mechanism, KernelSampler)
     kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):
-        _check_response(label(mechanism), kernel.invertible)
+        _check_response(label(mechanism), bool(kernel.kept.all()))
     near = isinstance(mechanism, NearestSampler)
     worst = 1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV)
     prior, epsilon = mechanism.prior, mechanism.epsilon

@@ -26,6 +26,7 @@ from ..prior import FROM_USERS, PROVENANCES
 from ..release.box import row_weights
 from ..release.certify import certify
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
+from ..samplers.blocks import dense
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..users import Users, UsersLike, rows_for
@@ -249,9 +250,9 @@ class _Group:
     def __init__(
         self, name: str, users: UsersLike | Users, samplers: Sequence[Sampler], from_all: bool
     ) -> None:
-        self._name, self._given = name, users.p if isinstance(users, Users) else users
+        self._name, given = name, users.p if isinstance(users, Users) else users
         priors = {sampler.prior.digest: sampler.prior for sampler in samplers}
-        self._rows = {n: _validate.users(self._given, n) for n in map(len, priors.values())}
+        self._rows = {n: _validate.users(given, n) for n in map(len, priors.values())}
         self._gave = {
             digest: from_all or (isinstance(users, Users) and made_from(prior.probabilities, [users]))
             for digest, prior in priors.items()
@@ -265,8 +266,9 @@ class _Group:
         own: Any = sampler
         if type(own) in (ClipSampler, KernelSampler, NearestSampler):
             values: FloatArray = own.divergence_of(self._rows[len(sampler.prior)], measure)
-        else:  # a caller's own checks for itself
-            values = np.atleast_1d(sampler.divergence(self._given, measure))
+        else:  # a caller's own gets arrays
+            rows = self._rows[len(sampler.prior)]
+            values = np.concatenate([sampler.divergence(p, measure) for _, p in dense(rows)])
         digest = sampler.prior.digest
         row = make_row(self._name, sampler, measure, values, self._gave[digest])
         if len(self._gave) > 1:

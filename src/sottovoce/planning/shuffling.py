@@ -26,7 +26,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -132,14 +131,6 @@ def _smallest(fits: Callable[[float], bool], low: float, high: float) -> float:
     return high
 
 
-class _Grid(NamedTuple):
-    """The law of one V on a grid: integer multiples of a step, and their probabilities."""
-
-    steps: FloatArray
-    chances: FloatArray
-    step: float
-
-
 def _atoms(blanket: Blanket, epsilon: float) -> tuple[FloatArray, FloatArray]:
     """The four values of V that are not 0, and their probabilities."""
     a, e, gamma = blanket.ratio, math.exp(epsilon), blanket.mass
@@ -158,40 +149,35 @@ def _bound(blanket: Blanket, m: int, epsilon: float, fineness: int = 16) -> floa
     spread = math.sqrt(float(chances @ values**2))
     steps = min(fineness, 16 if m <= 10**6 else 8 if m <= 10**7 else 4)
     while steps >= 1:
-        grid = _split(values, chances, spread / steps)
-        tilt = _tilt(grid)
-        log_moment, tilted = _tilted(grid, tilt)
-        expectation = _expectation(grid, tilted, tilt, log_moment, m)
+        expectation = _expectation(values, chances, spread / steps, m)
         if expectation is not None:
             return min(1.0, expectation / m)
         steps //= 2  # a coarser grid gives a bound too
     return 1.0
 
 
-def _split(values: FloatArray, chances: FloatArray, step: float) -> _Grid:
-    """Each value between its neighbours on the grid, at the same mean; the value 0 takes the rest."""
-    low = np.floor(values / step)
-    part = values / step - low
-    steps = np.concatenate([low, low + 1, [0.0]])
+def _split(values: FloatArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Each value between the whole numbers next to it, at the same mean; the value 0 takes the rest."""
+    low = np.floor(values)
+    part = values - low
     split = np.concatenate([chances * (1 - part), chances * part, [max(1 - chances.sum(), 0.0)]])
-    return _Grid(steps, split, step)
+    return np.concatenate([low, low + 1, [0.0]]), split
 
 
-def _tilted(grid: _Grid, tilt: float) -> tuple[float, FloatArray]:
+def _tilted(exponents: FloatArray, chances: FloatArray) -> tuple[float, FloatArray]:
     """log E[e^{λV}], and the tilted probabilities."""
-    exponents = tilt * grid.steps * grid.step
     top = float(exponents.max())
-    weights = grid.chances * np.exp(exponents - top)
+    weights = chances * np.exp(exponents - top)
     total = float(weights.sum())
     return top + math.log(total), weights / total
 
 
-def _tilt(grid: _Grid) -> float:
+def _tilt(steps: FloatArray, chances: FloatArray, step: float) -> float:
     """λ ≥ 0 under which the mean is 0, about: any λ > 0 gives a bound, this one a good one."""
-    scale = grid.step * float(np.abs(grid.steps).max())
+    scale = step * float(np.abs(steps).max())
 
     def mean(tilt: float) -> float:
-        return float(_tilted(grid, tilt)[1] @ grid.steps)
+        return float(_tilted(tilt * steps * step, chances)[1] @ steps)
 
     low, high = 0.0, 1 / scale
     while mean(high) < 0 and high < 700 / scale:
@@ -202,11 +188,14 @@ def _tilt(grid: _Grid) -> float:
     return max(high, 1e-9 / scale)
 
 
-def _expectation(grid: _Grid, tilted: FloatArray, tilt: float, log_moment: float, m: int) -> float | None:
+def _expectation(values: FloatArray, chances: FloatArray, step: float, m: int) -> float | None:
     """E[(ΣV)₊] = E[e^{λV}]^m · E_λ[e^{−λS}·S₊], what was left out added; None if it takes too fine a grid."""
-    step, mean = grid.step, float(tilted @ grid.steps)
-    deviation = float(tilted @ (grid.steps - mean) ** 2)
-    reach = float(np.abs(grid.steps - mean).max())
+    steps, split = _split(values / step, chances)
+    tilt = _tilt(steps, split, step)
+    log_moment, tilted = _tilted(tilt * steps * step, split)
+    mean = float(tilted @ steps)
+    deviation = float(tilted @ (steps - mean) ** 2)
+    reach = float(np.abs(steps - mean).max())
     log_outside = math.log(2 / OUTSIDE)
     radius = reach * log_outside / 3 + math.sqrt(
         (reach * log_outside / 3) ** 2 + 2 * m * deviation * log_outside
@@ -217,8 +206,8 @@ def _expectation(grid: _Grid, tilted: FloatArray, tilt: float, log_moment: float
     centre = round(m * mean)
     frequency = np.fft.rfftfreq(size)
     law = np.zeros(len(frequency), dtype=np.complex128)
-    for steps, chance in zip(grid.steps - mean, tilted, strict=True):
-        law += chance * np.exp(-2j * np.pi * frequency * steps)
+    for offset, chance in zip(steps - mean, tilted, strict=True):
+        law += chance * np.exp(-2j * np.pi * frequency * offset)
     with np.errstate(under="ignore"):
         power = np.exp(m * np.log(np.where(law == 0, 1e-300, law)))
         power *= np.exp(2j * np.pi * frequency * (centre - m * mean))
@@ -230,6 +219,6 @@ def _expectation(grid: _Grid, tilted: FloatArray, tilt: float, log_moment: float
     inside = float(np.maximum(around, 0) @ gain)
     outside = 4 * OUTSIDE / (math.e * tilt)
     total = inside + rounding * float(np.abs(power).mean()) + outside
-    largest = 1 + abs(log_moment) + tilt * step * float(np.abs(grid.steps).max())
+    largest = 1 + abs(log_moment) + tilt * step * float(np.abs(steps).max())
     exponent = m * log_moment + math.log(max(total, 1e-300)) + 16 * m * UNIT * largest  # roundings of V
     return math.exp(min(exponent, 700.0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -24,7 +24,7 @@ from ..geometry import Wasserstein
 from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
-from .blocks import BLOCK_ENTRIES, Block, blocks
+from .blocks import Block, blocks, dense
 from .kernels import MatrixKernel, MinimaxKernel, ResponseKernel
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ class Sampler(Protocol):
         """Whether Q(q) = q: for data equal to the public data the release follows them exactly."""
 
     def distribution(self, p: UsersLike | Users) -> FloatArray:
-        """Q(p), the law of the one category released; a vector for a vector, else (m, n)."""
+        """Q(p), the law of the one category released; a vector for a vector, else (m, n).
+
+        `check_sampler` and `compare` pass an array, a row per user, to a sampler of your own.
+        """
 
     def divergence(self, p: UsersLike | Users, f: Distance) -> FloatArray:
         """D_f(p‖Q(p)) or W1(p, Q(p)), one number per user (a scalar array for a vector).
@@ -82,8 +85,6 @@ class Sampler(Protocol):
         """K, for a linear sampler."""
 
 
-MEMBERS = ("name", "options", "prior", "epsilon", "floor", "linear", "keeps_prior")
-METHODS = ("distribution", "divergence", "worst_case")
 SLACK = 1e-9
 """What rounding may add to a law, relative to its bounds."""
 LOOKED_AT = 200
@@ -104,7 +105,8 @@ def check_sampler(sampler: Sampler, users: UsersLike | Users | None = None) -> N
     >>> from sottovoce import Prior, kernel_clip
     >>> check_sampler(kernel_clip(Prior(["a", "b", "c"], [0.5, 0.3, 0.2]), 1.0))
     """
-    lacking = [member for member in (*MEMBERS, *METHODS) if not hasattr(sampler, member)]
+    needed = [member for member in vars(Sampler) if member[0] != "_" and member != "matrix"]
+    lacking = [member for member in needed if not hasattr(sampler, member)]
     if lacking:
         kind = type(sampler).__name__
         raise ParameterError(f"{kind} lacks {', '.join(lacking)}: see sottovoce.Sampler for what they are")
@@ -148,11 +150,7 @@ class _Shared:
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
         """The same for rows that `_validate.users` has checked; laws are written out for some at a time."""
-        values, step = np.empty(rows.shape[0]), max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
-        for begin in range(0, rows.shape[0], step):
-            part = rows[begin : begin + step]
-            values[begin : begin + step] = f(part.toarray(), self._laws(part))
-        return values
+        return np.concatenate([f(p, self._laws(rows[part])) for part, p in dense(rows)])
 
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
         raise NotImplementedError
@@ -299,9 +297,7 @@ class KernelSampler(_Shared):
             kernel = MatrixKernel(kernel, _validate.privacy(epsilon))
         if len(kernel) != len(prior):
             raise ParameterError(f"kernel has {len(kernel)} categories, the prior {len(prior)}")
-        values = (name, prior, epsilon, kernel, options or {})
-        for each, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, each.name, value)
+        self.__dict__.update(name=name, prior=prior, epsilon=epsilon, kernel=kernel, options=options or {})
 
     @property
     def floor(self) -> FloatArray:
@@ -400,8 +396,5 @@ def prior_warning(prior: Prior) -> list[tuple[str, object]]:
 
 def like(p: UsersLike | Users, per_user: FloatArray) -> FloatArray:
     """Drop the user axis when the caller passed a single vector."""
-    if isinstance(p, Users):
-        return per_user
-    ndim: Any = getattr(p, "ndim", None)
-    single = (np.asarray(p).ndim if ndim is None else ndim) == 1
-    return per_user[0] if single else per_user
+    given: Any = p
+    return per_user if isinstance(p, Users) or np.ndim(given) != 1 else per_user[0]

@@ -40,6 +40,14 @@ class Block:
         return np.where(self.p > 0, values[self.columns], 0.0)
 
 
+def dense(rows: sparse.csr_array[np.float64]) -> Iterator[tuple[slice, FloatArray]]:
+    """Users written out over all categories, some at a time: which ones, and their numbers."""
+    step = max(1, 8 * BLOCK_ENTRIES // rows.shape[1])
+    for begin in range(0, rows.shape[0], step):
+        part = slice(begin, begin + step)
+        yield part, rows[part].toarray()
+
+
 def blocks(rows: sparse.csr_array[np.float64]) -> Iterator[Block]:
     """Cut sparse users into blocks at most half of which is padding."""
     lengths = np.diff(rows.indptr)
@@ -49,21 +57,12 @@ def blocks(rows: sparse.csr_array[np.float64]) -> Iterator[Block]:
     for first, last in zip(starts, [*starts[1:], len(order)], strict=True):
         step = max(1, BLOCK_ENTRIES >> int(sizes[first]))
         for begin in range(first, last, step):
-            yield _block(rows, order[begin : min(begin + step, last)], lengths)
-
-
-def _block(rows: sparse.csr_array[np.float64], chosen: IntArray, lengths: IntArray) -> Block:
-    """Pack the chosen rows into a rectangle as wide as the longest of them."""
-    length = lengths[chosen]
-    width = int(length.max())
-    offset = np.arange(width)
-    inside = offset < length[:, None]
-    entry = np.where(inside, rows.indptr[chosen][:, None] + offset, 0)
-    return Block(
-        rows=chosen,
-        columns=np.where(inside, rows.indices[entry], 0),
-        p=np.where(inside, rows.data[entry], 0.0),
-    )
+            chosen = order[begin : min(begin + step, last)]
+            offset = np.arange(lengths[chosen].max())
+            inside = offset < lengths[chosen][:, None]
+            entry = np.where(inside, rows.indptr[chosen][:, None] + offset, 0)
+            columns, p = np.where(inside, rows.indices[entry], 0), np.where(inside, rows.data[entry], 0.0)
+            yield Block(chosen, columns, p)
 
 
 def chunks(

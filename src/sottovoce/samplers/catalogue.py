@@ -15,7 +15,7 @@ import numpy as np
 from .. import _validate
 from .._validate import FloatArray
 from ..errors import ParameterError
-from ..prior import Prior, exact_sum
+from ..prior import Prior
 from . import floors
 from .base import ClipSampler, KernelSampler, Sampler, checked_prior
 from .kernels import MinimaxKernel, ResponseKernel, most_likely
@@ -177,7 +177,7 @@ def power_caps(
     q, b = checked_prior(prior).probabilities, _validate.fraction(exponent=exponent)
     least, most = floors.power_range(q, epsilon, b)
     if scale is None:
-        s = math.exp(epsilon / 2 - (1 - b) * exact_sum(-q * np.log(q)))  # a dot product differs by machine
+        s = math.exp(epsilon / 2 - (1 - b) * math.fsum((-q * np.log(q)).data))  # the same on every machine
         s = min(max(s, least), most)
     else:
         s = _validate.positive(scale=scale)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._validate import FloatArray
-from .blocks import BLOCK_ENTRIES, Block, blocks, chunks
+from .blocks import Block, blocks, chunks, dense
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -163,10 +163,7 @@ def laws(
     capped = np.isinf(u)
     room = public_law(q, floor, a) - floor if capped.any() else np.zeros(n)
     out = np.empty((m, n))
-    step = max(1, 8 * BLOCK_ENTRIES // n)
-    for begin in range(0, m, step):
-        part = slice(begin, begin + step)
-        p = rows[part].toarray()
+    for part, p in dense(rows):
         low = np.broadcast_to(floor, p.shape)
         x = np.where(p > 0, clipped(p, low, a, u[part]), low)
         short = np.flatnonzero(capped[part])

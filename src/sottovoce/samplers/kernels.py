@@ -87,9 +87,7 @@ class MinimaxKernel(Kernel):
 
     @cached_property
     def _rank(self) -> IntArray:
-        rank = np.empty_like(self._order)
-        rank[self._order] = np.arange(len(self))
-        return rank
+        return np.argsort(self._order)
 
     def _unsort(self, values: FloatArray) -> FloatArray:
         out = np.empty_like(values)
@@ -238,11 +236,6 @@ class ResponseKernel(Kernel):
         """(pK)_j for the categories j the users have."""
         kept = self.kept[block.columns] & (block.p > 0)
         return self._law(block.p, kept, np.where(kept, 0.0, block.p).sum(axis=1))
-
-    @property
-    def invertible(self) -> bool:
-        """Whether what users hold can be read off what they release: only if no category is dropped."""
-        return self._k == len(self)
 
     def inverse(self, y: FloatArray) -> FloatArray:
         """yK⁻¹ along the last axis: p_j = ((a+n−1)·y_j − Σy)/(a−1)."""

@@ -32,7 +32,6 @@ IntegerArray = npt.NDArray[np.int64]
 
 BITS = 62  # units are below 2^62
 _MASS = (1 << BITS) - 1
-FEW = 4  # pieces of its own up to which a node puts them one by one among those below it
 ENTRIES = 1 << 17  # users × categories of one batch
 DEEP = 256  # work a category up to which a batch sorts at every node; beyond it users take turns
 
@@ -108,19 +107,6 @@ class _Pieces:
         return self
 
 
-def _with(below: _Pieces | None, before: list[int], behind: list[int]) -> _Pieces:
-    """The pieces below a node, and those of its own categories."""
-    if below is None:
-        return _Pieces(before, behind)
-    if len(before) + len(behind) > FEW:
-        return below.join(_Pieces(before, behind))
-    for piece in before:
-        below.add(-(piece >> BITS), piece & _MASS)
-    for piece in behind:
-        below.add(piece >> BITS, piece & _MASS)
-    return below
-
-
 def nearest_law(
     targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: Geometry
 ) -> list[int]:
@@ -140,7 +126,8 @@ def nearest_law(
                 units -= own
             if units > 0:
                 behind.append(((n + i + shift) << BITS) + units)
-        here = _with(nodes[k], before, behind)
+        below, here = nodes[k], _Pieces(before, behind)
+        here = here if below is None else below.join(here)
         if n + k == root:
             here.cut(goal)
             break
@@ -165,25 +152,20 @@ def nearest_laws(
     many, n = targets.shape
     lows, highs = np.broadcast_to(low, targets.shape), np.broadcast_to(high, targets.shape)
     out = np.empty_like(targets)
-    digits = LENGTH_BITS + 1 + n.bit_length() + _slots(n, geometry)
-    if geometry.work > DEEP * n or many == 1 or digits > BITS:
+    slots = (2 * n + len(geometry.parents)).bit_length()  # two for each category, one for each cut
+    if geometry.work > DEEP * n or many == 1 or LENGTH_BITS + 1 + n.bit_length() + slots > BITS:
         for i in range(many):
             out[i] = nearest_law(targets[i].tolist(), lows[i].tolist(), highs[i].tolist(), geometry)
         return out
     size = max(ENTRIES // n, 1)
     for begin in range(0, many, size):
         part = slice(begin, begin + size)
-        out[part] = _side_by_side(targets[part], lows[part], highs[part], geometry)
+        out[part] = _side_by_side(targets[part], lows[part], highs[part], geometry, slots)
     return out
 
 
-def _slots(n: int, geometry: Geometry) -> int:
-    """Binary digits of the number of a piece: two for each category, one for each cut."""
-    return (2 * n + len(geometry.parents)).bit_length()
-
-
 def _side_by_side(
-    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: Geometry
+    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: Geometry, slots: int
 ) -> IntegerArray:
     """The same for users in rows: at every node all pieces are sorted by slope, category and slot.
 
@@ -192,7 +174,6 @@ def _side_by_side(
     """
     many, n = targets.shape
     root = len(geometry.parents)
-    slots = _slots(n, geometry)
     mask, rows = (1 << slots) - 1, np.arange(many)
     goals: list[Any] = [targets[:, i] - low[:, i] for i in range(n)] + [0] * (root + 1 - n)
     nodes: list[list[tuple[IntegerArray, IntegerArray]]] = [[] for _ in range(root + 1)]
@@ -207,7 +188,12 @@ def _side_by_side(
             keys, units = _sorted([*zip(*nodes[v], strict=True)], mask)
             nodes[v] = []
         if v == root:
-            return _first_units(keys >> slots, units, goals[v], low)
+            at, inside = _cut(units, goals[v])
+            taken = np.where(np.arange(units.shape[1]) < at[:, None], units, 0)
+            taken[rows, at] = inside
+            law = low.copy()
+            np.add.at(law, (rows[:, None], (keys >> slots) % n), taken)
+            return law
         parent, length = geometry.parents[v], geometry.lengths[v]
         if length and v >= n:
             at, inside = _cut(units, goals[v])
@@ -242,16 +228,3 @@ def _cut(units: IntegerArray, goal: IntegerArray) -> tuple[IntegerArray, Integer
     at[~beyond[rows, at]] = units.shape[1] - 1
     here = units[rows, at]
     return at, np.clip(goal - (ends[rows, at] - here), 0, here)
-
-
-def _first_units(
-    keys: IntegerArray, units: IntegerArray, goal: IntegerArray, low: IntegerArray
-) -> IntegerArray:
-    """The floors, and the first units of the order."""
-    rows = np.arange(len(units))
-    at, inside = _cut(units, goal)
-    taken = np.where(np.arange(units.shape[1]) < at[:, None], units, 0)
-    taken[rows, at] = inside
-    law = low.copy()
-    np.add.at(law, (rows[:, None], keys % low.shape[1]), taken)
-    return law

@@ -24,9 +24,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from .. import _html, _validate
+from .. import _validate
 from ..errors import ParameterError
 from ..prior import Category, Prior
 
@@ -59,15 +57,6 @@ class Survey:
     def __repr__(self) -> str:
         how = "randomized response" if self.base is None else f"questions with {self.base} answers"
         return f"<survey of {len(self.prior):,} categories by {how}, epsilon={self.epsilon:g}>"
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, object]] = [
-            ("epsilon", f"{self.epsilon:g}"),
-            ("categories", f"{len(self.prior):,}"),
-            ("answers", "the category" if self.base is None else f"one of {self.base} to a random question"),
-            ("standard error of a rare category", f"{math.sqrt(self.variance):.3g}/√reports"),
-        ]
-        return _html.facts("Survey", rows)
 
 
 def survey(categories: Iterable[Category], epsilon: float) -> Survey:
@@ -126,9 +115,4 @@ def response_variance(categories: int, base: int | None, epsilon: float) -> floa
 
 def _primes(most: int) -> list[int]:
     """The primes up to a number."""
-    sieve = np.ones(most + 1, dtype=bool)
-    sieve[:2] = False
-    for i in range(2, math.isqrt(most) + 1):
-        if sieve[i]:
-            sieve[i * i :: i] = False
-    return np.flatnonzero(sieve).tolist()
+    return [f for f in range(2, most + 1) if all(f % d for d in range(2, math.isqrt(f) + 1))]
