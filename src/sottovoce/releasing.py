@@ -201,12 +201,7 @@ def spent(receipt: Receipt | None) -> str:
 # --- files ----------------------------------------------------------------------------------------------
 
 
-Around = Callable[..., AbstractContextManager[Any]]
-"""Shows a step while it runs (`cli.terminal.step`)."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """A release was interrupted; the text tells what it has cost."""
+Around = Callable[..., AbstractContextManager[Any]]  # shows a step while it runs (`cli.terminal.step`)
 
 
 class _Silent:
@@ -242,12 +237,10 @@ def release_file(
 ) -> int:
     """Release one private category per user of a file into a new file, and return how many.
 
-    Everything is checked before anybody is charged or anything drawn, and the output is written whole or not
-    at all. Without a ledger users are drawn in batches, and memory does not grow with the table. With one all
-    users are in memory and charged in one commit; running again costs nothing more. `Interrupted` and every
-    error tell what was charged. The order of the rows depends on the names of groups and users only.
-    With `exact` every user is drawn alone, as `Mechanism.release_many` does.
-    `columns` are those of `tables.users.checked_users`.
+    The guarantees of `release_table` hold, and the output is written whole or not at all. Without a ledger
+    users are drawn in batches, and memory does not grow with the table. An interruption and every error tell
+    what was charged. The order of the rows depends on the names of groups and users only. `columns` are those
+    of `tables.users.checked_users`.
     """
     table, output = Path(table), Path(output)
     by = columns.get("by")
@@ -315,7 +308,7 @@ class _FileRelease:
                 done = f"{self.count:,} releases had been written into {self.target} already"
             elif files.is_standard(self.output):
                 done = f"a part of the releases may have been read already, {spent(self.receipt)}"
-            raise Interrupted(done) from None
+            raise KeyboardInterrupt(done) from None
         except BrokenPipeError:
             cost = spent(self.receipt)
             self.note(f"standard output was closed: a part of the releases may have been read; {cost}")

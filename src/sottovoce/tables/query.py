@@ -87,8 +87,8 @@ class Columns:
     @property
     def needed(self) -> list[str]:
         """Every column that has to be there, once."""
-        weights = [] if self.weight is None else [self.weight]
-        return list(dict.fromkeys([*self.names.values(), *weights]))
+        named = [*self.names.values(), self.weight]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 RESHAPE = (
@@ -336,7 +336,7 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     name = next((name for name in needed if name not in present), None)
     if name is None:
         return
-    if head is None or not _are_plain(present) or not _are_names(present, needed, head):
+    if head is None or not _are_names(present, needed, head):
         raise TableError(f"there is no column {name!r}: is the first line of the table a header?")
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
@@ -344,18 +344,14 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
-def _are_plain(names: Sequence[str]) -> bool:
-    """Whether these are few short names that can be printed and are no numbers."""
-    return (
-        len(names) <= MOST_SHOWN
-        and len(", ".join(names)) <= LONGEST_LIST
-        and all(0 < len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
-        and not any(name[0].isdigit() or _NUMBER.fullmatch(name) for name in names)
-    )
-
-
 def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> bool:
-    """Whether the rows below tell that these are names of columns, one of which should be in `needed`."""
+    """Whether few short names that can be printed are names of columns, as far as the rows below tell."""
+    if len(present) > MOST_SHOWN or len(", ".join(present)) > LONGEST_LIST:
+        return False
+    if not all(0 < len(name) <= LONGEST_SHOWN and name.isprintable() for name in present):
+        return False
+    if any(name[0].isdigit() or _NUMBER.fullmatch(name) for name in present):
+        return False
     folded, wanted = ({name.strip().casefold() for name in names} for names in (present, needed))
     if not folded & wanted and len(needed) > 1:
         return False
@@ -430,20 +426,17 @@ class Cells:
         group, user = np.divmod(p[starts].astype(np.intp), self.users)
         users = None
         if self.columns.user is not None:
+            where = ""
             if high - low < self.users * len(self.groups):
                 user = numbered(user)[1]
-            users = self._names(low, high) if named else np.empty(int(user.max(initial=-1)) + 1, dtype=object)
+                where = f"WHERE rowid BETWEEN {low % self.users} AND {(high - 1) % self.users}"
+                if len(self.groups) > 1:
+                    here = f"SELECT p % {self.users} FROM cells WHERE p >= {low} AND p < {high}"
+                    where += f" AND rowid IN ({here}) ORDER BY rowid"
+            users = np.empty(int(user.max(initial=-1)) + 1, dtype=object)
+            if named:
+                users = _names(self.source, "u", self.integers, where)
         return Tally(self.groups, users, self.items, group, user, i[starts].astype(np.intp), rows, amount)
-
-    def _names(self, low: int, high: int) -> npt.NDArray[np.object_]:
-        """The names of the users of all cells, or of those of one group from one number up to another."""
-        where = ""
-        if high - low < self.users * len(self.groups):
-            where = f"WHERE rowid BETWEEN {low % self.users} AND {(high - 1) % self.users}"
-            if len(self.groups) > 1:
-                here = f"SELECT p % {self.users} FROM cells WHERE p >= {low} AND p < {high}"
-                where += f" AND rowid IN ({here}) ORDER BY rowid"
-        return _names(self.source, "u", self.integers, where)
 
     def in_several_groups(self) -> int:
         """How many users have rows in more than one group; spellings of one name are one user."""
@@ -565,10 +558,6 @@ def _amount(source: Source, name: str, lenient: bool) -> str:
 
 _DIGITS = "([0-9]+({0}[0-9]*)?|{0}[0-9]+)"
 _NOTHING = "'NaN'::DOUBLE"
-_DECIMALS = (
-    "for decimal commas set decimal=comma (--read decimal=comma), for decimal points in a file with "
-    "semicolons decimal=point"
-)
 
 
 def _check_amounts(source: Source, name: str) -> None:
@@ -579,7 +568,8 @@ def _check_amounts(source: Source, name: str) -> None:
     if numbers < rows:
         advice = "; thousands must not be separated" if source.path is not None else ""
         if advice and source.dialect.decimal is None:
-            advice = f"; {_DECIMALS}{advice}"
+            points = "for decimal points in a file with semicolons decimal=point"
+            advice = f"; for decimal commas set decimal=comma (--read decimal=comma), {points}{advice}"
         raise TableError(f"column {name!r} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
     check_sum(name, rows, fine, added or 0)
 

@@ -55,15 +55,10 @@ class ReadingOptions:
         _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
         _validate.one_of(("error", "allow"), several_groups=self.several_groups)
 
-    @property
-    def lenient(self) -> bool:
-        """Whether a row without an item or an amount counts for nothing."""
-        return self.unknown == "prior"
-
 
 REFUSE_ALL = ReadingOptions()
 ByGroup: TypeAlias = Mapping[str, Categories]
-Known: TypeAlias = Categories | ByGroup
+Known: TypeAlias = "Categories | ByGroup"
 
 
 @overload
@@ -94,9 +89,8 @@ def read_users(
         prior: whose categories count: a prior or a mechanism, or with `by` one per group.
         unknown: what to do with items the prior does not know: "error", "drop", count them as "other", the
             category `other` of the prior (of each group's), or "prior", as releases do: they count for
-            nothing, like rows without an item or an amount, and a user without records has an empty row,
-            which a mechanism releases as the public. With the others, who is refused or left out tells what
-            the user has: they are for data that you may look at.
+            nothing, like rows without an item or an amount, and a user without records has an empty row.
+            With the others, who is refused or left out tells what the user has.
         empty: what to do with users who have no usable record: "error" or "skip".
         unknown_groups: what to do with groups that have no prior: "error" or "drop".
         several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
@@ -187,7 +181,7 @@ class LeftOut:
 
     def summary(self, options: ReadingOptions) -> str:
         """What happened to rows and users that are not there as they were."""
-        nothing = "count for nothing" if options.lenient else "dropped"
+        nothing = "count for nothing" if options.unknown == "prior" else "dropped"
         numbers = {
             "groups without a prior left out": self.groups,
             f"rows with unknown items {nothing}": self.dropped,
@@ -236,7 +230,7 @@ def checked_users(
 
     Without `weight` the first column with a name in `usual` has the amounts.
     """
-    columns = Columns(item, user, weight, by, options.lenient)
+    columns = Columns(item, user, weight, by, lenient=options.unknown == "prior")
     with ExitStack() as stack:
         table = stack.enter_context(at_hand(table))
         with prefix_errors(table):
