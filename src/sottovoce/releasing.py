@@ -53,22 +53,17 @@ class ReportForm:
     def part(self, group: str, who: Any, answers: Sequence[Any]) -> dict[str, Any]:
         """The reports of some users; one text stands for all rows that share it."""
         mechanism = self.mechanisms[group]
-        columns = {
-            self.user: who,
-            self.item: answers,
-            "epsilon": str(mechanism.epsilon),
-            "mechanism": mechanism.digest,
-        }
-        return {name: group if name == self.by else columns[name] for name in self.names}
+        terms = (str(mechanism.epsilon), mechanism.digest)
+        values = [who, *([] if self.by is None else [group]), answers, *terms]
+        return dict(zip(self.names, values, strict=True))
 
     def summary(self, count: int) -> str:
         """How many releases there are, and what each of them costs."""
         costs = sorted({mechanism.epsilon for mechanism in self.mechanisms.values()})
         epsilon = " or ".join(f"{float(cost):g}" for cost in costs)
-        if any(mechanism.streaming for mechanism in self.mechanisms.values()):
-            cost = f"ε = {epsilon} for all releases of a stream"
-            return f"{count:,} releases, one for each user and group; {cost}"
-        return f"{count:,} releases, one for each user and group, ε = {epsilon} each"
+        streaming = any(mechanism.streaming for mechanism in self.mechanisms.values())
+        each = "for all releases of a stream" if streaming else "each"
+        return f"{count:,} releases, one for each user and group, ε = {epsilon} {each}"
 
 
 def release_table(
@@ -128,10 +123,9 @@ def release_table(
             f"`sottovoce release`, for Spark sottovoce.spark.release"
         )
     options.setdefault("unknown", "prior")
-    named: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by}
-    reading = ReadingOptions(**options)
-    with checked_users(frame, known, options=reading, held=True, usual=(), **named) as users:
-        groups = next(iter(users))
+    named: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by, "usual": ()}
+    with checked_users(frame, known, options=ReadingOptions(**options), held=True, **named) as users:
+        groups = next(users.batches)
     drawn = draw_batches(known, [groups], exact=exact)
     if ledger is not None:
         requests = requests_of(form, groups, exact=exact)
@@ -160,9 +154,9 @@ def check_terms(
     known: Mapping[str, Mechanism], ledger: Ledger | None, epoch: str | None, exhausted: str
 ) -> None:
     """Refuse what needs a ledger, where there is none."""
-    if ledger is None and (epoch is not None or exhausted != "error"):
-        raise ParameterError("epoch and exhausted need a ledger")
     if ledger is None:
+        if epoch is not None or exhausted != "error":
+            raise ParameterError("epoch and exhausted need a ledger")
         no_stream(known.values(), "a release without a ledger (--ledger)")
 
 
@@ -193,8 +187,8 @@ def answers_of(
     for (name, asked), kept in zip(requests.items(), receipt.kept, strict=True):
         for begin in range(0, len(kept), BATCH):
             part = kept[begin : begin + BATCH]
-            answers = ledger.answers(asked, receipt.epoch, part)
-            yield name, [groups[name].ids[i] for i in part.tolist()], list(answers)
+            answers = list(ledger.answers(asked, receipt.epoch, part))
+            yield name, [groups[name].ids[i] for i in part.tolist()], answers
 
 
 def spent(receipt: Receipt | None) -> str:
@@ -207,12 +201,7 @@ def spent(receipt: Receipt | None) -> str:
 # --- files ----------------------------------------------------------------------------------------------
 
 
-Around = Callable[..., AbstractContextManager[Any]]
-"""Shows a step while it runs (`cli.terminal.step`), or keeps signals back (`cli.app`)."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """A release was interrupted; the text tells what it has cost."""
+Around = Callable[..., AbstractContextManager[Any]]  # shows a step while it runs (`cli.terminal.step`)
 
 
 class _Silent:
@@ -243,17 +232,15 @@ def release_file(
     force: bool = False,
     progress: Around = SILENT,
     note: Callable[[str], object] = lambda text: None,
-    signals: Around = SILENT,
+    signals: Any = SILENT,
     **columns: Any,
 ) -> int:
     """Release one private category per user of a file into a new file, and return how many.
 
-    Everything is checked before anybody is charged or anything drawn, and the output is written whole or not
-    at all. Without a ledger users are drawn in batches, and memory does not grow with the table. With one all
-    users are in memory and charged in one commit; running again costs nothing more. `Interrupted` and every
-    error tell what was charged. The order of the rows depends on the names of groups and users only.
-    With `exact` every user is drawn alone, as `Mechanism.release_many` does.
-    `columns` are those of `tables.users.checked_users`.
+    The guarantees of `release_table` hold, and the output is written whole or not at all. Without a ledger
+    users are drawn in batches, and memory does not grow with the table. An interruption and every error tell
+    what was charged. The order of the rows depends on the names of groups and users only. `columns` are those
+    of `tables.users.checked_users`.
     """
     table, output = Path(table), Path(output)
     by = columns.get("by")
@@ -266,9 +253,8 @@ def release_file(
     with ExitStack() as stack:
         shown = "standard input" if str(table) in ("-", "/dev/stdin") else table.name
         with progress("reading", shown):
-            held = ledger is not None
-            reading = checked_users(table, mechanisms, options=options, dialect=dialect, held=held, **columns)
-            users = stack.enter_context(reading)
+            reading: Any = {"options": options, "dialect": dialect, "held": ledger is not None, **columns}
+            users = stack.enter_context(checked_users(table, mechanisms, **reading))
         if ledger is None and (twice := users.cells.spelled_twice()):  # a ledger refuses them itself
             raise UserDataError(
                 f"{table}: the names of {twice} users occur in several spellings (blanks around them, "
@@ -279,13 +265,13 @@ def release_file(
             note(FROM_USERS)
         if by is not None:
             note(f"The group of every user, column {by!r}, is published in clear.")
-        work = _FileRelease(form, users, output, progress, note, stack.enter_context(signals()), exact)
+        work = _FileRelease(form, users, output, progress, note, signals)
         with work.costs_told():
             if ledger is None:
                 note("No ledger: nothing stops a second release of the same users, and their ε adds up.")
-                drawn = draw_batches(mechanisms, users, exact=exact)
+                drawn = draw_batches(mechanisms, users.batches, exact=exact)
             else:
-                drawn = work.charge(ledger, epoch, exhausted)
+                drawn = work.charge(ledger, epoch, exhausted, exact)
             work.write(drawn, force)
         note(f"{form.summary(work.count)}, into {work.target}")
         return work.count
@@ -301,7 +287,6 @@ class _FileRelease:
     progress: Around
     note: Callable[[str], object]
     signals: Any
-    exact: bool = False
     receipt: Receipt | None = None
     count: int = 0
     written: bool = False
@@ -323,7 +308,7 @@ class _FileRelease:
                 done = f"{self.count:,} releases had been written into {self.target} already"
             elif files.is_standard(self.output):
                 done = f"a part of the releases may have been read already, {spent(self.receipt)}"
-            raise Interrupted(done) from None
+            raise KeyboardInterrupt(done) from None
         except BrokenPipeError:
             cost = spent(self.receipt)
             self.note(f"standard output was closed: a part of the releases may have been read; {cost}")
@@ -338,10 +323,10 @@ class _FileRelease:
                 raise
             raise type(problem)(f"{problem}; {spent(self.receipt)}") from None
 
-    def charge(self, ledger: Ledger, epoch: str | None, exhausted: str) -> Iterator[Drawn]:
+    def charge(self, ledger: Ledger, epoch: str | None, exhausted: str, exact: bool) -> Iterator[Drawn]:
         """Charge the users of all groups in one commit; what they release is drawn as it is taken."""
-        groups = next(iter(self.users))
-        requests = requests_of(self.form, groups, exact=self.exact)
+        groups = next(self.users.batches)
+        requests = requests_of(self.form, groups, exact=exact)
         if epoch is not None and not ledger.knows(epoch):
             shown = f"epoch {epoch!r}" if epoch else "the epoch without a name"
             within = "" if ledger.lifetime is None else ", as far as the lifetime allows"

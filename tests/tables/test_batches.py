@@ -56,7 +56,7 @@ def test_batches_hold_what_the_whole_holds(
     known = {"all": PRIOR} if by is None else {"n": PRIOR, "s": PRIOR}
     whole, how = read_user_groups(path, known, by=by, options=options)
     with checked_users(path, known, by=by, options=options) as checked:
-        batches = list(checked)
+        batches = list(checked.batches)
         assert checked.how == how
         assert checked.left.people == sum(map(len, whole.values()))
     for group, expected in whole.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict
 from fractions import Fraction
 from functools import partial
@@ -140,7 +139,7 @@ def release_command(
         force=force,
         progress=step,
         note=lambda text: print_note(plain(text)),
-        signals=lambda: nullcontext(signals),
+        signals=signals,
     )
 
 

@@ -83,7 +83,7 @@ def release(
     check_terms(known, ledger, epoch, exhausted)
     options.setdefault("unknown", "prior")
     reading = ReadingOptions(**options)
-    columns = Columns(item, user, weight, by, reading.lenient)
+    columns = Columns(item, user, weight, by, lenient=reading.unknown == "prior")
     form = ReportForm(known, user, item, by)
     if ledger is not None:
         epoch = ledger.epoch_meant(epoch)  # before the table is read

@@ -92,12 +92,12 @@ def kind_of(path: Path) -> str:
 
 def checked(path: Path) -> Path:
     """Return the path of a table file; refuse what cannot be one, before anything is read."""
-    kind = kind_of(path)
+    kind, kinds = kind_of(path), (*KINDS, *workbook.KINDS)
     if not path.is_file():
         reason = "it is a folder" if path.is_dir() else "there is no such file"
         raise TableError(f"{path} cannot be read: {reason}")
-    if kind not in (*KINDS, *workbook.KINDS):
-        known = ", ".join((*KINDS, *workbook.KINDS))
+    if kind not in kinds:
+        known = ", ".join(kinds)
         raise TableError(f"{path} cannot be read: its name must end in one of {known} (or .csv.gz)")
     if kind in workbook.KINDS and find_spec("fastexcel") is None:
         raise TableError(f"{path} is a workbook, which needs fastexcel: {workbook.INSTALL}")
@@ -112,7 +112,7 @@ def checked(path: Path) -> Path:
 
 def _beginning(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(200)
+        return file.read(_STEP)
 
 
 def compression_of(path: Path) -> str:
@@ -195,13 +195,10 @@ def prefix_errors(table: Any) -> Iterator[None]:
 @contextmanager
 def at_hand(table: Any) -> Iterator[Any]:
     """A frame, or the path of a file: for `-`, /dev/stdin and other pipes that of a copy."""
-    if not isinstance(table, str | Path):
-        yield table
-        return
-    given = Path(table)
+    given = Path(table) if isinstance(table, str | Path) else None
     standard = str(given) in _STANDARD
-    if not standard and not given.is_fifo():
-        yield given
+    if given is None or not (standard or given.is_fifo()):
+        yield given or table
         return
     name = "standard input" if standard else str(given)
     if standard and getattr(sys.stdin, "buffer", None) is None:
@@ -236,8 +233,7 @@ def _copy(source: BinaryIO, copy: Path, name: str) -> None:
 
 def _kind_by_content(path: Path) -> str:
     """The extension that fits the first bytes, because a pipe has no name."""
-    with path.open("rb") as file:
-        beginning = file.read(_STEP)
+    beginning = _beginning(path)
     if beginning[:4] == b"PAR1":
         return ".parquet"
     if compression_of(path) != "none":
@@ -298,9 +294,6 @@ def copy_whole(source: Path, path: Path, mode: int, *, replace: bool) -> None:
                 shutil.copyfileobj(file, target, _STEP)
             return
         sys.stdout.flush()
-        if not hasattr(sys.stdout, "buffer"):
-            sys.stdout.write(file.read().decode())
-            return
         while step := memoryview(file.read(_STEP)):
             while step:  # an unbuffered stream may take a part only
                 step = step[sys.stdout.buffer.write(step) or 0 :]

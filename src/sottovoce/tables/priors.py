@@ -2,8 +2,7 @@
 
 A file of public data is a table (a row per item, or per record), or what `sottovoce prior -o` wrote, which
 remembers its groups and whether it was made from the users it serves. Merging rare categories is a mapping
-that everybody may know: it looks at one row at a time and is fixed before any user is read, so privacy is
-what it was; what changes is p, which then has the merged category.
+that everybody may know, fixed before any user is read: privacy is what it was.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -28,19 +27,6 @@ from . import query, tally
 from .files import LARGEST_JSON, Dialect, at_hand, kind_of, prefix_errors, unpacked
 from .query import Columns, Source, amount_column, left_unread
 from .tally import Tally
-
-
-class PriorKeywords(TypedDict, total=False):
-    """The keyword arguments of `build_prior`."""
-
-    item: Required[str]
-    weight: str | None
-    user: str | None
-    provenance: str | None
-    dialect: Dialect | None
-    smoothing: float
-    merge_rare: str | None
-    rare_below: float | None
 
 
 @dataclass(frozen=True)
@@ -71,11 +57,11 @@ AS_COUNTED = PriorOptions()
 
 
 @overload
-def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorKeywords]) -> Prior: ...
+def build_prior(table: Any, *, item: str, by: None = None, **options: Any) -> Prior: ...
 
 
 @overload
-def build_prior(table: Any, *, by: str, **options: Unpack[PriorKeywords]) -> dict[str, Prior]: ...
+def build_prior(table: Any, *, item: str, by: str, **options: Any) -> dict[str, Prior]: ...
 
 
 def build_prior(
@@ -120,9 +106,6 @@ def build_prior(
     return Groups(priors_of(cells, chosen, origin)[0], by).returned
 
 
-Counts: TypeAlias = Mapping[Category, float]
-
-
 def priors_of(
     cells: Tally, options: PriorOptions, provenance: str
 ) -> tuple[dict[str, Prior], tuple[Category, ...]]:
@@ -135,7 +118,13 @@ def priors_of(
             groups[group] = dict(zip(cells.items, counts.tolist(), strict=True))
     if not groups:
         raise TableError("no prior is left: no group has a usable row")
-    rare = _rare(groups, options)
+    name, below = options.merge_rare, options.rare_below
+    rare = {  # those that in any group have no count, or one below a number; but not the one they go into
+        category
+        for counts in groups.values()
+        for category, count in counts.items()
+        if name not in (None, category) and (count == 0 if below is None else count < below)
+    }
     priors = {}
     for group, counted in groups.items():
         try:
@@ -146,19 +135,9 @@ def priors_of(
     return priors, tuple(name for name in cells.items if name in rare)
 
 
-def _rare(groups: Mapping[str, Counts], options: PriorOptions) -> set[Category]:
-    """The categories that are merged: those that in any group have no count, or one below a number."""
-    # The one that takes the others stays, however rare it is.
-    name, below = options.merge_rare, options.rare_below
-    return {
-        category
-        for counts in groups.values()
-        for category, count in counts.items()
-        if name not in (None, category) and (count == 0 if below is None else count < below)
-    }
-
-
-def _prior_of(given: Counts, rare: set[Category], options: PriorOptions, provenance: str) -> Prior:
+def _prior_of(
+    given: Mapping[Category, float], rare: set[Category], options: PriorOptions, provenance: str
+) -> Prior:
     """The prior of counts, the rare ones merged; refused with one category, or one without a count."""
     name, public = str(options.merge_rare), provenance != "users"
     merged = tuple(category for category in given if category in rare)
@@ -234,27 +213,42 @@ def read_priors(
     """Priors from a file of public data.
 
     With `ask`, a table with other columns, no amounts and one row for each item is an error: its prior would
-    be uniform, which is rarely meant. A table with a column named `user`, or with any column whose values
-    recur with several items, looks like histories of the users to be served, and that is the provenance of
-    its prior, unless `provenance` states another.
+    be uniform, which is rarely meant. One that looks private gets that provenance, unless `provenance` states
+    another.
     """
     with at_hand(path) as file, prefix_errors(file):
         ready = _document(file)
         if ready is not None:
-            changed = {k: v for k, v in asdict(options).items() if v != getattr(AS_COUNTED, k)}
             counted = None if count == "none" else count
-            given = {"count": counted, "user": user, "provenance": provenance, **changed}
+            given = {"count": counted, "user": user, "provenance": provenance, **asdict(options)}
             if flags := ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value):
                 raise ParameterError(
                     f"{flags} is for tables, and this is a prior that is made already: make it anew from its "
                     f"table"
                 )
-            data = _ready(ready, by)
-            return data if near is None else _placed(data, near, item, {})
+            return _placed(_ready(ready, by), near, item, {})
         with query.opened(file, dialect) as source:
             columns = Columns(item, user, amount_column(list(source.types), count, AMOUNTS), by)
-            data = _from_table(source, columns, options, provenance, ask, near, named=count is not None)
-            return data if near is None else _placed(data, near, item, _near_values(source, item, near))
+            cells, how = query.tally_of(source, columns), "no column of amounts: every row counts once"
+            if columns.weight is not None:
+                how = f"amounts from column {columns.weight!r}"
+                if columns.weight.casefold() == "probability" and count is None:
+                    _check_probabilities(cells, columns.weight)
+            used = (*columns.needed, columns.user or "user", *(() if near is None else near.columns))
+            others = [name for name in source.types if name not in used]
+            alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
+            if ask and alone and others:
+                raise TableError(
+                    "every item has one row, so that all would weigh the same: name the column of amounts "
+                    "(--count), or pass --count none if that is meant"
+                )
+            private, seen = provenance == "users", ""
+            if provenance is None:
+                private, seen = _looks_private(source, columns, others)
+            priors, merged = priors_of(cells, options, "users" if private else "public")
+            how += _left_out(cells, priors, merged, options) + left_unread(source, columns) + seen
+            values = {} if near is None else _near_values(source, item, near)
+            return _placed(PublicData(Groups(priors, by), how), near, item, values)
 
 
 def _document(path: Path) -> dict[str, Any] | None:
@@ -270,39 +264,6 @@ def _document(path: Path) -> dict[str, Any] | None:
     raise TableError(f"{path} cannot be read as json: {reason}")
 
 
-def _from_table(
-    source: Source,
-    columns: Columns,
-    options: PriorOptions,
-    provenance: str | None,
-    ask: bool,
-    near: Near | None,
-    *,
-    named: bool,
-) -> PublicData:
-    """The priors of an open table; `named` is whether the column of amounts is the caller's choice."""
-    cells = query.tally_of(source, columns)
-    how = "no column of amounts: every row counts once"
-    if columns.weight is not None:
-        how = f"amounts from column {columns.weight!r}"
-        if columns.weight.casefold() == "probability" and not named:
-            _check_probabilities(cells, columns.weight)
-    used = (*columns.needed, columns.user or "user", *(() if near is None else near.columns))
-    others = [name for name in source.types if name not in used]
-    alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
-    if ask and alone and others:
-        raise TableError(
-            "every item has one row, so that all would weigh the same: name the column of amounts (--count), "
-            "or pass --count none if that is meant"
-        )
-    private, seen = provenance == "users", ""
-    if provenance is None:
-        private, seen = _looks_private(source, columns, others)
-    priors, merged = priors_of(cells, options, "users" if private else "public")
-    how += _left_out(cells, priors, merged, options)
-    return PublicData(Groups(priors, columns.by), how + left_unread(source, columns) + seen)
-
-
 def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that.
 
@@ -312,7 +273,7 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
     """
     if (columns.user or "user").casefold() in {name.casefold() for name in source.types}:
         return True, ""
-    groups = None
+    seen = ""
     for name in others:
         ((pairs, values, items, counts, rows),) = source.rows(
             f"SELECT count(*), count(DISTINCT v), count(DISTINCT i), count(DISTINCT n), sum(n) "
@@ -327,16 +288,13 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
                 f"; the rows look like people, because the values of {name!r} recur with several items: "
                 f"pass --provenance public if they are not the users to be served"
             )
-        groups = groups or name
-    if groups is not None:
-        return False, f"; all values of {groups!r} added up: if they are groups, pass --by {groups}"
-    return False, ""
+        seen = seen or f"; all values of {name!r} added up: if they are groups, pass --by {name}"
+    return False, seen
 
 
 # --- which categories are near each other ---
 
-Values: TypeAlias = Mapping[str, Mapping[str, object]]
-"""By column, the value of each category."""
+Values: TypeAlias = Mapping[str, Mapping[str, object]]  # by column, the value of each category
 NEAR_KEYS = ("position", "parent", "latitude", "longitude")
 
 
@@ -368,7 +326,7 @@ class Near:
         return (*self.numbers, *self.parents)
 
 
-def _near_values(source: Source, item: str, near: Near) -> dict[str, dict[str, object]]:
+def _near_values(source: Source, item: str, near: Near) -> Values:
     """The value of every category, as text, in each column; one value for each."""
     source.require(near.columns)
     values = {}
@@ -392,8 +350,10 @@ def _near_values(source: Source, item: str, near: Near) -> dict[str, dict[str, o
     return values
 
 
-def _placed(data: PublicData, near: Near, item: str, values: Values) -> PublicData:
-    """The same with the geometry of its categories; groups need the same one."""
+def _placed(data: PublicData, near: Near | None, item: str, values: Values) -> PublicData:
+    """The same with the geometry of its categories, if it is told; groups need the same one."""
+    if near is None:
+        return data
     made = {_geometry_of(prior, near, values, item) for prior in data.priors.values()}
     if len(made) > 1:
         raise TableError("the groups have different categories, and --near needs the same ones")
@@ -420,11 +380,9 @@ def _geometry_of(prior: Prior, near: Near, values: Values, item: str) -> Geometr
         except ValueError:
             raise TableError(f"column {name!r} must hold numbers") from None
 
-    if near.position is not None:
-        return Line(numbers(near.position))
     if near.parents:
         return Tree.from_levels(*map(column, near.parents))
-    return Tree.from_points(*map(numbers, near.numbers))
+    return (Line if near.position is not None else Tree.from_points)(*map(numbers, near.numbers))
 
 
 # --- what is told, and what is refused ---
@@ -435,8 +393,8 @@ def _left_out(
 ) -> str:
     """Which groups and categories were left out or merged, in words; which, only if they are public."""
     public = all(prior.provenance != "users" for prior in priors.values())
-    summary, without = "", len(cells.groups) - len(priors)
-    if without:
+    summary = ""
+    if without := len(cells.groups) - len(priors):
         summary = f"; {without} of {len(cells.groups)} groups left out: they have no amounts"
     lost = {name for prior in priors.values() for name in set(cells.items) - set(prior.categories)}
     if lost and options.drop_zero:
@@ -444,9 +402,9 @@ def _left_out(
         summary += f"; {len(lost)} categories without a count left out{names if public else ''}"
     if options.merge_rare is not None:
         what = "without a count" if options.rare_below is None else f"below {options.rare_below:g}"
-        into = f"{what} merged into {options.merge_rare!r}{_listed(merged, public)}"
-        nothing = f"no category {what}: nothing merged"
-        summary += f"; {len(merged):,} categories {into}" if merged else f"; {nothing}"
+        into = f"merged into {options.merge_rare!r}{_listed(merged, public)}"
+        nothing = f"; no category {what}: nothing merged"
+        summary += f"; {len(merged):,} categories {what} {into}" if merged else nothing
     return summary
 
 
@@ -481,9 +439,8 @@ def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
     try:
         grouped_by, provenance, groups = loaded["by"], loaded["provenance"], loaded["groups"]
         names_fit = set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str)
-        if loaded["version"] != 1 or provenance not in PROVENANCES or not groups or not names_fit:
-            raise TypeError
-        if not all(map(_naming.is_text, groups)):
+        known = loaded["version"] == 1 and provenance in PROVENANCES
+        if not known or not groups or not names_fit or not all(map(_naming.is_text, groups)):
             raise TypeError
         priors = {name: _prior(provenance, **law) for name, law in groups.items()}
     except (AttributeError, KeyError, TypeError):

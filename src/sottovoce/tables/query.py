@@ -16,12 +16,12 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -87,8 +87,8 @@ class Columns:
     @property
     def needed(self) -> list[str]:
         """Every column that has to be there, once."""
-        weights = [] if self.weight is None else [self.weight]
-        return list(dict.fromkeys([*self.names.values(), *weights]))
+        named = [*self.names.values(), self.weight]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 RESHAPE = (
@@ -152,10 +152,7 @@ def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None =
     path = files.checked(Path(table)) if isinstance(table, str | Path) else None
     if dialect not in (None, DETECTED) and path is None:
         raise ParameterError("dialect is for the path of a file: leave it out")
-    with (
-        tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder,
-        closing(_connection(folder)) as connection,
-    ):
+    with _folder() as folder, closing(_connection(folder)) as connection:
         source = Source(connection, path, dialect or DETECTED)
         sql, allowed = "SELECT * FROM frame", list[str]()
         if path is None:
@@ -193,6 +190,11 @@ def _stamp(path: Path | None) -> tuple[int, ...]:
         facts = os.stat(path or "")
         return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
     return ()
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for a connection, which goes with it."""
+    return tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
 
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -275,14 +277,9 @@ def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
     return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", allowed
 
 
-_HINTS = {
-    "not UTF-8": " (set its encoding, such as --read encoding=cp1252)",
-    **dict.fromkeys(
-        files.TEXTS,
-        " (every line needs the same number of fields; if need be, set the separator: --read separator=…)",
-    ),
-    **dict.fromkeys(files.JSONS, " (records are expected, with texts and numbers in them)"),
-}
+_FIELDS = " (every line needs the same number of fields; if need be, set the separator: --read separator=…)"
+_RECORDS = " (records are expected, with texts and numbers in them)"
+_HINTS = dict.fromkeys(files.TEXTS, _FIELDS) | dict.fromkeys(files.JSONS, _RECORDS)
 
 
 def _translated(
@@ -294,23 +291,19 @@ def _translated(
     except (SottovoceError, KeyboardInterrupt, SystemExit):
         raise
     except Exception as problem:
-        _raise_signal(problem)
+        if isinstance(problem.__cause__, KeyboardInterrupt | SystemExit):  # DuckDB wraps what a signal raised
+            raise problem.__cause__ from None
+        if "interrupt" in str(problem)[:40].lower():
+            raise KeyboardInterrupt from None
         reason = type(problem).__name__
         if "utf-8 encoded" in str(problem) or "not valid UTF8" in str(problem):
             reason = "not UTF-8"
     if path is None:
         raise TableError(f"{what}: {reason}")
     kind = files.kind_of(path)
-    hint = _HINTS.get(reason) or _HINTS.get(kind, "")
+    encoding = " (set its encoding, such as --read encoding=cp1252)"
+    hint = encoding if reason == "not UTF-8" else _HINTS.get(kind, "")
     raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
-
-
-def _raise_signal(problem: Exception) -> None:
-    """Raise what a signal raised while DuckDB worked, which it turns into an error of its own."""
-    if isinstance(problem.__cause__, KeyboardInterrupt | SystemExit):
-        raise problem.__cause__ from None
-    if "interrupt" in str(problem)[:40].lower():
-        raise KeyboardInterrupt from None
 
 
 def quoted(name: str) -> str:
@@ -343,7 +336,7 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     name = next((name for name in needed if name not in present), None)
     if name is None:
         return
-    if head is None or not _are_plain(present) or not _are_names(present, needed, head):
+    if head is None or not _are_names(present, needed, head):
         raise TableError(f"there is no column {name!r}: is the first line of the table a header?")
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
@@ -351,18 +344,14 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
-def _are_plain(names: Sequence[str]) -> bool:
-    """Whether these are few short names that can be printed and are no numbers."""
-    return (
-        len(names) <= MOST_SHOWN
-        and len(", ".join(names)) <= LONGEST_LIST
-        and all(0 < len(name) <= LONGEST_SHOWN and name.isprintable() for name in names)
-        and not any(name[0].isdigit() or _NUMBER.fullmatch(name) for name in names)
-    )
-
-
 def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> bool:
-    """Whether the rows below tell that these are names of columns, one of which should be in `needed`."""
+    """Whether few short names that can be printed are names of columns, as far as the rows below tell."""
+    if len(present) > MOST_SHOWN or len(", ".join(present)) > LONGEST_LIST:
+        return False
+    if not all(0 < len(name) <= LONGEST_SHOWN and name.isprintable() for name in present):
+        return False
+    if any(name[0].isdigit() or _NUMBER.fullmatch(name) for name in present):
+        return False
     folded, wanted = ({name.strip().casefold() for name in names} for names in (present, needed))
     if not folded & wanted and len(needed) > 1:
         return False
@@ -429,29 +418,25 @@ class Cells:
         first[1:] = (p[1:] != p[:-1]) | (i[1:] != i[:-1])
         starts = np.flatnonzero(first)
         rows: IntArray = np.diff(starts, append=len(p))
-        if "n" in arrays and len(p):
+        if "n" in arrays:
             rows = np.add.reduceat(np.asarray(arrays["n"]), starts).astype(np.intp)
         amount = rows.astype(np.float64)
-        if "a" in arrays and len(p):
+        if "a" in arrays:
             amount = np.add.reduceat(np.asarray(arrays["a"]), starts)
         group, user = np.divmod(p[starts].astype(np.intp), self.users)
         users = None
         if self.columns.user is not None:
+            where = ""
             if high - low < self.users * len(self.groups):
                 user = numbered(user)[1]
-            users = self._names(low, high) if named else np.empty(int(user.max(initial=-1)) + 1, dtype=object)
+                where = f"WHERE rowid BETWEEN {low % self.users} AND {(high - 1) % self.users}"
+                if len(self.groups) > 1:
+                    here = f"SELECT p % {self.users} FROM cells WHERE p >= {low} AND p < {high}"
+                    where += f" AND rowid IN ({here}) ORDER BY rowid"
+            users = np.empty(int(user.max(initial=-1)) + 1, dtype=object)
+            if named:
+                users = _names(self.source, "u", self.integers, where)
         return Tally(self.groups, users, self.items, group, user, i[starts].astype(np.intp), rows, amount)
-
-    def _names(self, low: int, high: int) -> npt.NDArray[np.object_]:
-        """The names of the users of all cells, or of those of one group from one number up to another."""
-        where = ""
-        if high - low < self.users * len(self.groups):
-            where = f"WHERE rowid BETWEEN {low % self.users} AND {(high - 1) % self.users}"
-            if len(self.groups) > 1:
-                here = f"SELECT p % {self.users} FROM cells WHERE p >= {low} AND p < {high}"
-                where += f" AND rowid IN ({here}) ORDER BY rowid"
-        array = self.source.arrays(f"SELECT name FROM name_u {where}")["name"]
-        return _objects(array, int if self.integers and self.source.path is None else str)
 
     def in_several_groups(self) -> int:
         """How many users have rows in more than one group; spellings of one name are one user."""
@@ -490,8 +475,7 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
             f"SELECT name FROM (SELECT DISTINCT {letter} AS name FROM records) ORDER BY {order} NULLS LAST"
         )
         if letter != "u":
-            array = source.arrays("SELECT name FROM name_" + letter)["name"]
-            names[letter] = _objects(array, int if is_integer and source.path is None else str)
+            names[letter] = _names(source, letter, is_integer)
     _check_names(source, columns, names)
     users = int(source.rows("SELECT count(*) FROM name_u")[0][0]) if "u" in integers else 1
     numbers = {"g": f"name_g.rowid * {users}", "u": "name_u.rowid"}
@@ -510,12 +494,12 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
 
 
-def _objects(array: Any, kind: type) -> npt.NDArray[np.object_]:
-    """An array of names as Python has them; None where a name is missing."""
-    names = np.empty(len(array), dtype=object)
+def _names(source: Source, letter: str, integers: bool, where: str = "") -> npt.NDArray[np.object_]:
+    """Names as Python has them: integers where a frame has them, and None where one is missing."""
+    kind = int if integers and source.path is None else str
+    array = source.arrays(f"SELECT name FROM name_{letter} {where}")["name"]
     cells = zip(np.ma.getdata(array), np.ma.getmaskarray(array), strict=True)
-    names[:] = [None if missing else kind(name) for name, missing in cells]
-    return names
+    return np.array([None if missing else kind(name) for name, missing in cells], dtype=object)
 
 
 def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
@@ -574,10 +558,6 @@ def _amount(source: Source, name: str, lenient: bool) -> str:
 
 _DIGITS = "([0-9]+({0}[0-9]*)?|{0}[0-9]+)"
 _NOTHING = "'NaN'::DOUBLE"
-_DECIMALS = (
-    "for decimal commas set decimal=comma (--read decimal=comma), for decimal points in a file with "
-    "semicolons decimal=point"
-)
 
 
 def _check_amounts(source: Source, name: str) -> None:
@@ -588,7 +568,8 @@ def _check_amounts(source: Source, name: str) -> None:
     if numbers < rows:
         advice = "; thousands must not be separated" if source.path is not None else ""
         if advice and source.dialect.decimal is None:
-            advice = f"; {_DECIMALS}{advice}"
+            points = "for decimal points in a file with semicolons decimal=point"
+            advice = f"; for decimal commas set decimal=comma (--read decimal=comma), {points}{advice}"
         raise TableError(f"column {name!r} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
     check_sum(name, rows, fine, added or 0)
 
@@ -642,22 +623,16 @@ def left_unread(source: Source, columns: Columns) -> str:
 # --- writing --------------------------------------------------------------------------------------------
 
 
-class Writer:
+class Writer(ExitStack):
     """A table that is made part by part in bounded memory, and then written whole or not at all."""
 
     def __init__(self, columns: Mapping[str, type]) -> None:
+        super().__init__()
         self._columns = columns
-        self._folder = tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
-        self._connection = _connection(self._folder.name, WRITER_MEMORY)
+        self._folder = self.enter_context(_folder())
+        self._connection = self.enter_context(closing(_connection(self._folder, WRITER_MEMORY)))
         declared = ", ".join(f"{quoted(name)} {_SQL_TYPES[kind]}" for name, kind in columns.items())
         self._run(f"CREATE TABLE written ({declared})")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        self._folder.cleanup()
 
     def _run(self, sql: str, given: Sequence[str] = ()) -> None:
         _translated(lambda: self._connection.execute(sql, list(given)), what="the table cannot be written")
@@ -681,7 +656,7 @@ class Writer:
         """Write everything that was added as the kind of file that the path names, or to standard output."""
         kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
-        made = Path(self._folder.name) / f"written{kind}"
+        made = Path(self._folder) / f"written{kind}"
         self._run(f"COPY written TO {text(str(made))} (FORMAT {form})")
         files.copy_whole(made, path, mode, replace=replace)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,14 @@ from scipy import sparse
 from .._validate import FloatArray, IntArray
 from ..errors import TableError
 from ..prior import Category
-from ..users import Named, Users
+from ..users import Users
 
+if TYPE_CHECKING:
+    from ..prior import Prior
+    from ..release.mechanism import Mechanism
+
+Categories: TypeAlias = "Prior | Mechanism"  # what users are read against
 SHOWN = 12  # names of public groups and categories in a message
-
-
-class Categories(Named, Protocol):
-    """What users are read against: a prior, or a mechanism."""
-
-    @property
-    def index(self) -> Mapping[Category, int]:
-        """The index of each name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,9 +62,10 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     rows, amount, item = tally.rows[cells], tally.amount[cells], tally.item[cells]
     people, person = numbered(tally.user[cells])
     position = positions_of(tally, g, known)[item]
-    strange = int(rows[position < 0].sum())
+    dropped, moved = int(rows[position < 0].sum()), 0
     if unknown == "other":
         position[position < 0] = other_category(known, other)
+        dropped, moved = 0, dropped
     used = (position >= 0) & (amount > 0)
     counts = sparse.coo_array(
         (amount[used], (person[used], position[used])), shape=(len(people), len(known.categories))
@@ -78,7 +76,6 @@ def users_of(tally: Tally, g: int, known: Categories, *, unknown: str, other: st
     totals = totals[usable]
     p.data /= np.repeat(totals, np.diff(p.indptr))
     ids = () if tally.users is None else tuple(tally.users[people[usable]].tolist())
-    dropped, moved = (0, strange) if unknown == "other" else (strange, 0)
     return Users(ids, p, known.categories, dropped, len(people) - len(ids), moved, totals)
 
 
@@ -120,4 +117,4 @@ def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_gro
 
 def shown(names: Sequence[object]) -> str:
     """Public names for a message; the first of them, if they are many."""
-    return ", ".join([*map(repr, names[:SHOWN]), *(["…"] if len(names) > SHOWN else [])])
+    return ", ".join(map(repr, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypeAlias, TypedDict, overload
 
 import numpy as np
 
@@ -30,15 +30,6 @@ class ReadingKeywords(TypedDict, total=False):
     several_groups: str
 
 
-class UserKeywords(ReadingKeywords, total=False):
-    """The keyword arguments of `read_users`."""
-
-    user: Required[str]
-    item: Required[str]
-    weight: str | None
-    dialect: Dialect | None
-
-
 @dataclass(frozen=True)
 class ReadingOptions:
     """What to do with items, users and groups that do not fit: see `read_users`."""
@@ -55,25 +46,22 @@ class ReadingOptions:
         _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
         _validate.one_of(("error", "allow"), several_groups=self.several_groups)
 
-    @property
-    def lenient(self) -> bool:
-        """Whether a row without an item or an amount counts for nothing."""
-        return self.unknown == "prior"
-
 
 REFUSE_ALL = ReadingOptions()
 ByGroup: TypeAlias = Mapping[str, Categories]
-Known: TypeAlias = Categories | ByGroup
+Known: TypeAlias = "Categories | ByGroup"
 
 
 @overload
 def read_users(
-    table: Any, *, prior: Categories, by: None = None, **options: Unpack[UserKeywords]
+    table: Any, *, prior: Categories, user: str, item: str, by: None = None, **options: Any
 ) -> Users: ...
 
 
 @overload
-def read_users(table: Any, *, prior: Known, by: str, **options: Unpack[UserKeywords]) -> dict[str, Users]: ...
+def read_users(
+    table: Any, *, prior: Known, user: str, item: str, by: str, **options: Any
+) -> dict[str, Users]: ...
 
 
 def read_users(
@@ -94,9 +82,8 @@ def read_users(
         prior: whose categories count: a prior or a mechanism, or with `by` one per group.
         unknown: what to do with items the prior does not know: "error", "drop", count them as "other", the
             category `other` of the prior (of each group's), or "prior", as releases do: they count for
-            nothing, like rows without an item or an amount, and a user without records has an empty row,
-            which a mechanism releases as the public. With the others, who is refused or left out tells what
-            the user has: they are for data that you may look at.
+            nothing, like rows without an item or an amount, and a user without records has an empty row.
+            With the others, who is refused or left out tells what the user has.
         empty: what to do with users who have no usable record: "error" or "skip".
         unknown_groups: what to do with groups that have no prior: "error" or "drop".
         several_groups: what to do with users who have rows in more than one group: "error", or "allow" them
@@ -118,7 +105,7 @@ def read_users(
     columns: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by}
     settings: dict[str, Any] = {"options": ReadingOptions(**options), "dialect": dialect, "usual": ()}
     with checked_users(table, prior, held=True, **settings, **columns) as users:
-        return Groups(next(iter(users)), by).returned
+        return Groups(next(users.batches), by).returned
 
 
 def check_one_group(several: int, people: int, by: str | None, several_groups: str) -> None:
@@ -129,15 +116,6 @@ def check_one_group(several: int, people: int, by: str | None, several_groups: s
             f"because the set of a user's groups tells about the user; take a column that is the same in all "
             f"rows of a user, or pass several_groups='allow' (--several-groups allow)"
         )
-
-
-def users_by_group(cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
-    """The users of every group of a tally that has rows and is known."""
-    return {
-        name: tally.users_of(cells, g, known[name], unknown=options.unknown, other=options.other)
-        for name, g in cells.filled.items()
-        if name in known
-    }
 
 
 @dataclass
@@ -154,16 +132,20 @@ class LeftOut:
     same_kind: bool = True
 
     def read(self, cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
-        """The users of a batch by group; its numbers are added."""
-        users = users_by_group(cells, known, options)
+        """The users of a batch, of every group with rows that is known; its numbers are added."""
+        users = {}
         self.rows += int(cells.rows.sum())
-        for name, group in users.items():
+        for name, g in cells.filled.items():
+            if name not in known:
+                continue
+            group = tally.users_of(cells, g, known[name], unknown=options.unknown, other=options.other)
+            users[name] = group
             self.people += len(group)
             self.dropped += group.dropped
             self.refused += group.refused
             self.moved += group.moved
             if group.dropped and options.unknown == "error":
-                position = tally.positions_of(cells, cells.filled[name], known[name])
+                position = tally.positions_of(cells, g, known[name])
                 self.items.update(np.flatnonzero(position == -1).tolist())
         self.same_kind = type(cells.items[0]) is type(next(iter(known.values())).categories[0])
         return users
@@ -192,7 +174,7 @@ class LeftOut:
 
     def summary(self, options: ReadingOptions) -> str:
         """What happened to rows and users that are not there as they were."""
-        nothing = "count for nothing" if options.lenient else "dropped"
+        nothing = "count for nothing" if options.unknown == "prior" else "dropped"
         numbers = {
             "groups without a prior left out": self.groups,
             f"rows with unknown items {nothing}": self.dropped,
@@ -209,25 +191,18 @@ BATCH_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class CheckedUsers:
-    """The users of an open table, all of them checked; iterating gives them by group, batch by batch."""
+    """The users of an open table, all of them checked."""
 
     cells: Cells
-    known: ByGroup
-    options: ReadingOptions
     left: LeftOut
     how: str
-    held: dict[str, Users] | None  # all of them, where they are in memory at once
-
-    def __iter__(self) -> Iterator[dict[str, Users]]:
-        if self.held is not None:
-            return iter([self.held])
-        return (users_by_group(batch, self.known, self.options) for batch in self.cells.batches(BATCH_ROWS))
+    batches: Iterator[dict[str, Users]]  # by group
 
 
 def read_user_groups(path: str | Path, known: Known, **settings: Any) -> tuple[dict[str, Users], str]:
     """The users of every group from a file of histories, and how it was counted; see `checked_users`."""
     with checked_users(path, known, held=True, **settings) as users:
-        return next(iter(users)), users.how
+        return next(users.batches), users.how
 
 
 @contextmanager
@@ -248,7 +223,7 @@ def checked_users(
 
     Without `weight` the first column with a name in `usual` has the amounts.
     """
-    columns = Columns(item, user, weight, by, options.lenient)
+    columns = Columns(item, user, weight, by, lenient=options.unknown == "prior")
     with ExitStack() as stack:
         table = stack.enter_context(at_hand(table))
         with prefix_errors(table):
@@ -256,17 +231,17 @@ def checked_users(
             columns = replace(columns, weight=amount_column(list(source.types), weight, usual))
             cells = ordered_cells(source, columns)
             by_group = known if isinstance(known, Mapping) else dict.fromkeys(cells.groups, known)
-            left, whole = _checked(cells, by_group, options, held)
+            left, batches = _checked(cells, by_group, options, held)
             how = f"weights from column {columns.weight!r}" if columns.weight else "every row counts once"
             how += left_unread(source, columns) + left.summary(options)
-        yield CheckedUsers(cells, by_group, options, left, how, whole)
+        yield CheckedUsers(cells, left, how, batches)
 
 
 def _checked(
     cells: Cells, known: ByGroup, options: ReadingOptions, held: bool
-) -> tuple[LeftOut, dict[str, Users] | None]:
-    """Refuse what does not fit, and count what is left out; the users too, where they are held."""
-    by, users = cells.columns.by, None
+) -> tuple[LeftOut, Iterator[dict[str, Users]]]:
+    """Refuse what does not fit, and count what is left out; with the users, read anew unless held."""
+    by = cells.columns.by
     tally.check_groups(cells.groups, known, options.unknown_groups)
     for name in cells.groups:
         if options.unknown == "other" and name in known:
@@ -276,4 +251,5 @@ def _checked(
     for batch in cells.batches(None if held else BATCH_ROWS, named=held):
         users = left.read(batch, known, options)
     left.check(options)
-    return left, users if held else None
+    again = (LeftOut().read(batch, known, options) for batch in cells.batches(BATCH_ROWS))
+    return left, iter([users]) if held else again
