@@ -44,7 +44,6 @@ HOMES = {"choose": "compare", "ledger": "release", "amplify": "audit", "demo": "
 HOMES |= dict.fromkeys(("survey", "plan"), "prior")
 """The module of a command that has none of its own name."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""What ends a command from outside."""
 PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"

@@ -62,8 +62,7 @@ def audit_command(
 
 def _facts(group: str, report: AuditReport, confirmed: dict[str, bool]) -> dict[str, Any]:
     totals = {"draws": report.draws, "lower_bound": report.lower_bound, "passed": report.passed}
-    proved = {"proved": confirmed[group]} if confirmed else {}
-    return {"group": group, **asdict(report), **totals, **proved}
+    return {"group": group, **asdict(report), **totals, **({"proved": confirmed[group]} if confirmed else {})}
 
 
 def _print_reports(reports: dict[str, AuditReport]) -> None:
