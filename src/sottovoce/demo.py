@@ -20,7 +20,7 @@ from .collecting.estimate import Estimate, estimate
 from .divergences import TV
 from .planning.compare import Comparison, ComparisonRow, compare
 from .planning.fitted import fitted
-from .prior import Category, Prior
+from .prior import Prior
 from .release.certify import certify
 from .release.mechanism import Mechanism
 from .samplers.base import Sampler
@@ -62,14 +62,14 @@ class DemoData:
 COMPARED: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **SAMPLERS}
 
 
-def demo_data(seed: int = SEED) -> DemoData:
+def demo_data() -> DemoData:
     """Invent the survey and 2,000 members over 18 genres in 3 groups.
 
     >>> data = demo_data()
     >>> sum(len(counts) for counts in data.members.values()), len(data.priors["under 25"])
     (2000, 18)
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     surveyed, priors, members = {}, {}, {}
     for group in GROUPS:
         taste = _POPULARITY * [_TASTE[group].get(genre, 1.0) for genre in GENRES]
@@ -108,28 +108,25 @@ class DemoRelease:
     """What the members released: by certified mechanisms per group, and once more to be estimated from."""
 
     mechanisms: dict[str, Mechanism]
-    answers: dict[str, list[Category]]
     seconds: float
     group: str
     found: Estimate
     truth: FloatArray
 
 
-def demo_release(data: DemoData, epsilon: float = 2.0, *, collecting: float = 4.0) -> DemoRelease:
-    """Every member releases one genre; the largest group releases once more, through a linear mechanism.
-
-    The second release is for the collector's estimate, at its own ε.
-    """
-    mechanisms = {group: certify(fitted(q, epsilon)) for group, q in data.priors.items()}
+def demo_release(data: DemoData) -> DemoRelease:
+    """Every member releases one genre; the largest group once more, for the estimate, at its own ε."""
+    mechanisms = {group: certify(fitted(q, 2.0)) for group, q in data.priors.items()}
     begin = time.perf_counter()
-    answers = {group: list(made.release_many(data.users(group))) for group, made in mechanisms.items()}
+    for group, made in mechanisms.items():
+        made.release_many(data.users(group))
     seconds = time.perf_counter() - begin
     largest = max(data.members, key=lambda group: len(data.members[group]))
-    linear = certify(SAMPLERS["minimax_kernel"](data.priors[largest], collecting))
+    linear = certify(SAMPLERS["minimax_kernel"](data.priors[largest], 4.0))
     users = data.users(largest)
     found = estimate(linear, list(linear.release_many(users)))
     truth: FloatArray = np.asarray(users.mean(axis=0)).ravel()
-    return DemoRelease(mechanisms, answers, seconds, largest, found, truth)
+    return DemoRelease(mechanisms, seconds, largest, found, truth)
 
 
 def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
@@ -140,8 +137,7 @@ def averages(table: Comparison) -> list[tuple[str, list[str], bool]]:
         cells = []
         for epsilon in dict.fromkeys(row.epsilon for row in mine):
             rows = [row for row in mine if row.epsilon == epsilon]
-            mean = sum(row.mean for row in rows) / len(rows)
-            largest = sum(row.maximum for row in rows) / len(rows)
+            mean, largest = np.mean([(row.mean, row.maximum) for row in rows], axis=0)
             cells.append(f"{mean:.3f}/{largest:.3f}")
         lines.append((name, cells, all(row.keeps_prior for row in mine)))
     return lines

@@ -31,7 +31,7 @@ COMMANDS = {
     "design": "Describe one sampler; with -o also certify it as a mechanism.",
     "ledger": "Create and read a ledger: a budget of epsilon per user and epoch.",
     "release": "Release one private category per user, in exact arithmetic.",
-    "collect": "Serve a mechanism file and store the private reports of devices.",
+    "collect": "Serve mechanism files, store private reports; export and back up.",
     "estimate": "Estimate what the users are like on average, from their reports.",
     "audit": "Check a certificate again and test the releases as a black box.",
     "amplify": "Compute what shuffling adds: the central epsilon of many reports.",
@@ -40,22 +40,18 @@ COMMANDS = {
     "help": "Read about a command or a topic in the terminal.",
 }
 """Every command in the order in which a user needs it, with the first line of its help."""
-HOMES = {"plan": "survey", "ledger": "release", "amplify": "audit", "demo": "explore", "help": "app"}
+HOMES = {"choose": "compare", "ledger": "release", "amplify": "audit", "demo": "explore", "help": "app"}
+HOMES |= dict.fromkeys(("survey", "plan"), "prior")
 """The module of a command that has none of its own name."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""What ends a command from outside."""
-MATTERS = ("numpy", "scipy", "duckdb")
-"""Libraries on which a result may depend."""
 PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
 TOPICS = (
-    "tutorial", "commands", "choosing", "tables", "collecting", "estimating", "guarantees", "format",
-    "notation",
+    "tutorial", "commands", "choosing", "tables", "collecting", "estimating", "own-sampler", "guarantees",
+    "format", "notation",
 )  # fmt: skip
 """The documents that can be read in the terminal, beside the help of the commands."""
-WIDEST = 100
-"""The most columns of a page."""
 
 
 class Option(click.Option):
@@ -118,19 +114,20 @@ class Commands(click.Group):
 
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        versions = ", ".join([f"python {platform.python_version()}", *map(_version, MATTERS)])
-        click.echo(f"sottovoce {__version__}\n{versions}; {platform.system()} {platform.machine()}")
+        versions = [f"{name} {import_module(name).__version__}" for name in ("numpy", "scipy", "duckdb")]
+        click.echo(
+            f"sottovoce {__version__}\npython {platform.python_version()}, {', '.join(versions)}", nl=False
+        )
+        click.echo(f"; {platform.system()} {platform.machine()}")
         context.exit()
 
 
-def _version(name: str) -> str:
-    try:
-        return f"{name} {import_module(name).__version__}"
-    except ModuleNotFoundError:
-        return f"no {name}"
-
-
-@click.group(cls=Commands, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog="Try: sottovoce demo, then sottovoce explore.",
+)
 @click.option("--quiet", is_flag=True, help="No notes and bars, errors stay; before or behind a command.")
 @click.option(
     "--version",
@@ -141,9 +138,8 @@ def _version(name: str) -> str:
     help="Print the version, and those of the libraries on which results depend.",
 )
 def app(quiet: bool) -> None:
-    """Locally private sampling with public data.
-
-    Each user releases one category that looks like a draw from their own data and is private.
+    """A device releases one category (a film genre, a website, a place) that looks like a draw from its
+    user's own data, and no answer is more than e^ε times likelier from one user than from another.
     """
     errors.quiet = quiet
 
@@ -172,7 +168,7 @@ def help_command(topic: tuple[str, ...]) -> None:
         from rich.markdown import Markdown
 
         page = Markdown(document("-".join(topic)), hyperlinks=False)
-        console.print(page, width=min(console.width, WIDEST))
+        console.print(page, width=min(console.width, 100))
 
 
 def document(name: str) -> str:
@@ -241,13 +237,12 @@ class Interruptions:
         self._held = False
         self._pending = False
 
-    def __enter__(self) -> Interruptions:
+    def __enter__(self) -> None:
         self.number = int(signal.SIGINT)
         if threading.current_thread() is threading.main_thread():  # no other thread may set a handler
             for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
                     self._before[number] = signal.signal(number, self._arrived)
-        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

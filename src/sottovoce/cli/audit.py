@@ -17,8 +17,6 @@ from .app import Command
 from .options import json_option, mechanism_argument, option
 from .terminal import number, plain, print_json, print_note, print_table, print_text, shown_text, step
 
-SHOWN = 5
-"""Categories of an event that are named."""
 TRUST = (
     "It holds with a shuffler that users trust, and if so many of the reports are honest. The local "
     "epsilon holds whatever the shuffler does."
@@ -64,17 +62,24 @@ def audit_command(
 
 def _facts(group: str, report: AuditReport, confirmed: dict[str, bool]) -> dict[str, Any]:
     totals = {"draws": report.draws, "lower_bound": report.lower_bound, "passed": report.passed}
-    proved = {"proved": confirmed[group]} if confirmed else {}
-    return {"group": group, **asdict(report), **totals, **proved}
+    return {"group": group, **asdict(report), **totals, **({"proved": confirmed[group]} if confirmed else {})}
 
 
 def _print_reports(reports: dict[str, AuditReport]) -> None:
-    ways = ("by release_many", "by release")
-    columns = ("group", "sampler", "ε", "certificate", *ways, "ε at least", "verdict")
+    columns = (
+        "group",
+        "sampler",
+        "ε",
+        "certificate",
+        "by release_many",
+        "by release",
+        "ε at least",
+        "verdict",
+    )
     rows = []
     for group, report in reports.items():
-        names = [shown_text(group), shown_text(report.sampler), f"{report.epsilon:g}", report.certificate]
-        draws = [f"{finding.draws:,} draws" for finding in report.findings]
+        names = shown_text(group), shown_text(report.sampler), f"{report.epsilon:g}", report.certificate
+        draws = (f"{finding.draws:,} draws" for finding in report.findings)
         verdict = "no violation found" if report.passed else "[bold red]VIOLATION[/bold red]"
         rows.append([*names, *draws, number(report.lower_bound), verdict])
     print_table(columns, rows, left=("group", "sampler", "certificate", "verdict"))
@@ -91,11 +96,9 @@ def _sentence(finding: Finding, epsilon: float) -> str:
     if finding.lower_bound <= 0:
         return "no event was released measurably more often for one user than for another."
     first, second = (shown_text(name) for name in finding.users)
-    event = ", ".join(shown_text(str(name)) for name in finding.event[:SHOWN])
+    event = shown_text(str(finding.event[0]))
     if len(finding.event) > 1:
-        more = f" and {len(finding.event) - SHOWN:,} more" if len(finding.event) > SHOWN else ""
-        kind = "tuples" if isinstance(finding.event[0], tuple) else "categories"
-        event = f"one of {len(finding.event):,} {kind} ({event}{more})"
+        event += f" or one of {len(finding.event) - 1:,} more answers, which --json names,"
     return (
         f"a user with {first} releases {event} at least {math.exp(finding.lower_bound):.3g} times as often "
         f"as one with {second}; ε allows {math.exp(epsilon):.3g} times. Seen through {finding.path} in "

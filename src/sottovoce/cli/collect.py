@@ -22,7 +22,7 @@ from .terminal import plain, print_note
 
 @click.group("collect")
 def collect_command() -> None:
-    """Serve mechanism files and store the private reports that devices send back.
+    """Serve mechanism files, store private reports; export and back up.
 
     Stored are a random id, the mechanism and the category: no user, no address, no time.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,10 +12,8 @@ from ..planning.cards import Card, NearCard, StreamCard, any_card
 from ..prior import FROM_USERS
 from ..release.certify import certify
 from ..release.file import save_mechanisms
-from ..release.mechanism import Mechanism
 from ..samplers.nearest import nearest
 from ..samplers.stream import stream
-from ..tables.priors import PublicData
 from . import names, options, terminal
 from .app import Command
 from .options import JSON, Columns, Output, option
@@ -73,8 +70,17 @@ def design_command(
             for epsilon in epsilons
         }
     if output.output is not None:
-        chosen = {group: made for (group, _), made in samplers.items()}
-        mechanisms = _certified(chosen, public, prior_file, provenance)
+        if provenance != "users" and any(prior.provenance == "users" for prior in public.priors.values()):
+            raise PriorError(
+                f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it "
+                "with: sottovoce prior --provenance public -o prior.json; for an experiment pass "
+                "--provenance users"
+            )
+        with step("certifying", prior_file.name, total=parts, unit="mechanisms") as going:
+            mechanisms = {
+                group: going.after(certify(made, provenance=provenance))
+                for (group, _), made in samplers.items()
+            }
         digest = save_mechanisms(mechanisms, public.by, output.output, replace=output.force)
         print_note(
             f"certified and written to {output.output}; whoever releases can pin it: --digest {digest}"
@@ -92,28 +98,25 @@ def design_command(
         print_card(facts)
 
 
-def _certified(
-    samplers: dict[str, Any], public: PublicData, prior_file: Path, provenance: str
-) -> dict[str, Mechanism]:
-    """Certify the sampler of every group; refused where the prior was made from the users, unless allowed."""
-    if provenance != "users" and any(prior.provenance == "users" for prior in public.priors.values()):
-        raise PriorError(
-            f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it with: "
-            f"sottovoce prior --provenance public -o prior.json; for an experiment pass --provenance users"
-        )
-    with step("certifying", prior_file.name, total=len(samplers), unit="mechanisms") as going:
-        return {
-            group: going.after(certify(sampler, provenance=provenance)) for group, sampler in samplers.items()
-        }
-
-
 def print_card(facts: Card | NearCard | StreamCard) -> None:
     """Print the card of a sampler or a stream."""
     if isinstance(facts, StreamCard):
-        rows = _stream_rows(facts)
+        meant, rows = " for all releases together", _stream_rows(facts)
+    elif isinstance(facts, NearCard):
+        meant, rows = ", between any two users, however far apart", _near_rows(facts)
     else:
-        rows = _near_rows(facts) if isinstance(facts, NearCard) else _sampler_rows(facts)
-    print_facts([*rows, ("prior digest", facts.prior_digest[:16])])
+        meant, rows = "", _sampler_rows(facts)
+    name = "stream" if isinstance(facts, StreamCard) else facts.sampler
+    print_facts(
+        [
+            ("sampler", f"[bold]{shown_text(name)}[/bold] for {shown_text(facts.group)}"),
+            ("epsilon", f"{facts.epsilon:g}{meant}"),
+            ("categories", f"{facts.categories:,}"),
+            ("keeps the prior", UNDISTORTED if facts.keeps_prior else "no"),
+            *rows,
+            ("prior digest", facts.prior_digest[:16]),
+        ]
+    )
     if facts.provenance == "users":
         terminal.console.print(f"[bold red]Not public.[/bold red] {FROM_USERS}")
     if isinstance(facts, Card):
@@ -134,11 +137,7 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
     enough = "yes: the sampler is linear" if facts.linear else "no: the clip needs the user's whole p"
     another = f"probability ≤ {number(facts.released_as_another)}, for a draw from any user's own data"
     return [
-        ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
-        ("epsilon", f"{facts.epsilon:g}"),
-        ("categories", f"{facts.categories:,}"),
         ("smallest probability", f"{facts.smallest_probability:.4g} ({shown_text(facts.rarest_category)})"),
-        ("keeps the prior", UNDISTORTED if facts.keeps_prior else "no"),
         ("one record is enough", enough),
         ("released as another", another),
         *zip(("released as itself", *[""] * len(kept)), kept, strict=False),
@@ -149,10 +148,6 @@ def _sampler_rows(facts: Card) -> list[tuple[str, object]]:
 def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
     worst = facts.worst_w1
     return [
-        ("sampler", f"[bold]{shown_text(facts.sampler)}[/bold] for {shown_text(facts.group)}"),
-        ("epsilon", f"{facts.epsilon:g}, between any two users, however far apart"),
-        ("categories", f"{facts.categories:,}"),
-        ("keeps the prior", UNDISTORTED if facts.keeps_prior else "no"),
         ("one category only", "of a user who has one category, drawn from the prior:"),
         ("", f"half of the releases are within {number(facts.half_within)} of it"),
         ("", f"nine in ten are within {number(facts.nine_tenths_within)}"),
@@ -163,14 +158,9 @@ def _near_rows(facts: NearCard) -> list[tuple[str, object]]:
 
 def _stream_rows(facts: StreamCard) -> list[tuple[str, object]]:
     planned = "without an end" if facts.horizon is None else f"planned for {facts.horizon}"
-    persistent = "no: with persistence the public law follows the last release"
-    rows: list[tuple[str, object]] = [
-        ("sampler", f"[bold]stream[/bold] for {shown_text(facts.group)}"),
-        ("releases", f"any number, {planned}; each device keeps a state"),
-        ("epsilon", f"{facts.epsilon:g} for all of them together"),
-        ("categories", f"{facts.categories:,}"),
-        ("keeps the prior", f"{UNDISTORTED}, for ever" if facts.keeps_prior else persistent),
-    ]
+    rows: list[tuple[str, object]] = [("releases", f"any number, {planned}; each device keeps a state")]
+    if not facts.keeps_prior:
+        rows.append(("with persistence", "the public law follows the last release"))
     if facts.released_as_another is not None:
         far = number(facts.released_as_another)
         rows.append(("released as another", f"probability ≤ {far} at the first step"))

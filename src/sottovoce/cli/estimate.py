@@ -79,8 +79,8 @@ def estimate_command(
     _validate.positive(error=error)
     output.check(mechanism_file, reports)
     if as_prior is not None:
-        others = [path for path in (mechanism_file, reports, output.output, older) if path is not None]
-        files.check_writable(as_prior, *others, kinds=JSON, force=output.force)
+        others = filter(None, (output.output, older))
+        files.check_writable(as_prior, mechanism_file, reports, *others, kinds=JSON, force=output.force)
     elif older is not None:
         raise ParameterError("--older is for --as-prior: name the file of the prior")
     (table,) = columns.tables(reports)
@@ -90,7 +90,7 @@ def estimate_command(
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
     by = columns.by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(mechanism) for group, mechanism in mechanisms.items()}
-    with terminal.reading_of(reports), files.at_hand(reports) as path, files.prefix_errors(path):
+    with step("reading", reports.name), files.at_hand(reports) as path, files.prefix_errors(path):
         named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": table.dialect}
         counts, how = read_reports(path, Groups(models, by).returned, **named)
     if how:
@@ -134,7 +134,6 @@ def estimate_command(
 
 
 def _learn(estimates: dict[str, Estimate], by: str | None, older: Path | None) -> PublicData:
-    """Learn a prior from the estimate of every group."""
     earlier = {} if older is None else read_priors(older, by=by).priors
     missing = set(estimates) - set(earlier) if older is not None else set()
     if missing:
@@ -195,7 +194,6 @@ def _draw(estimates: dict[str, Estimate], path: Path, *, grouped: bool) -> None:
     figure = plots.new_figure(9, 3.6 * len(estimates))
     panels = figure.subplots(len(estimates), 1, squeeze=False).flat
     for axes, (group, shares) in zip(panels, estimates.items(), strict=True):
-        shares.plot(axes)
-        axes.set_title(group if grouped else "")
+        shares.plot(axes).set_title(group if grouped else "")
     figure.axes[0].legend(fontsize=8)
     plots.save_figure(figure, path)

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-import sys
 import tempfile
 import webbrowser
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import click
 
 from .. import demo
 from .._atomic import inf_to_null, write_whole
+from .._html import Listing
 from ..errors import CertificateError, ParameterError
 from ..geometry import Geometry
 from ..groups import Groups
@@ -64,16 +63,6 @@ class Source:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Result:
-    """A table that the page shows below everything else."""
-
-    title: str
-    words: str
-    head: Sequence[str]
-    rows: Iterable[Sequence[str]]
-
-
 USERS = {"path": "sottovoce-demo/members.csv", "user": "user", "item": "item"}
 DEMO = Source(
     "sottovoce-demo/survey.csv",
@@ -89,7 +78,7 @@ def page(
     *,
     epsilon: float = 2.0,
     geometry: Geometry | None = None,
-    results: Sequence[Result] = (),
+    results: Sequence[Listing] = (),
     progress: Callable[[], object] = lambda: None,
 ) -> str:
     """The page as HTML, with these data inside."""
@@ -113,7 +102,10 @@ def page(
         "epsilon": epsilon,
         "mechanism": _mechanism(choices, priors.by),
         "geometry": geometry and {name: getattr(geometry, name) for name in ("parents", "lengths", "unit")},
-        "results": [{**asdict(result), "rows": [list(row) for row in result.rows]} for result in results],
+        "results": [
+            {"title": each.title, "words": each.note, "head": each.head, "rows": each.rows}
+            for each in results
+        ],
     }
     text = json.dumps(inf_to_null(data), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     before, hole, after = PAGE.read_text(encoding="utf-8").partition(HOLE)
@@ -191,16 +183,8 @@ def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, o
     path = output.output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
     write_whole(made, path, replace=output.force)
     print_text(str(path))
-    if output.output is None and not _opened(path):
+    if output.output is None and not webbrowser.open(path.absolute().as_uri()):
         print_note("No browser was found here: open the file yourself.")
-
-
-def _opened(path: Path) -> bool:
-    """Whether a browser took the page."""
-    try:
-        return webbrowser.open(path.absolute().as_uri())
-    except webbrowser.Error:
-        return False
 
 
 @click.command("demo", cls=Command)
@@ -233,65 +217,49 @@ def demo_command(output: Path) -> None:
         write_whole(page(Groups(data.priors, "group"), source, results=results), output / "page.html")
     mechanism = output / "mechanism.json"
     save_mechanisms(released.mechanisms, "group", mechanism)
-    total = sum(map(len, released.answers.values()))
-    model = released.found.model
+    total = sum(map(len, data.members.values()))
     print_text(
         f"\nA film club: {total:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
         "A public\nsurvey gives each group a prior q; each member releases one genre that looks like\n"
         "their own history.\n"
     )
-    _print_result(results[0])
-    print_text(
-        "\nTV is the least chance that the released genre differs from an honest draw of\n"
-        "the member's own. Mean and maximum over a group's members, averaged over the\nthree groups.\n"
-    )
+    for result in results:
+        print_table(result.head, result.rows, left=result.head[:1], title=result.title)
+        print_text(f"{result.note}\n")
     print_card(card(fitted(data.priors[released.group], 2.0), group=released.group))
+    digest, tables = released.mechanisms[released.group].digest, [str(prior_path), str(users_path)]
     print_text(
-        f"Certified into {mechanism} (digest for {released.group}: "
-        f"{released.mechanisms[released.group].digest[:16]}…)\n"
+        f"Certified into {mechanism} (digest for {released.group}: {digest[:16]}…)\n"
         f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
         f"{total / released.seconds:,.0f} a second.\n\n"
-        f"For the estimate, the members {released.group} released a second time, with {model.name} at "
-        f"ε = {model.epsilon:g}.\nThe ε of the two releases add up.\n"
-    )
-    _print_result(results[1])
-    print_note(released.found.summary())
-    program = "sottovoce" if shutil.which("sottovoce") else f"{Path(sys.executable).parent / 'sottovoce'}"
-    command = [program, "compare", str(prior_path), str(users_path), "--by", "group"]
-    print_text(
-        f"\nPage     {output / 'page.html'}\nPictures {picture}, {estimated}\n"
-        f"Tables   {prior_path}, {users_path}\n\n"
-        f"Try it yourself:\n  {shlex.join([*command, '-e', '2', '-d', 'tv', '-d', 'kl'])}"
+        f"Page     {output / 'page.html'}\nPictures {picture}, {estimated}\nTables   {', '.join(tables)}\n\n"
+        f"Try it yourself:\n  sottovoce compare {shlex.join(tables)} --by group -e 2 -d tv -d kl"
     )
 
 
-def _compared(table: Comparison) -> Result:
+def _compared(table: Comparison) -> Listing:
     """How every sampler serves the members."""
-    return Result(
-        "TV to the member's own taste, mean/maximum",
-        "Every sampler on the 2,000 members, averaged over the groups.",
+    return Listing(
         ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
         [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
+        title="TV to the member's own taste, mean/maximum",
+        note="Every sampler on the 2,000 members, averaged over the groups. TV is the least chance that the "
+        "released genre differs from an honest draw of the member's own.",
     )
 
 
-def _estimated(released: demo.DemoRelease) -> Result:
+def _estimated(released: demo.DemoRelease) -> Listing:
     """What the collector learns of the largest group, beside the truth."""
     shares = released.found
     low, high = shares.interval()
     columns = (shares.model.prior, released.truth, shares.shares)
-    return Result(
-        f"what the collector learns about {released.group}",
-        f"From one more release of each member {released.group}, through {shares.model.name} at "
-        f"ε = {shares.model.epsilon:g}. {shares.summary()}",
+    return Listing(
         ("genre", "prior", "truth", "estimate", "95 % interval"),
         [
             [str(shares.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}"]
             for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist()
         ],
+        title=f"what the collector learns about {released.group}",
+        note=f"From one more release of each member {released.group}, through {shares.model.name} at "
+        f"ε = {shares.model.epsilon:g}; the ε of the two releases add up. {shares.summary()}",
     )
-
-
-def _print_result(result: Result) -> None:
-    """Print the table of a result."""
-    print_table(result.head, [*result.rows], left=(result.head[0],), title=result.title)

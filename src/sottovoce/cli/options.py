@@ -21,7 +21,7 @@ from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users
 from .app import Option
-from .terminal import print_note, reading_of
+from .terminal import print_note, step
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 SEPARATOR_NAMES = {character: name for name, character in SEPARATORS.items()}
@@ -31,10 +31,7 @@ PATH = click.Path(path_type=Path)
 
 
 def option(*names: str, panel: str = "Options", **settings: Any) -> Decorator:
-    """Declare an option in a panel of the help; a default that says something is shown."""
-    default = settings.get("default")
-    shown = default not in (None, False, 0) and not settings.get("is_flag") and not settings.get("multiple")
-    settings.setdefault("show_default", shown)
+    """Declare an option in a panel of the help."""
     return click.option(*names, cls=Option, panel=panel, **settings)
 
 
@@ -113,9 +110,8 @@ def reading_options(
 
 def left_out(unknown: str) -> ReadingOptions:
     """The same for a comparison: with --unknown drop, users and groups of which nothing is left go too."""
-    if unknown == "drop":
-        return reading_options(unknown, unknown_groups="drop")
-    return reading_options(unknown, empty="error")
+    groups, empty = ("drop", "skip") if unknown == "drop" else ("error", "error")
+    return reading_options(unknown, unknown_groups=groups, empty=empty)
 
 
 @dataclass(frozen=True)
@@ -174,13 +170,13 @@ class Table:
         """Read the priors of a table of public data."""
         own = self.columns
         names: Any = {"item": own.item, "count": own.count, "by": own.by, "near": parse_near(own.near)}
-        with reading_of(self.path):
+        with step("reading", self.path.name):
             return read_priors(self.path, **names, dialect=self.dialect, ask=own.count != "none", **more)
 
     def users(self, public: PublicData, options: ReadingOptions) -> tuple[dict[str, Users], str]:
         """Read the users of every group, and how they were counted."""
         settings: Any = {"options": options, "dialect": self.dialect, "by": public.by}
-        with reading_of(self.path):
+        with step("reading", self.path.name):
             return read_user_groups(self.path, public.priors, **self.columns.private, **settings)
 
     @property

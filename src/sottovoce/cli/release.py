@@ -228,16 +228,8 @@ def _show_ledger(book: Ledger, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    print_facts(
-        [
-            ("ledger", shown_text(book.path)),
-            ("witness", shown_text(book.witness)),
-            ("ε per user and epoch", facts["budget"]),
-            ("ε per user in all", facts["lifetime"] or "no bound"),
-            ("users ever charged", f"{facts['users']:,}"),
-        ]
-    )
-    epochs = facts["epochs"]
+    epochs = facts.pop("epochs")
+    print_facts([(name, shown_text(value)) for name, value in facts.items() if value is not None])
     rows = [[shown_text(e["epoch"] or "(no name)"), f"{e['users']:,}", e["epsilon"]] for e in epochs]
     print_table(("epoch", "users", "ε in all"), rows, left=("epoch",))
 

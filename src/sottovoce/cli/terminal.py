@@ -6,9 +6,8 @@ import json
 import os
 import select
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -88,7 +87,6 @@ def print_table(
     *,
     left: Sequence[str] = (),
     title: str | None = None,
-    bold: Collection[int] = (),
     padding: tuple[int, ...] = (0, 1),
 ) -> None:
     """Print a table without lines; columns in `left` are text, the others numbers, which are never cut."""
@@ -96,8 +94,8 @@ def print_table(
     for column in columns:
         text = column in left
         shown.add_column(column, justify="left" if text else "right", no_wrap=not text, overflow="fold")
-    for i, row in enumerate(rows):
-        shown.add_row(*row, style="bold" if i in bold else None)
+    for row in rows:
+        shown.add_row(*row)
     console.print(shown)
 
 
@@ -126,10 +124,6 @@ class Step:
         """Add to what is done."""
         self.reached(self._done + more)
 
-    def from_part(self, before: float) -> Callable[[float], None]:
-        """Return what sets the progress by how much is done of the part after `before` parts."""
-        return lambda part: self.reached(before + part)
-
     def after(self, made: Made) -> Made:
         """Count one more, and return it."""
         self.advance()
@@ -155,8 +149,3 @@ def step(name: str, of: object = None, *, total: float | None = None, unit: str 
     with bars.Progress(*columns, console=errors, transient=True) as progress:
         task = progress.add_task(name if of is None else f"{name} {plain(of)}", total=total)
         yield Step(lambda done: progress.update(task, completed=done))
-
-
-def reading_of(path: Path) -> AbstractContextManager[Step]:
-    """Show that a table is being read."""
-    return step("reading", "standard input" if str(path) in ("-", "/dev/stdin") else path.name)
