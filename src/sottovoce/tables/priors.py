@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -27,6 +27,19 @@ from . import query, tally
 from .files import LARGEST_JSON, Dialect, at_hand, kind_of, prefix_errors, unpacked
 from .query import Columns, Source, amount_column, left_unread
 from .tally import Tally
+
+
+class PriorKeywords(TypedDict, total=False):
+    """The keyword arguments of `build_prior`."""
+
+    item: Required[str]
+    weight: str | None
+    user: str | None
+    provenance: str | None
+    dialect: Dialect | None
+    smoothing: float
+    merge_rare: str | None
+    rare_below: float | None
 
 
 @dataclass(frozen=True)
@@ -57,11 +70,11 @@ AS_COUNTED = PriorOptions()
 
 
 @overload
-def build_prior(table: Any, *, item: str, by: None = None, **options: Any) -> Prior: ...
+def build_prior(table: Any, *, by: None = None, **options: Unpack[PriorKeywords]) -> Prior: ...
 
 
 @overload
-def build_prior(table: Any, *, item: str, by: str, **options: Any) -> dict[str, Prior]: ...
+def build_prior(table: Any, *, by: str, **options: Unpack[PriorKeywords]) -> dict[str, Prior]: ...
 
 
 def build_prior(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, overload
+from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -28,6 +28,15 @@ class ReadingKeywords(TypedDict, total=False):
     empty: str
     unknown_groups: str
     several_groups: str
+
+
+class UserKeywords(ReadingKeywords, total=False):
+    """The keyword arguments of `read_users`."""
+
+    user: Required[str]
+    item: Required[str]
+    weight: str | None
+    dialect: Dialect | None
 
 
 @dataclass(frozen=True)
@@ -54,14 +63,12 @@ Known: TypeAlias = "Categories | ByGroup"
 
 @overload
 def read_users(
-    table: Any, *, prior: Categories, user: str, item: str, by: None = None, **options: Any
+    table: Any, *, prior: Categories, by: None = None, **options: Unpack[UserKeywords]
 ) -> Users: ...
 
 
 @overload
-def read_users(
-    table: Any, *, prior: Known, user: str, item: str, by: str, **options: Any
-) -> dict[str, Users]: ...
+def read_users(table: Any, *, prior: Known, by: str, **options: Unpack[UserKeywords]) -> dict[str, Users]: ...
 
 
 def read_users(
