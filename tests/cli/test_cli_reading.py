@@ -148,8 +148,8 @@ def test_reports_in_any_form_are_estimated_alike(tmp_path: Path) -> None:
     with pytest.raises(sv.errors.TableError, match="--read decimal=comma"):
         found(counts)
     assert found(counts, decimal="comma") == expected
-    with pytest.raises(sv.errors.ParameterError, match="dialect is for"):
-        sv.estimate(mechanism, {"b": 3}, dialect=sv.Dialect())
+    with pytest.raises(sv.errors.ParameterError, match="dialect are for a table"):
+        sv.estimate(mechanism, {"b": 3}, dialect=sv.Dialect(separator=";"))
     reports.write_bytes(missing.encode("latin-1"))
     options = ["--read", "encoding=latin-1,missing=drop", "--read", "separator=;,decimal=comma"]
     done = run("estimate", tmp_path / "m.json", reports, "--json", *options)

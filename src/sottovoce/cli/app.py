@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import click
 
@@ -237,12 +237,13 @@ class Interruptions:
         self._held = False
         self._pending = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self.number = int(signal.SIGINT)
         if threading.current_thread() is threading.main_thread():  # no other thread may set a handler
             for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
                     self._before[number] = signal.signal(number, self._arrived)
+        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
