@@ -71,6 +71,18 @@ def test_a_wrong_column_of_items(tmp_path: Path) -> None:
     )
 
 
+def test_a_wrong_column_of_users_is_asked_about(tmp_path: Path) -> None:
+    rows = "".join(f"person-{i % 5},package-{i},{'ab'[i % 2]}\n" for i in range(40))
+    users = write(tmp_path, "users.csv", f"person,package,item\n{rows}")
+    prior = write(tmp_path, "prior.csv", "item,count\na,2\nb,1\n")
+    note = "Every user has one record: is it the right column of users (--user)?"
+    assert note in run("compare", prior, users, "-e", 2, "--user", "package").stderr
+    assert note not in run("compare", prior, users, "-e", 2, "--user", "person").stderr
+    asked = "is the first line of the table a header? If it has another name, pass --user (user=)."
+    headless = write(tmp_path, "headless.csv", "ann,package-1,a\nbob,package-2,b\n")
+    check_refused(run("compare", prior, headless, "-e", 2), asked)
+
+
 def test_estimate_reads_what_release_wrote_whatever_its_columns_were_called(club: Path) -> None:
     rows = (club / "members.csv").read_text().splitlines()
     (club / "renamed.csv").write_text("\n".join(["Maintainer,Age,Section,weight", *rows[1:]]) + "\n")

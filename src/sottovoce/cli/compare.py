@@ -86,6 +86,8 @@ def compare_command(
     with terminal.step("comparing", users_file.name, total=parts, unit="samplers") as going:
         table = compare(groups, chosen, distances, limit=limit, progress=going.advance)
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
+    if all(users.amounts is not None and (users.amounts == 1).all() for users in groups.values()):
+        print_note("Every user has one record: is it the right column of users (--user)?")
     if output.write_rows(table.to_dicts()):
         return
     shown = table.sorted()

@@ -337,7 +337,8 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     if name is None:
         return
     if head is None or not _are_names(present, needed, head):
-        raise TableError(f"there is no column {name!r}: is the first line of the table a header?")
+        other = f" If it has another name, pass --{name} ({name}=)." if name in ("user", "item") else ""
+        raise TableError(f"there is no column {name!r}: is the first line of the table a header?{other}")
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
     meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
