@@ -242,6 +242,9 @@ def choose(
         )
     what = "smallest worst case over all possible users" if same_for_everybody else f"smallest {OBJECTIVE}"
     which = "linear samplers, which need one record of the user only" if linear else "samplers"
+    reason = f"It has the {what} of the {len(meeting)} {which} (of {len(considered)}) that will do."
+    if not others:
+        reason = f"It is the only one of {len(considered)} samplers that will do."
     return Choice(
         sampler=best.sampler,
         row=best.row,
@@ -251,7 +254,7 @@ def choose(
         measured_on=measured_on,
         from_public_users=users is not None,
         targets=tuple(target.words for target in targets),
-        reason=f"It has the {what} of the {len(meeting)} {which} (of {len(considered)}) that will do.",
+        reason=reason,
         cheaper=f"Epsilon {tried[k - 1]:g} is too small: {_nearest(targets, before)}." if before else None,
         survey=by_survey,
     )
