@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
@@ -18,7 +19,7 @@ from typing import Any
 
 import sottovoce as sv
 from sottovoce.cli import app as command_line
-from sottovoce.cli import collect, explore
+from sottovoce.cli import collect
 from sottovoce.release.file import save_mechanisms
 from sottovoce.serving import server as collector
 
@@ -96,7 +97,7 @@ def _apart() -> Iterator[None]:
         (here / name).write_bytes(data)
     stubs: list[tuple[ModuleType, str, Any]] = [
         (collect, "listening", lambda *_: _Listener()),
-        (explore, "_opened", lambda *_: True),
+        (webbrowser, "open", lambda *_: True),
         (collector, "server_of", lambda *_: _Server()),
     ]
     kept = [getattr(room, name) for room, name, _ in stubs]
