@@ -53,7 +53,7 @@ export function Recommendation({ choice, row, recommended, limit, near, measured
         </div>
         <div>
           <dt>limit</dt><dd>{limit ? `≥ ${lower(limit.lower)}` : "not computed"}</dd>
-          <dd>{limit ? `mean + 0.3 × maximum of any private sampler that keeps the public data; this one has ${three(weighed(row))}` : "sottovoce choose computes it"}</dd>
+          <dd>{limit ? `mean + 0.3 × maximum of any private sampler that keeps the public data; this one has ${three(weighed(row))}` : `sottovoce ${near ? "compare --limit" : "choose"} computes it`}</dd>
         </div>
         {measured && <div><dt>mean distance of your users</dt><dd>{three(measured.mean)}</dd><dd>{whole.format(users)} people, at most {three(measured.maximum)}</dd></div>}
       </dl>
