@@ -239,6 +239,12 @@ def closeness(q: FloatArray, times: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=8)
+def _order(stream: int, count: int) -> npt.NDArray[np.intp]:
+    """A random order of so many numbers."""
+    return np.argsort(random_words(stream, count), kind="stable")
+
+
+@lru_cache(maxsize=8)
 def _sticks(users: int, largest: int, doublings: int, stream: int) -> Integers:
     """Broken sticks, one a row: 7·κ pieces and one for what is left (e^-7 of it); κ = largest·2^doublings."""
     pieces = 7 * (largest << doublings)
@@ -286,8 +292,8 @@ def invented(q: FloatArray, *, crowd: int = 0) -> sparse.csr_array[np.int64]:
         stream = 10_000 * crowd + 100 * kind
         sticks = _sticks(EACH, *closeness(q, times), stream + 1)
         even = ((2 * np.arange(sticks.size, dtype=np.int64) + 1) * int(ends[-1])) // (2 * sticks.size)
-        shuffled = np.argsort(random_words(stream, sticks.size), kind="stable")
-        kinds.append(_rows(sticks, np.searchsorted(ends, even, side="right")[shuffled], len(q)))
+        shuffled = np.searchsorted(ends, even, side="right")[_order(stream, sticks.size)]
+        kinds.append(_rows(sticks, shuffled, len(q)))
     return sparse.csr_array(sparse.vstack(kinds))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
+from functools import lru_cache
 
 import numpy as np
 
@@ -137,6 +138,7 @@ def power(q: FloatArray, exponent: float) -> FloatArray:
     return out
 
 
+@lru_cache
 def exactly_rounded_exp(x: float) -> float:
     """e^x as the nearest double: libraries of mathematics differ in the last bit, `decimal` does not."""
     with localcontext() as context:
