@@ -40,7 +40,7 @@ print(spent() - before, time.perf_counter() - begin)
 """
 _TALLIED = """
 import time
-from sottovoce.tables.query import Columns, count_table
+from sottovoce.tables.reader import Columns, count_table
 count_table({small!r}, Columns("item", "user"))
 begin, before = time.perf_counter(), spent()
 count_table({log!r}, Columns("item", "user"))

@@ -49,7 +49,7 @@ def releases() -> list[Line]:
 
     from sottovoce import spark
     from sottovoce.spark.cells import cells_by_person
-    from sottovoce.tables.query import Columns
+    from sottovoce.tables.reader import Columns
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     started = SparkSession.builder.master("local[2]").config(map=SETTINGS).getOrCreate()

@@ -132,7 +132,7 @@ TO '{table}' (FORMAT parquet)
 """
 READ = """
 import time
-from sottovoce.tables.query import Columns, opened, ordered_cells
+from sottovoce.tables.reader import Columns, opened, ordered_cells
 begin = time.perf_counter()
 with opened({table!r}) as source:
     for batch in ordered_cells(source, Columns("item", "user")).batches(1_000_000, named=False):

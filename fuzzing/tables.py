@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
 from sottovoce.collecting.reports import read_reports
-from sottovoce.tables import query
+from sottovoce.tables import reader
 from sottovoce.tables.priors import read_priors, write_priors
 
 from .mutate import bytes_mutated, json_mutated
@@ -47,7 +47,7 @@ def check_table(data: bytes) -> bool:
     columns: dict[str, Any] = {name: name for name in options if name in OPTIONS}
     tally = None
     with refusals():
-        tally = query.count_table(path, query.Columns("item", **columns))
+        tally = reader.count_table(path, reader.Columns("item", **columns))
         expected = _by_hand(rest, plain, columns) if "torn" not in options else None
         if expected is not None:
             found = {str(tally.items[i]): 0.0 for i in tally.item}
@@ -135,7 +135,7 @@ def check_parquet(data: bytes) -> bool:
     tally = None
     with refusals():
         path = written("t.parquet", damaged(sound[len(first) % len(sound)], lines))
-        tally = query.count_table(path, query.Columns("item", "user"))
+        tally = reader.count_table(path, reader.Columns("item", "user"))
     return tally is not None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from workbooks import Rows, date, error, formula, open_document, packed, parts, sheet_xml
 
-from sottovoce.tables import query
+from sottovoce.tables import reader
 
 from .mutate import bytes_mutated
 from .target import Target, holds, refusals, written
@@ -32,7 +32,7 @@ def check_workbook(data: bytes) -> bool:
     tally = None
     with refusals():
         path = written("t.ods" if kind == b"o" else "t.xlsx", content)
-        tally = query.count_table(path, query.Columns("item", "user"))
+        tally = reader.count_table(path, reader.Columns("item", "user"))
     if tally is None:
         return False
     expected = _by_hand(rest) if kind == b"x" else None

@@ -16,7 +16,7 @@ from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
-from .tables.query import Writer, type_of
+from .tables.reader import Writer, type_of
 from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users
 from .users import Users
 

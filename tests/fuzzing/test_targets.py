@@ -16,7 +16,7 @@ from fuzzing.target import CORPUS, Finding, Target, run_blindly
 from fuzzing.targets import TARGETS
 from sottovoce.release import exact, file
 from sottovoce.serving import server
-from sottovoce.tables import query, tally
+from sottovoce.tables import reader, tally
 
 
 @pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.full)])
@@ -64,20 +64,20 @@ def test_a_certificate_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPa
         high = tuple(min(exact.times_below(ratio, value), total) for value in low)  # type: ignore[arg-type]
         return exact.Box(tuple(low), high, total)
 
-    monkeypatch.setattr("sottovoce.release.box.certified_box", unchecked)
+    monkeypatch.setattr("sottovoce.release.draw.certified_box", unchecked)
     assert "disagree" in broken(TARGETS["mechanisms"], 4000)
 
 
 @pytest.mark.parametrize(("name", "words"), [("tables", "by the csv module"), ("workbooks", "by hand")])
 def test_a_row_that_is_counted_twice_is_found(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
-    count = query.count_table
+    count = reader.count_table
 
     def twice(*given: object, **named: object) -> tally.Tally:
         found = count(*given, **named)  # type: ignore[arg-type]
         found.rows[0] += 1
         return found
 
-    monkeypatch.setattr("sottovoce.tables.query.count_table", twice)
+    monkeypatch.setattr("sottovoce.tables.reader.count_table", twice)
     assert words in broken(TARGETS[name])
 
 

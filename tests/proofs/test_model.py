@@ -22,7 +22,7 @@ from vector_checks import vectors
 
 import sottovoce as sv
 from sottovoce.release import exact, ledger
-from sottovoce.release.box import BoxEngine
+from sottovoce.release.draw import BoxEngine
 from sottovoce.release.exact import shares
 from sottovoce.release.file import Fields, read_fraction
 from sottovoce.release.mechanism import ENGINES, joined_wholes

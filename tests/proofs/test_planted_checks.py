@@ -6,7 +6,7 @@ import pytest
 from planted_checks import FAULTS, plant
 from proved_cases import Plain, accepts
 
-from sottovoce.release.box import BoxEngine
+from sottovoce.release.draw import BoxEngine
 
 pytestmark = pytest.mark.proofs
 

@@ -18,8 +18,8 @@ from scipy import sparse
 import sottovoce as sv
 from sottovoce.release import exact
 from sottovoce.release.audit import AuditReport
-from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with
+from sottovoce.release.draw import BoxEngine
 from sottovoce.release.linear import KernelEngine, ResponseEngine
 from sottovoce.release.weights import Weights
 

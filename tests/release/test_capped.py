@@ -18,9 +18,9 @@ from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import arrays, box, box_fast, exact, file
-from sottovoce.release.box import BoxEngine
+from sottovoce.release import arrays, draw, draw_many, exact, file
 from sottovoce.release.certify import certify_with
+from sottovoce.release.draw import BoxEngine
 from sottovoce.release.file import ANY
 
 BOXES = [name for name, make in sv.SAMPLERS.items() if not make(sv.Prior.uniform(range(2)), 1.0).linear]
@@ -83,23 +83,23 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
     "capped users get no caps": (BoxEngine.clipped, ", sum(own_high))", ", sum(own_high) - 1)"),
     "the shares rounded down": (exact.shares, "-(-reached * words // size)", "reached * words // size"),
     "a batch: own categories have room": (
-        box_fast.Capped.locate,
+        draw_many.Capped.locate,
         "self.above[-1] - self.room.take(indices).sum(axis=0)",
         "self.above[-1] + 0 * left",
     ),
     "a batch: own categories are not passed over": (
-        box_fast.Capped.locate,
+        draw_many.Capped.locate,
         "walks(self.above, own, rooms, -rooms, numbers)",
         "walks(self.above, own, rooms, 0 * rooms, numbers)",
     ),
     "a batch: a word too many for the floors": (
-        box_fast.Capped.locate,
+        draw_many.Capped.locate,
         "np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)",
         "np.flatnonzero(numbers <= 0), np.flatnonzero(numbers > 0)",
     ),
-    "a batch: the first categories keep their shift": (box_fast.walks, "shift += extra * begun", "pass"),
+    "a batch: the first categories keep their shift": (draw_many.walks, "shift += extra * begun", "pass"),
     "a batch: users who leave nothing are capped": (
-        box_fast.decided,
+        draw_many.decided,
         "near[left > 0], left[left > 0]",
         "near[left > -1], np.maximum(left[left > -1], 1)",
     ),
@@ -127,7 +127,7 @@ def test_a_planted_fault_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
     planted: dict[str, object] = {}
     exec(compile(source.replace(old, new), "planted", "exec"), function.__globals__, planted)  # noqa: S102
     ((name, faulty),) = planted.items()
-    for owner in (exact, box, box_fast, arrays, BoxEngine, box_fast.Capped):
+    for owner in (exact, draw, draw_many, arrays, BoxEngine, draw_many.Capped):
         if owner.__dict__.get(name) is function:
             monkeypatch.setattr(owner, name, faulty)
     with pytest.raises((AssertionError, sv.errors.CertificateError, LookupError, ZeroDivisionError)):

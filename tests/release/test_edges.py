@@ -15,7 +15,7 @@ import pytest
 from oracles import drawn_units
 
 import sottovoce as sv
-from sottovoce.release.box import BoxEngine
+from sottovoce.release.draw import BoxEngine
 from sottovoce.release.exact import (
     Box,
     IntegerKernel,

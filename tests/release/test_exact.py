@@ -23,8 +23,8 @@ from mpmath import mp
 import sottovoce as sv
 from sottovoce.release import exact
 from sottovoce.release.arrays import shifted_product
-from sottovoce.release.box import BoxEngine
 from sottovoce.release.certify import certify_with, prior_weights
+from sottovoce.release.draw import BoxEngine
 from sottovoce.release.linear import KernelEngine, ResponseEngine
 from sottovoce.samplers.survey import Survey
 
@@ -377,7 +377,7 @@ def test_few_bits_refuse_rather_than_round_to_nothing() -> None:
 
 
 FLOAT_FREE = {
-    "release/exact.py", "release/arrays.py", "release/randomness.py", "release/box.py", "release/box_fast.py",
+    "release/exact.py", "release/arrays.py", "release/randomness.py", "release/draw.py", "release/draw_many.py",
     "release/linear.py", "release/stream.py", "release/survey.py", "release/mechanism.py",
     "release/nearest.py", "samplers/nearest_law.py",
 }  # fmt: skip

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 from boxes import category_of, check, compared, intervals_of, some_engine, some_user, words_beside
 
-from sottovoce.release.box import BoxEngine
-from sottovoce.release.box_fast import Filter
+from sottovoce.release.draw import BoxEngine
+from sottovoce.release.draw_many import Filter
 from sottovoce.release.exact import Box
 
 Integers = npt.NDArray[np.int64]

@@ -24,8 +24,8 @@ import sottovoce as sv
 from sottovoce.errors import CertificateError, MechanismFileError, ParameterError
 from sottovoce.geometry import Geometry
 from sottovoce.release import nearest as module
-from sottovoce.release.box import row_weights
 from sottovoce.release.certify import certify_with
+from sottovoce.release.draw import row_weights
 from sottovoce.release.exact import certified_box
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of

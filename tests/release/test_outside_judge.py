@@ -20,7 +20,7 @@ from outside_judge import Vector, distinguishability, least, most, posterior, sn
 from scipy import sparse, stats
 
 import sottovoce as sv
-from sottovoce.release.box import BoxEngine, Engine
+from sottovoce.release.draw import BoxEngine, Engine
 from sottovoce.release.exact import Box
 from sottovoce.release.linear import ResponseEngine
 

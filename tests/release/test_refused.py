@@ -222,12 +222,12 @@ def test_a_failure_after_the_charge_says_what_it_cost(
     three: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from sottovoce.cli import app as cli
-    from sottovoce.tables import query
+    from sottovoce.tables import reader
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(query.Writer, "save", full)
+    monkeypatch.setattr(reader.Writer, "save", full)
     arguments = [
         "release",
         "--max-epsilon",
@@ -335,7 +335,7 @@ def test_a_charge_without_its_release_cannot_be_answered(tmp_path: Path) -> None
 _WRITES = """
 import os, signal, sys
 from sottovoce.cli import app as cli
-from sottovoce.tables.query import Writer
+from sottovoce.tables.reader import Writer
 real = Writer.save
 def interrupted(*arguments, **options):
     real(*arguments, **options)

@@ -20,8 +20,8 @@ from tape import tape
 import sottovoce as sv
 from sottovoce.prior import Category
 from sottovoce.release import randomness
-from sottovoce.release.box import BATCH
 from sottovoce.release.certify import certify_with
+from sottovoce.release.draw import BATCH
 from sottovoce.release.linear import choose_record, choose_records, record_law
 from sottovoce.users import UsersLike
 

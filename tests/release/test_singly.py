@@ -18,8 +18,8 @@ from tape import tape
 import sottovoce as sv
 from sottovoce.cli import release as command
 from sottovoce.groups import Groups
-from sottovoce.release import box
-from sottovoce.release.box import BoxEngine, row_weights
+from sottovoce.release import draw
+from sottovoce.release.draw import BoxEngine, row_weights
 from sottovoce.release.ledger import Ledger
 from sottovoce.release.mechanism import ENGINES
 from sottovoce.releasing import release_file
@@ -92,7 +92,7 @@ def test_there_are_capped_users_and_others_among_them() -> None:
 
 
 def test_batches_that_are_cut_read_their_words_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.release.box.BATCH", 64)
+    monkeypatch.setattr("sottovoce.release.draw.BATCH", 64)
     made, rng = sv.certify(MADE["box"]()), np.random.default_rng(3)
     compare(made, rng, 300)
 
@@ -119,7 +119,7 @@ def no_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for engine in ENGINES:
             patch.setattr(engine, "positions", refuse)
-        patch.setattr(box, "decided", refuse)
+        patch.setattr(draw, "decided", refuse)
         yield
 
 

@@ -20,7 +20,7 @@ from walks import check_steps, random_counts
 
 import sottovoce as sv
 from sottovoce.release import certify as certifying
-from sottovoce.release.box import row_weights
+from sottovoce.release.draw import row_weights
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.stream import StreamEngine, StreamState
 

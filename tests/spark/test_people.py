@@ -13,7 +13,7 @@ import pytest
 import sottovoce as sv
 from sottovoce import spark
 from sottovoce.spark.cells import cells_by_person
-from sottovoce.tables.query import Columns
+from sottovoce.tables.reader import Columns
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 NAMED: dict[str, Any] = {"user": "who", "item": "genre", "by": "age"}

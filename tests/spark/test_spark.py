@@ -20,7 +20,7 @@ from rows import columns, table
 import sottovoce as sv
 from sottovoce import spark
 from sottovoce.spark import cells as spark_cells
-from sottovoce.tables.query import Columns
+from sottovoce.tables.reader import Columns
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 AVAZU: dict[str, Any] = {"user": "device_id", "item": "site_id", "by": "C18"}

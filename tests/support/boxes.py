@@ -13,8 +13,8 @@ from oracles import drawn_intervals
 from scipy import sparse
 
 from sottovoce.release import exact
-from sottovoce.release.box import BoxEngine
-from sottovoce.release.box_fast import decided
+from sottovoce.release.draw import BoxEngine
+from sottovoce.release.draw_many import decided
 
 
 def split(rng: random.Random, weights: list[int], total: int) -> list[int]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sottovoce.release import box, exact, ledger, linear, mechanism, stream, survey
+from sottovoce.release import draw, exact, ledger, linear, mechanism, stream, survey
 
-MODULES = (exact, box, linear, survey, mechanism, ledger, stream)
+MODULES = (exact, draw, linear, survey, mechanism, ledger, stream)
 KERNEL, BOX, RESPONSE, PRIOR = (
     exact.check_kernel,
     exact.certified_box,
@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
     ),
     "nothing may be kept": (linear.ResponseEngine.check, " or not self.kept", ""),
     "box: keeps a prior at the caps only inside": (
-        box.BoxEngine.keeps_prior,
+        draw.BoxEngine.keeps_prior,
         "a <= w <= b",
         "a <= w < b",
     ),
@@ -173,7 +173,7 @@ FAULTS["stream: keeps the prior with persistence"] = (
 
 
 KERNEL_DRAW, RESPONSE_DRAW = linear.KernelEngine.position, linear.ResponseEngine.position
-BOX_DRAW = box.BoxEngine.position
+BOX_DRAW = draw.BoxEngine.position
 
 DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     "clip: the missing units go to the last fractions": (
@@ -198,18 +198,18 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
         "-(-number * room // left)",
     ),
     "box: a capped user's own categories have room": (
-        box.BoxEngine._left,
+        draw.BoxEngine._left,
         "above[-1] - sum([above[i + 1] - above[i] for i, _ in units])",
         "above[-1]",
     ),
-    "box: caps are filled first": (box.BoxEngine.clipped, "target = min(", "target = max("),
+    "box: caps are filled first": (draw.BoxEngine.clipped, "target = min(", "target = max("),
     "box: <= for < at the end of a category": (
-        box.walk,
+        draw.walk,
         "if number < start + unit:",
         "if number <= start + unit:",
     ),
     "box: the floors behind are not shifted": (
-        box.walk,
+        draw.walk,
         "bisect_right(before, number - shift)",
         "bisect_right(before, number)",
     ),

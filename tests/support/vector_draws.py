@@ -14,7 +14,7 @@ import numpy as np
 import sottovoce as sv
 from sottovoce.prior import Category
 from sottovoce.release import randomness
-from sottovoce.release.box import BoxEngine
+from sottovoce.release.draw import BoxEngine
 from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.linear import KernelEngine, ResponseEngine

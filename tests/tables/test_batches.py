@@ -15,8 +15,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import releasing
-from sottovoce.tables import query, users
-from sottovoce.tables.query import Columns, Writer, opened, ordered_cells
+from sottovoce.tables import reader, users
+from sottovoce.tables.reader import Columns, Writer, opened, ordered_cells
 from sottovoce.tables.users import ReadingOptions, checked_users, read_user_groups
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
@@ -160,14 +160,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     path, other = tmp_path / "t.parquet", tmp_path / "o.parquet"
     pl.DataFrame({"user": ["u", "v"], "item": ["a", "a"]}).write_parquet(path)
     pl.DataFrame({"user": ["u", "w"], "item": ["a", "b"]}).write_parquet(other)
-    real = query.Source.run
+    real = reader.Source.run
 
-    def replaced(self: query.Source, sql: str) -> Any:
+    def replaced(self: reader.Source, sql: str) -> Any:
         if "TABLE cells" in sql and other.exists():
             os.replace(other, path)
         return real(self, sql)
 
-    monkeypatch.setattr(query.Source, "run", replaced)
+    monkeypatch.setattr(reader.Source, "run", replaced)
     with pytest.raises(sv.errors.TableError, match="was changed while it was read"):
         sv.build_prior(path, user="user", item="item")
 
@@ -190,7 +190,7 @@ def test_every_name_and_number_is_written_as_it_is(tmp_path: Path, kind: str) ->
         "large": [1, 2**70] * 5,
     }
     path = tmp_path / f"t{kind}"
-    with Writer({name: query.type_of(values) for name, values in columns.items()}) as writer:
+    with Writer({name: reader.type_of(values) for name, values in columns.items()}) as writer:
         for _ in range(2):
             writer.add(columns)
         writer.save(path)

@@ -19,7 +19,7 @@ import pytest
 from command import check_refused, run
 
 import sottovoce as sv
-from sottovoce.tables import files, query, workbook
+from sottovoce.tables import files, reader, workbook
 from sottovoce.tables import priors as priors_table
 
 HEADER = "is the first line of the table a header?"
@@ -66,7 +66,7 @@ def test_the_process_lives_on_and_reads_the_next_file(tmp_path: Path) -> None:
     (tmp_path / "good.parquet").write_bytes(parquet())
     code = """
 import sys, sottovoce as sv
-from sottovoce.tables.query import Columns, count_table
+from sottovoce.tables.reader import Columns, count_table
 for path in sys.argv[1:3]:
     try:
         count_table(path, Columns("item", "user"))
@@ -81,7 +81,7 @@ print(count_table(sys.argv[3], Columns("item")).rows.sum())
 
 FUZZ = """
 import random, sys, pathlib, sottovoce as sv
-from sottovoce.tables.query import Columns, count_table
+from sottovoce.tables.reader import Columns, count_table
 raws = [path.read_bytes() for path in sorted(pathlib.Path(sys.argv[1]).glob("*.raw"))]
 path = pathlib.Path(sys.argv[1]) / "t.parquet"
 rng, outcomes = random.Random(int(sys.argv[3])), {"read": 0, "refused": 0}
@@ -196,7 +196,7 @@ def test_a_header_is_listed_only_if_it_is_one(
 
 
 def test_a_name_far_below_is_found_and_a_head_that_fails_shows_nothing(tmp_path: Path) -> None:
-    lines = ["item,Secret", *["a,b"] * (query.LOOKED_AT - 1), "Secret,b"]
+    lines = ["item,Secret", *["a,b"] * (reader.LOOKED_AT - 1), "Secret,b"]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     with pytest.raises(sv.errors.TableError, match=r"a header\? If .* pass --user \(user=\)\.$"):
         sv.build_prior(tmp_path / "t.csv", item="item", user="user")
@@ -205,7 +205,7 @@ def test_a_name_far_below_is_found_and_a_head_that_fails_shows_nothing(tmp_path:
         raise sv.errors.TableError("Secret")
 
     with pytest.raises(sv.errors.TableError) as refused:
-        query.require(["item", "user"], ["item", "Secret"], fails)
+        reader.require(["item", "user"], ["item", "Secret"], fails)
     assert HEADER in str(refused.value)
     assert "Secret" not in str(refused.value)
     (tmp_path / "ragged.csv").write_text("item,Secret\na,b,c\n")
@@ -289,7 +289,7 @@ def test_what_unpacks_to_too_much_is_refused(
     head, line = (b"item,count\n", b"Secret,1\n") if kind == ".csv" else (b"", b'{"item": "Secret"}\n')
     (tmp_path / f"t{kind}.gz").write_bytes(gzip.compress(head + line * 400_000))
     with pytest.raises(sv.errors.TableError, match=r"unpacks to more than [1-9] MiB: refused") as caught:
-        query.count_table(tmp_path / f"t{kind}.gz", query.Columns("item"))
+        reader.count_table(tmp_path / f"t{kind}.gz", reader.Columns("item"))
     assert "Secret" not in str(caught.value)
     (tmp_path / f"t{kind}.gz").write_bytes(gzip.compress(head + line * 10_000))
-    assert int(query.count_table(tmp_path / f"t{kind}.gz", query.Columns("item")).rows.sum()) == 10_000
+    assert int(reader.count_table(tmp_path / f"t{kind}.gz", reader.Columns("item")).rows.sum()) == 10_000

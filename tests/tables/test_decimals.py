@@ -10,7 +10,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables.files import DETECTED, Dialect
-from sottovoce.tables.query import Columns, count_table
+from sottovoce.tables.reader import Columns, count_table
 
 COUNTED = Columns("item", weight="count")
 COMMA, POINT = Dialect(decimal="comma"), Dialect(decimal="point")

@@ -18,7 +18,7 @@ from sottovoce.tables import files
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables import users as users_table
 from sottovoce.tables.files import DETECTED, Dialect, encoding_of, header_of
-from sottovoce.tables.query import require
+from sottovoce.tables.reader import require
 
 WAR = sv.Prior(["Drama", "War"], [0.75, 0.25])
 

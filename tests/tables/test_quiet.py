@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 CODE = """
-from sottovoce.tables.query import _connection
+from sottovoce.tables.reader import _connection
 print(_connection("unused").execute("SELECT current_setting('enable_progress_bar')").fetchall())
 """
 
@@ -29,7 +29,7 @@ class Missing:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())
-from sottovoce.tables.query import Writer
+from sottovoce.tables.reader import Writer
 names = [f"u{i}" for i in range(5000)]
 columns = {"user": names, "item": ["é", None] * 2500, "share": [0.5, None] * 2500, "sign": [True, False] * 2500}
 with Writer({"user": str, "item": str, "share": float, "sign": bool}) as table:

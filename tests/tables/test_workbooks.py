@@ -20,7 +20,7 @@ from workbooks import (
 )
 
 import sottovoce as sv
-from sottovoce.tables import files, query
+from sottovoce.tables import files, reader
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables import users as users_table
 from sottovoce.tables.files import DETECTED, Dialect
@@ -90,8 +90,8 @@ def test_the_first_sheet_that_is_neither_hidden_nor_empty_is_taken_and_said(tmp_
 
 
 def named_by_integers(path: Path) -> bool:
-    with query.opened(path) as source:
-        return query.ordered_cells(source, query.Columns("item", "user")).named_by_integers()
+    with reader.opened(path) as source:
+        return reader.ordered_cells(source, reader.Columns("item", "user")).named_by_integers()
 
 
 def test_whole_numbers_are_whole_again(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_workbook_counts_as_the_same_table_in_parquet(tmp_path: Path) -> None:
     asked: list[dict[str, Any]] = [{}, {"weight": "w"}, {"weight": "w", "by": "g"}]
     for named in asked:
         found, expected = (
-            query.count_table(path, query.Columns("item", "user", **named))
+            reader.count_table(path, reader.Columns("item", "user", **named))
             for path in (book, tmp_path / "t.parquet")
         )
         assert (found.items, found.groups) == (expected.items, expected.groups)

@@ -124,7 +124,7 @@ def export(mechanism_file: Path, store: Path, output: Path, force: bool) -> None
       sottovoce collect export mechanism.json reports.db -o reports.parquet
     """
     files.check_writable(output, mechanism_file, store, force=force)
-    from ..tables.query import Writer, type_of
+    from ..tables.reader import Writer, type_of
 
     mechanisms = load_mechanisms(mechanism_file, policy=ANY).mechanisms
     reports, parts = 0, stores.export(store, mechanisms)

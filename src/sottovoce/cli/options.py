@@ -16,7 +16,7 @@ from ..errors import ParameterError
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import NEAR_KEYS, Near, PublicData, read_priors
-from ..tables.query import RESHAPE
+from ..tables.reader import RESHAPE
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
 from ..users import Users

@@ -14,7 +14,7 @@ from .._validate import FloatArray, IntArray
 from ..divergences import TV
 from ..errors import EstimateError, ParameterError
 from ..prior import Category
-from ..release.box import BoxEngine
+from ..release.draw import BoxEngine
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..release.nearest import NearestEngine

@@ -102,7 +102,7 @@ def read_reports(
         return stored_counts(Path(table), known), ""
     if dialect != DETECTED and not isinstance(table, str | Path):
         raise ParameterError("dialect is for the path of a file: leave it out")
-    from ..tables.query import Columns, count_missing, left_unread, opened, tally_of
+    from ..tables.reader import Columns, count_missing, left_unread, opened, tally_of
 
     with opened(table, dialect) as source:
         columns, lacking = list(source.types), 0

@@ -23,8 +23,8 @@ from ..errors import ParameterError
 from ..geometry import Wasserstein
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES
-from ..release.box import row_weights
 from ..release.certify import certify
+from ..release.draw import row_weights
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
 from ..samplers.blocks import dense
 from ..samplers.nearest import NearestSampler

@@ -32,7 +32,7 @@ import numpy as np
 from .. import _validate
 from .._validate import FloatArray
 from ..errors import ParameterError
-from ..release.box import BoxEngine
+from ..release.draw import BoxEngine
 from ..release.exact import check_kernel
 from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism

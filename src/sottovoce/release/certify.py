@@ -23,7 +23,7 @@ from ..samplers.kernels import MinimaxKernel, ResponseKernel
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..samplers.survey import Survey
-from .box import BoxEngine, Engine
+from .draw import BoxEngine, Engine
 from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
 from .linear import KernelEngine, ResponseEngine
 from .mechanism import LEARNED, Mechanism

@@ -17,7 +17,7 @@ from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError
 from ..groups import Groups
 from ..prior import LARGEST_INTEGER, PROVENANCES, Category
-from .box import Engine
+from .draw import Engine
 from .exact import BITS
 from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import CertificateError
 from .arrays import IntegerArray, packs, running_sums, shifted_product
-from .box import Engine
+from .draw import Engine
 from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, shares, whole_numbers
 from .weights import Weights
 

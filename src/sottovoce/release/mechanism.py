@@ -29,7 +29,7 @@ from ..errors import CertificateError, ParameterError
 from ..prior import ORIGINS, PROVENANCES, Category, learned_from
 from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
-from .box import BoxEngine, Engine, only_fields, row_weights
+from .draw import BoxEngine, Engine, only_fields, row_weights
 from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .nearest import NearestEngine, NearestStreamEngine

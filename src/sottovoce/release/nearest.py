@@ -18,7 +18,7 @@ from ..errors import CertificateError, MechanismFileError, ParameterError
 from ..geometry import Geometry
 from ..samplers.nearest_law import nearest_law, nearest_laws
 from .arrays import IntegerArray, scaled_product
-from .box import BoxEngine
+from .draw import BoxEngine
 from .stream import StepLaw, StreamEngine
 from .weights import Weights
 

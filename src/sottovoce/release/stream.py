@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from ..errors import CertificateError, ParameterError
 from ..samplers.stream import MOST_STEPS, PACE, PERSISTENCE
-from .box import Engine
+from .draw import Engine
 from .exact import BITS, check_prior_weights, whole_numbers
 from .weights import Weights
 

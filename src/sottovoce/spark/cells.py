@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
-from ..tables.query import Columns, check_sum, opened, ordered_cells, require
+from ..tables.reader import Columns, check_sum, opened, ordered_cells, require
 from ..tables.tally import check_groups
 from ..tables.users import ByGroup, LeftOut, ReadingOptions, check_one_group
 from ..users import Users

@@ -24,7 +24,7 @@ from ..prior import FROM_USERS
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism, no_stream
 from ..releasing import BATCH, ReportForm, check_terms, checked_mechanisms, spent
-from ..tables.query import Columns
+from ..tables.reader import Columns
 from ..tables.tally import other_category
 from ..tables.users import ReadingKeywords, ReadingOptions
 from ..users import Users

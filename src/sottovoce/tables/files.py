@@ -275,7 +275,7 @@ def check_writable(path: Path, *inputs: Path, kinds: Sequence[str] = WRITTEN, fo
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:
     """Write tidy rows as CSV, Parquet or JSON by the extension, whole or not at all."""
-    from .query import Writer, type_of
+    from .reader import Writer, type_of
 
     if path.suffix.lower() == ".json":
         write_whole(json.dumps(inf_to_null(rows), indent=1) + "\n", path, mode, replace=replace)

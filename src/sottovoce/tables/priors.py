@@ -23,9 +23,9 @@ from ..errors import ParameterError, PriorError, TableError
 from ..geometry import Geometry, Line, Tree
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Learned, Prior
-from . import query, tally
+from . import reader, tally
 from .files import LARGEST_JSON, Dialect, at_hand, kind_of, prefix_errors, unpacked
-from .query import Columns, Source, amount_column, left_unread
+from .reader import Columns, Source, amount_column, left_unread
 from .tally import Tally
 
 
@@ -114,7 +114,7 @@ def build_prior(
     chosen = PriorOptions(**options)
     if provenance is not None:
         _validate.one_of(("public", "users"), provenance=provenance)  # a table holds no private reports
-    cells = query.count_table(table, Columns(item, user, weight, by), dialect)
+    cells = reader.count_table(table, Columns(item, user, weight, by), dialect)
     origin = provenance or ("public" if user is None else "users")
     return Groups(priors_of(cells, chosen, origin)[0], by).returned
 
@@ -240,9 +240,9 @@ def read_priors(
                     f"table"
                 )
             return _placed(_ready(ready, by), near, item, {})
-        with query.opened(file, dialect) as source:
+        with reader.opened(file, dialect) as source:
             columns = Columns(item, user, amount_column(list(source.types), count, AMOUNTS), by)
-            cells, how = query.tally_of(source, columns), "no column of amounts: every row counts once"
+            cells, how = reader.tally_of(source, columns), "no column of amounts: every row counts once"
             if columns.weight is not None:
                 how = f"amounts from column {columns.weight!r}"
                 if columns.weight.casefold() == "probability" and count is None:
@@ -290,8 +290,8 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
     for name in others:
         ((pairs, values, items, counts, rows),) = source.rows(
             f"SELECT count(*), count(DISTINCT v), count(DISTINCT i), count(DISTINCT n), sum(n) "
-            f"FROM (SELECT v, i, count(*) AS n FROM (SELECT {query.quoted(name)} AS v, "
-            f"{query.quoted(columns.item)} AS i FROM source LIMIT {SAMPLED}) "
+            f"FROM (SELECT v, i, count(*) AS n FROM (SELECT {reader.quoted(name)} AS v, "
+            f"{reader.quoted(columns.item)} AS i FROM source LIMIT {SAMPLED}) "
             f"WHERE v IS NOT NULL AND i IS NOT NULL GROUP BY v, i)"
         )
         if not pairs or rows == items or pairs <= values or values < 2:
@@ -344,13 +344,14 @@ def _near_values(source: Source, item: str, near: Near) -> Values:
     source.require(near.columns)
     values = {}
     for name in near.columns:
-        lacking, value = "no value", f"CAST({query.quoted(name)} AS VARCHAR)"
+        lacking, value = "no value", f"CAST({reader.quoted(name)} AS VARCHAR)"
         if name in near.numbers:
             text = f"replace({value}, ',', '.')" if source.dialect.decimal == "comma" else value
             lacking, value = "no number", f"nullif(TRY_CAST({text} AS DOUBLE), 'NaN'::DOUBLE)"
         rows = source.rows(
-            f"SELECT {query.name_as_text(source, item)[0]} AS i, min({value}), max({value}), "
-            f"count(*) FILTER ({value} IS NULL) FROM source WHERE {query.quoted(item)} IS NOT NULL GROUP BY i"
+            f"SELECT {reader.name_as_text(source, item)[0]} AS i, min({value}), max({value}), "
+            f"count(*) FILTER ({value} IS NULL) "
+            f"FROM source WHERE {reader.quoted(item)} IS NOT NULL GROUP BY i"
         )
         several = sum(least != most for _, least, most, _ in rows)
         missing = sum(bool(absent) for _, _, _, absent in rows)

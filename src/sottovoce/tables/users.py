@@ -16,7 +16,7 @@ from ..groups import Groups
 from ..users import Users
 from . import tally
 from .files import Dialect, at_hand, prefix_errors
-from .query import Cells, Columns, amount_column, left_unread, opened, ordered_cells
+from .reader import Cells, Columns, amount_column, left_unread, opened, ordered_cells
 from .tally import Categories, Tally
 
 

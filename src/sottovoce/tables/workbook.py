@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SottovoceError, TableError
 
 if TYPE_CHECKING:
-    from .query import Source
+    from .reader import Source
 
 KINDS = (".xlsx", ".xlsm", ".xls", ".ods")
 INSTALL = "pip install 'sottovoce[excel]'"

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import CertificateError
 from .arrays import IntegerArray, running_sums
-from .box_fast import Capped, Filter, decided
+from .draw_many import Capped, Filter, decided
 from .exact import Box, certified_box, check_prior_weights, exact_clip, shares, whole_numbers
 from .weights import Weights
 
