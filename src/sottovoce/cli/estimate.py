@@ -29,6 +29,10 @@ LEGEND = (
     "cut to 0 … 1; the unbiased values are in -o and --json. Projected (no negative value) and shrunk "
     "(towards the prior) are biased, and often nearer."
 )
+RELEASED = (
+    "Released: the share of the releases, not of the users, whatever the number of reports. More, fewer: the "
+    "users' own average is above or below the prior, all categories at once."
+)
 BOUNDED = (
     "Population between: where the users' own average must lie, given the reports; no number of reports "
     "makes that range vanish."
@@ -128,7 +132,9 @@ def estimate_command(
             title = f"{plain(group)}: " if by else ""
             print_text(title + verdicts[group].summary(), style="bold")
             _print_rows(title, shares, rows[group], "band" if simultaneous else "interval")
-        print_note(LEGEND)
+        for legend, holds in ((LEGEND, True), (RELEASED, False)):
+            if any(shares.unbiased == holds for shares in shown.values()):
+                print_note(legend)
         if any(shares.bounded for shares in shown.values()):
             print_note(BOUNDED)
 
@@ -166,7 +172,7 @@ def _print_rows(title: str, shares: Estimate, rows: list[dict[str, Any]], band: 
     """Print the largest values with their intervals, and what the numbers are."""
     extra = ["population between"] if shares.bounded else []
     interval = f"{100 * shares.level:g}% {band}"
-    columns = ("category", "reports", "prior", "share", interval, "projected", "shrunk", *extra, "")
+    columns = ("category", "reports", "prior", shares.value_name, interval, "projected", "shrunk", *extra, "")
     cells = [
         [
             shown_text(row["category"]),

@@ -170,7 +170,7 @@ def survey_command(categories_file: Path, epsilon: float, output: Output) -> Non
     needed = facts["reports_for_one_per_cent"]
     print_text(
         f"{made!r}\nReports needed: {facts['reports_for_prior']:,} to learn a prior; "
-        + (f"{needed:,} for ± 0.01 in every category." if needed else "± 0.01 is out of reach.")
+        + (f"{needed:,} for ± 0.01 in a share, if all are alike." if needed else "± 0.01 is out of reach.")
     )
     if output.output is not None:
         print_note(f"certified and written to {output.output}; digest {mechanism.digest}")

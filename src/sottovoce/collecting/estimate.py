@@ -69,8 +69,8 @@ class Verdict(_html.Described):
 
     @property
     def learnt(self) -> bool:
-        """Whether the reports tell more than the prior."""
-        return self.chance < 1 - self.level
+        """Whether the reports tell more about the users than the prior."""
+        return self.chance < 1 - self.level if self.unbiased else self.standing_out > 0
 
     def summary(self) -> str:
         """The verdict in plain words."""
@@ -81,13 +81,15 @@ class Verdict(_html.Described):
             number = f"enough for {need}, which needs {self.needed:,}"
         else:
             number = f"{need} needs {self.needed:,}"
-        chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
         who = {0: "no category stands out alone", 1: "1 category stands out"}
         out = who.get(self.standing_out, f"{self.standing_out} categories stand out")
-        if_alike = f"a difference this large or larger has probability {chance} if they are like it"
-        lesson = f"The users differ from {self.reference}: {if_alike}; {out}"
-        if not self.learnt:
-            lesson = f"Nothing was learnt about the users beyond {self.reference}: {if_alike}"
+        chance = f"{self.chance:.2g}" if self.chance >= 1e-6 else "below 0.000001"
+        why = f": a difference this large or larger has probability {chance} if they are like it"
+        if not self.unbiased:
+            why = "" if self.learnt else ": the shares are those of what was released, not the users' own"
+        lesson = f"Nothing was learnt about the users beyond {self.reference}{why}"
+        if self.learnt:
+            lesson = f"The users differ from {self.reference}{why}{';' if why else ':'} {out}"
         return f"{self.reports:,.0f} reports; {number}. {lesson}."
 
     def facts(self) -> tuple[str, list[tuple[str, object]]]:
@@ -123,6 +125,11 @@ class Estimate(_html.Listed):
     def unbiased(self) -> bool:
         """Whether the values are unbiased for the population, or only the law that was released."""
         return self.model.linear
+
+    @property
+    def value_name(self) -> str:
+        """What a table calls the values: shares of the users, or of what was released."""
+        return "share" if self.unbiased else "released"
 
     @property
     def bounded(self) -> bool:
@@ -225,18 +232,12 @@ class Estimate(_html.Listed):
 difference this large or larger has probability 1.2e-05 if they are like it; 2 categories stand out.
         """
         _validate.positive(error=error)
-        groups = self.parts or (self,)
-        variance, reach = np.zeros(len(self.values)), np.zeros(len(self.values))
-        for group, where, share in _in_place(groups, self.categories):
-            own, far = group.model.at_prior()
-            variance[where] += share * own
-            reach[where] = np.maximum(reach[where], far)
         marks = self.marks()
         return Verdict(
             reports=self.reports,
             error=error,
-            needed=reports_needed(variance, reach, error, self.level),
-            chance=_chance(groups),
+            needed=_reports_needed(self.variances, self.reach, error, self.level),
+            chance=_chance(self.parts or (self,)),
             standing_out=marks.count("more") + marks.count("fewer"),
             level=self.level,
             unbiased=self.unbiased,
@@ -250,9 +251,15 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
         return plot_estimate(self, axes, truth=truth)
 
     def marks(self) -> list[str]:
-        """What each value tells: "more" or "fewer" than the prior (as a band), or "noise" if it may be 0."""
-        low, high = self.interval(simultaneous=True)
-        noise = self.interval()[0] <= 0
+        """What each value tells of the users: "more" or "fewer" than the prior, or "noise" if it may be 0.
+
+        More and fewer hold for all categories at once. Values of the released law are marked where the range
+        of the population (`possible`) does not contain the prior, and not at all where there is no range.
+        """
+        if not self.unbiased and not self.bounded:
+            return [""] * len(self.values)
+        low, high = self.interval(simultaneous=True) if self.unbiased else self.possible(simultaneous=True)
+        noise = (self.interval()[0] <= 0) & self.unbiased
         more, fewer = low > self.model.prior, high < self.model.prior
         marks: list[str] = np.select([more, fewer, noise], ["more", "fewer", "noise"], "").tolist()
         return marks
@@ -326,7 +333,7 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
             (str(self.categories[i]), f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
             for i in order
         ]
-        head = ("category", "share", f"{100 * self.level:g}% interval", "")
+        head = ("category", self.value_name, f"{100 * self.level:g}% interval", "")
         return _html.Listing(head, rows, self.summary(), more=len(self.values) - len(order))
 
 
@@ -435,11 +442,14 @@ def _in_place(
         yield group, where, group.reports / reports
 
 
-def how_many(mechanism: Mechanism | Sampler, error: float, level: float = 0.95) -> int:
+def how_many(
+    mechanism: Mechanism | Sampler, error: float, level: float = 0.95, *, prior: Prior | None = None
+) -> int:
     """Reports needed until the interval of every category is at most ± `error`, if users are like the prior.
 
     The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j, where v_j = Σ_z y_z W_zj² − q_j², y = qK,
-    is the exact variance of one report's contribution and z the normal quantile of the level.
+    is the exact variance of one report's contribution and z the normal quantile of the level. A survey has no
+    prior of its own: pass what is expected of its users as `prior`, or it is an even spread.
 
     >>> from sottovoce import Prior, minimax_kernel
     >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
@@ -450,10 +460,15 @@ def how_many(mechanism: Mechanism | Sampler, error: float, level: float = 0.95) 
     model = model_of(mechanism)
     if not model.linear:
         raise EstimateError(
-            f"{model.name} is a clip mechanism: its reports tell the released law, and no number of them "
+            f"{model.name} is not linear: its reports tell the released law, and no number of them "
             f"brings that nearer to the population; use minimax_kernel or randomized_response"
         )
-    needed = reports_needed(*model.at_prior(), error, level)
+    expected = model.prior
+    if prior is not None:
+        if tuple(prior.categories) != tuple(model.categories):
+            raise EstimateError("prior must have the categories of the mechanism, in the same order")
+        expected = prior.probabilities
+    needed = _reports_needed(*model.at(expected), error, level)
     if needed is None:
         raise EstimateError("no number of reports will do: the error or epsilon is too small")
     return needed
@@ -467,7 +482,7 @@ def reports_or_none(mechanism: Mechanism | Sampler, error: float) -> int | None:
         return None
 
 
-def reports_needed(variance: FloatArray, reach: FloatArray, error: float, level: float) -> int | None:
+def _reports_needed(variance: FloatArray, reach: FloatArray, error: float, level: float) -> int | None:
     """The least m with z²·(v_j + z²·r_j²/(2m))/m ≤ error² for every j; None if that is beyond all counts."""
     with np.errstate(all="ignore"):
         z = _quantile(level)

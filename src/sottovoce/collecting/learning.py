@@ -57,7 +57,7 @@ def reports_for_prior(model: Model) -> int:
     signal = float(((ranked(n) - 1 / n) ** 2).sum())
     if signal == 0:
         return 2
-    needed = float(model.at_prior()[0].sum()) / (NOISE * signal)
+    needed = float(model.at(model.prior)[0].sum()) / (NOISE * signal)
     return max(2, math.ceil(min(needed, _validate.LARGEST_COUNT)))
 
 

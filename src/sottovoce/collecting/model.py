@@ -80,11 +80,11 @@ class Model:
             return np.array([float(share) for share in engine.law(weights)])
         return self.source.distribution(self.prior)
 
-    def at_prior(self) -> tuple[FloatArray, FloatArray]:
-        """Variance of one report's contribution to each value and its reach, if users are like the prior."""
+    def at(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Variance of one report's contribution to each value and its reach, if the users are like p."""
         with np.errstate(all="ignore"):
-            second, reach = self.kernel.inverse_columns(self.kernel.apply(self.prior))
-            return np.maximum(second - self.prior**2, 0.0), reach
+            second, reach = self.kernel.inverse_columns(self.kernel.apply(p))
+            return np.maximum(second - p**2, 0.0), reach
 
 
 class AsReleased:

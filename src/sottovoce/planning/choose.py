@@ -271,7 +271,8 @@ def _by_survey(
     if share_within is None or reports is None:
         return None
     for epsilon in tried:
-        if how_many(certify(survey(prior.categories, epsilon)), share_within) <= reports:
+        asked = certify(survey(prior.categories, epsilon))
+        if how_many(asked, share_within, prior=prior) <= reports:
             return (
                 f"If the shares are all that is wanted, a survey meets that target at epsilon {epsilon:g} "
                 f"(sottovoce survey); its reports are numbers, not categories."

@@ -373,9 +373,9 @@ class Fields:
             raise MechanismFileError(f"{self.source} does not have one weight per category")
         return self._wholes(self.joined.get(name), self.size)
 
-    def whole(self, name: str) -> int:
-        """A single integer."""
-        return self._wholes(joined([self.plain[name]]), 1)[0]
+    def whole(self, name: str, bits: int | None = None) -> int:
+        """A single integer, up to 2^bits of the document or of the caller."""
+        return self._wholes(joined([self.plain[name]]), 1, bits)[0]
 
     def number(self, name: str) -> int:
         """A single integer that is written as a number."""
@@ -384,13 +384,14 @@ class Fields:
             raise MechanismFileError(f"{self.source} has a number that is not an integer")
         return value
 
-    def _wholes(self, text: str | None, size: int) -> tuple[int, ...]:
+    def _wholes(self, text: str | None, size: int, bits: int | None = None) -> tuple[int, ...]:
+        bits = self.bits if bits is None else bits
         if text is None:
             form = "an integer of at most 20 digits, without leading zeros"
             raise MechanismFileError(f"{self.source} has a weight that is not {form}")
         wholes = np.fromstring(text, dtype=np.int64, sep=",")  # beyond 2^63 it gives the largest there is
-        if len(wholes) != size or int(wholes.max()) > 1 << self.bits:
-            raise MechanismFileError(f"{self.source} has a weight above 2^{self.bits}")
+        if len(wholes) != size or int(wholes.max()) > 1 << bits:
+            raise MechanismFileError(f"{self.source} has a weight above 2^{bits}")
         return tuple(wholes.tolist())
 
     def positions(self, name: str) -> tuple[int, ...]:

@@ -320,7 +320,8 @@ class StreamEngine(Engine):
     @classmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
         """What `fields` wrote."""
-        prior, start, persistence = fields.wholes("prior"), fields.whole("start"), fields.plain["persistence"]
+        prior, persistence = fields.wholes("prior"), fields.plain["persistence"]
+        start = fields.whole("start", STATE_DIGITS)  # in units of its own, whatever the weights are in
         pace: list[Any] = fields.plain["pace"] if isinstance(fields.plain["pace"], list) else [None]
         if ratio < 1:
             raise CertificateError("the ratio A must be at least 1")
