@@ -113,7 +113,7 @@ def some_kernel(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Pla
 
 
 def some_response(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> Plain:
-    """Some of the categories kept, and weights at the ratio or inside it."""
+    """Some of the categories kept, seldom one twice or one too few, and weights at the ratio or inside it."""
     total, kept = 1 << bits, rng.sample(range(n), rng.randint(1, n))
     ratio = exp_below(epsilon) * rng.choice([Fraction(1), Fraction(1), Fraction(1, 2)])
     other = (
@@ -122,6 +122,8 @@ def some_response(rng: random.Random, bits: int, n: int, epsilon: Fraction) -> P
     own = max(total - (len(kept) - 1) * other, 0)
     prior = parts(rng, total, n) if rng.random() < 0.6 else [total // n + (i < total % n) for i in range(n)]
     units = {"own": str(own), "other": str(other), "prior": list(map(str, prior))}
+    twice_or_less = [[kept[-1], *kept[1:]], kept[:-1]]
+    kept = rng.choice([*[kept] * 8, *twice_or_less])
     return heading("response", bits, n, epsilon) | {"kept": kept} | units
 
 
