@@ -142,15 +142,18 @@ def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_somebody_elses_sampler_gets_the_checked_rows() -> None:
+    given = list[np.ndarray]()
+
     class Own(sv.ClipSampler):
         def divergence(self, p: Any, f: Any) -> np.ndarray:
-            np.testing.assert_array_equal(p, _validate.users(rows, 5).toarray())
-            return np.full(3, 0.25)
+            given.append(p)
+            return super().divergence(p, f)
 
     rows = some_rows(np.float64)
     own = Own("own", PRIOR, 1.0, PRIOR.probabilities / 2)
-    (row,) = sv.compare(rows, own)
-    assert row.mean == 0.25
+    mine, theirs = sv.compare(rows, [own, sv.ClipSampler("own", PRIOR, 1.0, PRIOR.probabilities / 2)])
+    assert mine.mean == pytest.approx(theirs.mean, rel=1e-12)
+    np.testing.assert_array_equal(given[-1], _validate.users(rows, 5).toarray())
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])

@@ -347,7 +347,7 @@ def test_bad_reports() -> None:
         (lambda: sv.estimate(made, ["a", "b"], item="x"), "are for a table of reports"),
         (lambda: sv.estimate(rare, ["a", "a"]), "never releases some of its categories"),
         (lambda: sv.estimate(sv.certify(rare), ["a", "a"]), "never releases some of its categories"),
-        (lambda: sv.estimate("m", ["a", "a"]), "must be a Mechanism or a sampler, got str"),  # type: ignore[arg-type]
+        (lambda: sv.estimate("m", ["a", "a"]), "str is not a sampler: it lacks name"),  # type: ignore[arg-type]
         (lambda: sv.estimate(made, twice, user="user"), "1 of 1 users have more than one report"),
         (lambda: sv.estimate(sv.certify(made), other), "2 of 2 reports were released with another mechanism"),
         (lambda: sv.estimate(made, twice, item="nothing"), "there is no column 'nothing'"),

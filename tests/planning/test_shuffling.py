@@ -164,5 +164,5 @@ def test_the_floor_of_a_certified_mechanism_is_that_of_its_laws(make: Any) -> No
 def test_bad_input_is_refused(reports: Any, delta: float, message: str) -> None:
     with pytest.raises(sv.errors.ParameterError, match=message):
         sv.amplify(sv.kernel_clip(zipf(3), 1.0), reports, delta)
-    with pytest.raises(sv.errors.ParameterError, match="mechanism must be"):
+    with pytest.raises(sv.errors.ParameterError, match="str is not a sampler: it lacks name"):
         sv.amplify("kernel", 10, 1e-6)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._validate import FloatArray, IntArray
 from ..divergences import TV
-from ..errors import EstimateError, ParameterError
+from ..errors import EstimateError
 from ..prior import Category
 from ..release.draw import BoxEngine
 from ..release.linear import KernelEngine, ResponseEngine
@@ -20,7 +20,7 @@ from ..release.mechanism import Mechanism
 from ..release.nearest import NearestEngine
 from ..release.stream import StreamEngine
 from ..release.survey import Numbers, SurveyEngine
-from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, label
+from ..samplers.base import ClipSampler, KernelSampler, Sampler, check_own, label
 from ..samplers.kernels import MatrixKernel, MinimaxKernel, ResponseKernel, sum_after, sum_before
 from ..samplers.nearest import NearestSampler
 from ..samplers.survey import LARGEST_TRANSFORM, collisions
@@ -220,9 +220,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     """What a collector can do with the reports of this mechanism; refuses what cannot be identified."""
     if isinstance(mechanism, Mechanism):
         return _of_mechanism(mechanism)
-    # The library's own first: asking a protocol evaluates every property, which is dear for ten million.
-    if not isinstance(mechanism, KernelSampler | BoxSampler) and not isinstance(mechanism, Sampler):
-        raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
+    check_own(mechanism)
     linear = isinstance(mechanism, KernelSampler)
     kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):

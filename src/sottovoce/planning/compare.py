@@ -25,7 +25,7 @@ from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES
 from ..release.certify import certify
 from ..release.draw import row_weights
-from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_sampler, label
+from ..samplers.base import BoxSampler, Sampler, check_own, is_ours, label
 from ..samplers.blocks import dense
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
@@ -190,11 +190,12 @@ def compare(
     measures = [divergences] if isinstance(divergences, Distance) else list(map(checked, divergences))
     for name, listed in chosen.items():
         for sampler in listed:
-            if not isinstance(sampler, BoxSampler | KernelSampler):
-                check_sampler(sampler, people[name])
+            check_own(sampler, people[name], measures)
             rows_for(people[name], sampler.prior)  # refused if they were read against other categories
     if not all(chosen.values()) or not measures:
         raise ParameterError("samplers and divergences must not be empty")
+    if len({f.name for f in measures}) < len(set(measures)):
+        raise ParameterError("divergences must have different names: rows are told apart by them")
     if limit and any(len({sampler.prior.digest for sampler in listed}) > 1 for listed in chosen.values()):
         raise ParameterError("limit=True needs samplers that share one prior, group by group")
     priors = {sampler.prior.digest: sampler.prior for listed in chosen.values() for sampler in listed}
@@ -240,7 +241,7 @@ def _in_groups(
         raise ParameterError(f"{missing} of {len(users)} groups of users have no samplers")
     given = {name: samplers[name] for name in users}
     return dict(users), {
-        name: [one] if isinstance(one, Sampler) else list(one) for name, one in given.items()
+        name: list(one) if isinstance(one, Iterable) else [one] for name, one in given.items()
     }
 
 
@@ -264,7 +265,7 @@ class _Group:
         Samplers of several priors are distinguished by the first digits of the prior's digest.
         """
         own: Any = sampler
-        if type(own) in (ClipSampler, KernelSampler, NearestSampler):
+        if is_ours(own):
             values: FloatArray = own.divergence_of(self._rows[len(sampler.prior)], measure)
         else:  # a caller's own gets arrays
             rows = self._rows[len(sampler.prior)]

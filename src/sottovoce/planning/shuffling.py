@@ -38,7 +38,7 @@ from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
 from ..release.stream import StreamEngine
 from ..release.survey import SurveyEngine
-from ..samplers.base import Sampler
+from ..samplers.base import Sampler, check_own
 
 OUTSIDE = 1e-30
 """Probability outside the window, under the tilted law, at most."""
@@ -94,12 +94,11 @@ def blanket_of(mechanism: Mechanism | Sampler) -> Blanket:
         mass = math.nextafter(float(certified_floor(mechanism)), 0)
         epsilon = float(mechanism.epsilon)
         ratio = math.nextafter(float(mechanism.ratio), math.inf)
-    elif isinstance(mechanism, Sampler):
+    else:
+        check_own(mechanism)
         mass = float(np.sum(mechanism.floor)) * (1 - UPWARDS)
         epsilon = mechanism.epsilon
         ratio = math.exp(epsilon) * (1 + UPWARDS)
-    else:
-        raise ParameterError(f"mechanism must be a Mechanism or a sampler, got {type(mechanism).__name__}")
     return Blanket(epsilon, ratio, min(mass, 1.0))
 
 

@@ -18,7 +18,7 @@ from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError, PriorError
 from ..geometry import Geometry
 from ..prior import FROM_USERS, PROVENANCES, Prior
-from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler
+from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_own, is_ours
 from ..samplers.kernels import MinimaxKernel, ResponseKernel
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
@@ -56,6 +56,10 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
     True
     """
     _validate.one_of(PROVENANCES, provenance=provenance)
+    if not isinstance(sampler, Stream | Survey):
+        check_own(sampler)
+    if not is_ours(sampler):
+        raise _without_integers(sampler)
     if sampler.prior.provenance == "users" != provenance:
         raise PriorError(
             f"{FROM_USERS} Take public data; for an experiment pass provenance='users' (--provenance users)"
@@ -99,11 +103,15 @@ def _engine(sampler: Sampler | Stream | Survey, ratio: Fraction, bits: int) -> E
     elif isinstance(sampler, KernelSampler) and isinstance(sampler.kernel, ResponseKernel):
         kept = tuple(np.flatnonzero(sampler.kernel.kept).tolist())
     else:
-        raise ParameterError(
-            f"sampler {sampler.name!r} has a rule or a matrix of its own, for which there are no exact "
-            "integers: it can be compared; a floor of your own can be certified, as a ClipSampler"
-        )
+        raise _without_integers(sampler)
     return ResponseEngine(kept, *_response_weights(len(kept), ratio, bits), n, prior, bits)
+
+
+def _without_integers(sampler: Sampler | Stream | Survey) -> ParameterError:
+    return ParameterError(
+        f"sampler {sampler.name!r} has a rule or a matrix of its own, for which there are no exact "
+        "integers: it can be compared; a floor of your own can be certified, as a ClipSampler"
+    )
 
 
 def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fraction, bits: int) -> Mechanism:

@@ -8,7 +8,7 @@ certified integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,14 +18,14 @@ import numpy as np
 
 from .. import _html, _validate
 from .._validate import FloatArray
-from ..divergences import TV, Distance, FDivergence, checked, checked_f
+from ..divergences import KL, TV, Distance, FDivergence, checked, checked_f
 from ..errors import NotLinearError, ParameterError
 from ..geometry import Wasserstein
 from ..prior import Prior
 from ..users import Users, UsersLike, rows_for
 from . import clip
 from .blocks import Block, blocks, dense
-from .kernels import MatrixKernel, MinimaxKernel, ResponseKernel
+from .kernels import Kernel, MatrixKernel, MinimaxKernel, ResponseKernel
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -88,16 +88,19 @@ class Sampler(Protocol):
 SLACK = 1e-9
 """What rounding may add to a law, relative to its bounds."""
 LOOKED_AT = 200
-"""Users, and users with one category, that a check looks at; fewer over very many categories."""
+"""Users with one category that a check looks at; fewer over very many categories."""
 
 
-def check_sampler(sampler: Sampler, users: UsersLike | Users | None = None) -> None:
+def check_sampler(
+    sampler: Sampler, users: UsersLike | Users | None = None, divergences: Sequence[Distance] = (TV, KL)
+) -> None:
     """Check a sampler of your own against what it states, for a test: nothing is returned if it holds.
 
     Its laws must be distributions between c and e^ε·c, category by category; a sampler that says that it
-    keeps the prior must release q as q, and no user may be further from their law, in total variation, than
-    its worst case, if it knows one. The users are the prior, users with one category and those given, at most
-    200 of each. `compare` checks every sampler that is not the library's in this way, with its users.
+    keeps the prior must release q as q; `divergence` must be the distance of a user from their law, and no
+    user may be further than the worst case, if it is known. The users are the prior, at most 200 users with
+    one category and all those given. `compare`, `certify`, `estimate` and `amplify` check every sampler
+    whose class is not the library's in this way, `compare` with its users and divergences.
 
     Raises
         ParameterError: a member is missing, or what the sampler states does not hold.
@@ -105,34 +108,61 @@ def check_sampler(sampler: Sampler, users: UsersLike | Users | None = None) -> N
     >>> from sottovoce import Prior, kernel_clip
     >>> check_sampler(kernel_clip(Prior(["a", "b", "c"], [0.5, 0.3, 0.2]), 1.0))
     """
+    from scipy import sparse
+
     needed = [member for member in vars(Sampler) if member[0] != "_" and member != "matrix"]
     lacking = [member for member in needed if not hasattr(sampler, member)]
     if lacking:
         kind = type(sampler).__name__
-        raise ParameterError(f"{kind} lacks {', '.join(lacking)}: see sottovoce.Sampler for what they are")
+        what = f"{kind} is not a sampler: it lacks {', '.join(lacking)}"
+        raise ParameterError(f"{what}; see sottovoce.Sampler for what they are")
     prior = checked_prior(sampler.prior)
     n = len(prior)
-    most = max(1, min(LOOKED_AT, 10**7 // n))
-    rows: FloatArray = np.vstack([prior.probabilities, np.eye(min(most, n), n)])
+    single = max(1, min(LOOKED_AT, 10**7 // n, n))
+    parts: list[Any] = [prior.probabilities[None, :], sparse.eye_array(single, n)]
     if users is not None:
-        rows = np.vstack([rows, _validate.users(rows_for(users, prior), n)[:most].toarray()])
-    laws, c = np.asarray(sampler.distribution(rows)), np.asarray(sampler.floor)
-    caps = np.exp(_validate.privacy(sampler.epsilon)) * c
-    if laws.shape != rows.shape or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=SLACK):
-        raise ParameterError(f"{sampler.name} must give every user a law that adds up to 1")
-    outside = ((laws < c * (1 - SLACK)) | (laws > caps * (1 + SLACK))).any(axis=1)
-    if outside.any():
+        parts.append(_validate.users(rows_for(users, prior), n))
+    rows, outside = sparse.csr_array(sparse.vstack(parts)), 0
+    caps = np.exp(_validate.privacy(sampler.epsilon)) * np.asarray(sampler.floor)
+    for part, p in dense(rows):
+        laws = np.asarray(sampler.distribution(p))
+        if laws.shape != p.shape or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=SLACK):
+            raise ParameterError(f"{sampler.name} must give every user a law that adds up to 1")
+        low, high = laws < sampler.floor * (1 - SLACK), laws > caps * (1 + SLACK)
+        outside += int((low | high).any(axis=1).sum())
+        if part.start == 0 and sampler.keeps_prior and not np.allclose(laws[0], p[0], rtol=0, atol=SLACK):
+            raise ParameterError(f"{sampler.name} states that it keeps the prior, and does not")
+        if not outside:
+            for f in divergences:
+                _check_distances(sampler, p, laws, checked(f))
+    if outside:
         raise ParameterError(
-            f"{sampler.name} is not private at epsilon {sampler.epsilon:g}: the laws of {outside.sum()} of "
-            f"{len(rows)} users leave the box between its floor c and e^ε·c"
+            f"{sampler.name} is not private at epsilon {sampler.epsilon:g}: the laws of {outside} of "
+            f"{rows.shape[0]} users leave the box between its floor c and e^ε·c"
         )
-    if sampler.keeps_prior and not np.allclose(laws[0], rows[0], rtol=0, atol=SLACK):
-        raise ParameterError(f"{sampler.name} states that it keeps the prior, and does not")
-    furthest, worst = float(np.abs(laws - rows).sum(axis=1).max() / 2), math.inf
+
+
+def _check_distances(sampler: Sampler, p: FloatArray, laws: FloatArray, f: Distance) -> None:
+    distances, worst = f(p, laws), math.inf
+    if not np.allclose(sampler.divergence(p, f), distances, rtol=SLACK, atol=SLACK):
+        raise ParameterError(f"{sampler.name}.divergence is not the {f.name} of a user and their law")
     with suppress(ParameterError):  # it may not be known
-        worst = sampler.worst_case(TV)
-    if furthest > worst + SLACK:
+        worst = sampler.worst_case(f)
+    if (furthest := float(np.max(distances))) > worst * (1 + SLACK) + SLACK:
         raise ParameterError(f"{sampler.name} has a user at {furthest:.4g}, further than its worst case")
+
+
+def is_ours(thing: object) -> bool:
+    """Whether the class is the library's: what is derived from one may do something else."""
+    return type(thing).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def check_own(
+    sampler: Sampler, users: UsersLike | Users | None = None, divergences: Sequence[Distance] = (TV, KL)
+) -> None:
+    """Check a sampler whose class is not one of the library's."""
+    if not (isinstance(sampler, _Shared) and is_ours(sampler)):
+        check_sampler(sampler, users, divergences)
 
 
 class _Shared:
@@ -295,8 +325,16 @@ class KernelSampler(_Shared):
     ) -> None:
         if isinstance(kernel, np.ndarray):
             kernel = MatrixKernel(kernel, _validate.privacy(epsilon))
+        if not (isinstance(kernel, Kernel) and is_ours(kernel)):
+            raise ParameterError("kernel must be a matrix, or the kernel of a sampler of the library")
         if len(kernel) != len(prior):
             raise ParameterError(f"kernel has {len(kernel)} categories, the prior {len(prior)}")
+        if kernel.epsilon > _validate.privacy(epsilon):
+            raise ParameterError(
+                f"kernel is not private at epsilon {epsilon:g}: it was made for {kernel.epsilon:g}"
+            )
+        if isinstance(kernel, MinimaxKernel) and not kernel.keeps(prior.probabilities):
+            raise ParameterError("kernel was made for another prior")
         self.__dict__.update(name=name, prior=prior, epsilon=epsilon, kernel=kernel, options=options or {})
 
     @property

@@ -35,6 +35,8 @@ LARGEST_MATRIX = 10_000
 class Kernel(ABC):
     """A kernel over n categories in the caller's order."""
 
+    epsilon: float
+
     @abstractmethod
     def __len__(self) -> int:
         """n."""
@@ -105,6 +107,10 @@ class MinimaxKernel(Kernel):
     def diagonal(self) -> FloatArray:
         """K_ii = a·c_i: how often each category is released as it is."""
         return np.minimum(math.exp(self.epsilon) * self.floor, 1.0)
+
+    def keeps(self, q: FloatArray) -> bool:
+        """Whether it was made for this prior."""
+        return np.array_equal(q[self._order], self._q)
 
     def least_kept(self) -> tuple[float, float]:
         """K_ii of the rarest category, the smallest, and 1 − K_ii = (c_1/q_1)·Σ_{j>1} q_j."""
@@ -263,6 +269,7 @@ class MatrixKernel(Kernel):
     """
 
     def __init__(self, matrix: FloatArray, epsilon: float) -> None:
+        self.epsilon = epsilon
         self._k = np.array(matrix, dtype=np.float64)
         n = len(self._k)
         if self._k.shape != (n, n) or not np.allclose(self._k.sum(axis=1), 1, rtol=0, atol=ROUNDING):

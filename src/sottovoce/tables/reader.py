@@ -210,7 +210,9 @@ def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
             "autoinstall_known_extensions": "false",
         },
     )
-    connection.execute("SET enable_progress_bar = false")  # in a notebook DuckDB would print one
+    # In a notebook DuckDB prints a progress bar; where it cannot print one, it refuses this setting.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (True,):
+        connection.execute("SET enable_progress_bar = false")
     return connection
 
 
