@@ -228,7 +228,7 @@ class Estimate(_html.Listed):
         >>> from sottovoce import Prior, estimate, minimax_kernel
         >>> sampler = minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0)
         >>> print(estimate(sampler, {"a": 310, "b": 690}).verdict().summary())
-        1,000 reports; ± 0.01 in every category needs 79,781. The users differ from the public prior: a \
+        1,000 reports; ± 0.01 in every category needs 91,011. The users differ from the public prior: a \
 difference this large or larger has probability 1.2e-05 if they are like it; 2 categories stand out.
         """
         _validate.positive(error=error)
