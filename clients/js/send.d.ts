@@ -14,6 +14,8 @@ export class SendError extends Error {
 }
 
 export interface SendOptions {
+  /** A key of the collector (its --key-file). In a page it is no secret. */
+  key?: string;
   /** Ends the attempts; `send` then throws its reason. What was sent before may have arrived. */
   signal?: AbortSignal;
   /** The most requests; 8 by default. */

@@ -36,7 +36,8 @@ ORIGINS = {
 """The same in words."""
 FROM_USERS = (
     "The prior was made from the very users it serves, as far as can be told: good for a comparison, not for "
-    "a private release, because the prior itself tells about them."
+    "a private release, because the prior itself tells about them. If its table is about other people, state "
+    "that where the prior is made: --provenance public, in Python provenance='public'."
 )
 """What every card, comparison and mechanism made from such a prior says."""
 

@@ -262,6 +262,12 @@ def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> 
     public = run("prior", members, "--user", "user", "--provenance", "public", "-o", tmp_path / "q.json")
     assert words not in public.stderr
     assert run("design", tmp_path / "q.json", "-e", 2, "-o", tmp_path / "n.json").returncode == 0
+    stated = run("design", members, "-e", 2, "--provenance", "public", "-o", tmp_path / "o.json")
+    assert words not in stated.stderr
+    assert (tmp_path / "o.json").read_bytes() == (tmp_path / "n.json").read_bytes()
+    for prior, other in (("p", "public"), ("q", "users")):
+        done = run("design", tmp_path / f"{prior}.json", "-e", 2, "--provenance", other)
+        check_refused(done, "it states another provenance")
 
 
 @pytest.mark.parametrize(

@@ -409,10 +409,12 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
     priors_table.write_priors(
         priors_table.read_priors(tmp_path / "o.json", options=smoothed), tmp_path / "p.json"
     )
-    refused: list[dict[str, Any]] = [{"count": "n"}, {"user": "who"}, {"provenance": "public"}]
+    refused: list[dict[str, Any]] = [{"count": "n"}, {"user": "who"}]
     for given in refused:
         with pytest.raises(sv.errors.ParameterError, match="this is a prior that is made already"):
             priors_table.read_priors(tmp_path / "p.json", **given)
+    with pytest.raises(sv.errors.ParameterError, match="states another provenance"):
+        priors_table.read_priors(tmp_path / "p.json", provenance="users")
     with pytest.raises(
         sv.errors.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
     ):

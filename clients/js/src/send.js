@@ -76,14 +76,14 @@ async function attempt(fetch, url, init, signals) {
  * other answer is final. Throws SendError after `attempts`, or where the next attempt would begin after `timeout`
  * milliseconds; the reason of `signal` if that aborts. Calling again with the same reports is always safe.
  */
-export async function send(url, reports, { signal, attempts = 8, timeout = 120000, fetch = globalThis.fetch, clock = CLOCK } = {}) {
+export async function send(url, reports, { key, signal, attempts = 8, timeout = 120000, fetch = globalThis.fetch, clock = CLOCK } = {}) {
   const list = Array.isArray(reports) ? reports : [reports];
   need(list.length && list.every(isReport), "call", "send takes reports as budget.release and report() return them, nothing else");
   need(Number.isSafeInteger(attempts) && attempts > 0 && timeout > 0 && timeout < 2 ** 31, "call",
     "attempts is a positive integer, timeout a number of milliseconds below 2^31");
   need(URL.canParse(url, globalThis.location?.href), "call", "url must be the address of the collector, in full outside a page");
   const body = JSON.stringify({ reports: list });
-  const headers = { "content-type": "application/json" };
+  const headers = { "content-type": "application/json", ...(key !== undefined && { authorization: `Bearer ${key}` }) };
   const init = { method: "POST", headers, body, credentials: "omit", redirect: "manual", referrerPolicy: "no-referrer" };
   const end = clock.now() + timeout;
   for (let count = 1; ; count++) {

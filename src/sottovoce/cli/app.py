@@ -48,8 +48,8 @@ PACKAGED = Path(__file__).with_name("docs")
 """The documents in an installed package: pyproject.toml puts them there."""
 IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
 TOPICS = (
-    "tutorial", "commands", "choosing", "tables", "collecting", "estimating", "own-sampler", "guarantees",
-    "format", "notation",
+    "tutorial", "commands", "choosing", "tables", "streams", "learning", "places", "collecting", "estimating",
+    "own-sampler", "guarantees", "format", "notation",
 )  # fmt: skip
 """The documents that can be read in the terminal, beside the help of the commands."""
 

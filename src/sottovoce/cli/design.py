@@ -36,7 +36,7 @@ def design_command(
     prior_file: Path,
     epsilons: list[float],
     sampler: str | None,
-    provenance: str,
+    provenance: str | None,
     columns: Columns,
     output: Output,
 ) -> None:
@@ -56,7 +56,7 @@ def design_command(
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
     output.check(prior_file, kinds=JSON)
     (table,) = columns.tables(prior_file)
-    public = table.priors()
+    public = table.priors(provenance=provenance)
     if columns.near and make.func not in (nearest, stream):
         raise ParameterError(
             "--near is for the samplers nearest and stream: leave it out, or name one of them"
@@ -72,13 +72,12 @@ def design_command(
     if output.output is not None:
         if provenance != "users" and any(prior.provenance == "users" for prior in public.priors.values()):
             raise PriorError(
-                f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. If it is not about them, make it "
-                "with: sottovoce prior --provenance public -o prior.json; for an experiment pass "
+                f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. For an experiment pass "
                 "--provenance users"
             )
         with step("certifying", prior_file.name, total=parts, unit="mechanisms") as going:
             mechanisms = {
-                group: going.after(certify(made, provenance=provenance))
+                group: going.after(certify(made, provenance=provenance or "public"))
                 for (group, _), made in samplers.items()
             }
         digest = save_mechanisms(mechanisms, public.by, output.output, replace=output.force)

@@ -271,6 +271,7 @@ def output_options(text: str = "Also write the rows (.csv, .parquet or .json).")
 
 mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
 provenance_option = option(
-    "--provenance", default="public", type=click.Choice(("public", "users")),
-    help="Accepted origin of the prior; users: also one made from the users it serves, as an experiment.",
+    "--provenance", type=click.Choice(("public", "users")),
+    help="What the table is about: public data, or the users to be served (for an experiment). Default: "
+    "users if it has users.",
 )  # fmt: skip

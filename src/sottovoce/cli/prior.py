@@ -43,10 +43,7 @@ epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Priv
     "without a count.",
 )  # fmt: skip
 @option("--rare-below", type=float, help="Counts below this are rare; default those that are zero.")
-@option(
-    "--provenance", type=click.Choice(("public", "users")),
-    help="What the table is about: public data, or the users to be served. Default: users if it has users.",
-)  # fmt: skip
+@options.provenance_option
 @options.output_options("Write the prior to this JSON file.")
 def prior_command(
     table: Path,
@@ -103,7 +100,7 @@ def _print_priors(data: PublicData) -> None:
         if len(prior) > LISTED:
             print_note(f"and {len(prior) - LISTED:,} rarer ones")
     if any(prior.provenance == "users" for prior in data.priors.values()):
-        print_note(f"{FROM_USERS} If the table is about other people, pass --provenance public.")
+        print_note(FROM_USERS)
 
 
 def read_categories(path: Path) -> Sequence[Category]:

@@ -70,7 +70,10 @@ epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The p
         callback=lambda _context, _option, value: "any" if value is None else value,
     ),
     option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
-    options.provenance_option,
+    option(
+        "--provenance", default="public", type=click.Choice(("public", "users")), panel="Budget",
+        help="Accepted provenance of the prior; users: also one made from its users, for an experiment.",
+    ),
 )  # fmt: skip
 @option(
     "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."

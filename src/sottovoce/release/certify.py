@@ -62,7 +62,7 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
         raise _without_integers(sampler)
     if sampler.prior.provenance == "users" != provenance:
         raise PriorError(
-            f"{FROM_USERS} Take public data; for an experiment pass provenance='users' (--provenance users)"
+            f"{FROM_USERS} For an experiment pass provenance='users' (--provenance users)"
         )
     return certify_with(sampler, BITS)
 

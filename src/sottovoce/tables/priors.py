@@ -233,13 +233,19 @@ def read_priors(
         ready = _document(file)
         if ready is not None:
             counted = None if count == "none" else count
-            given = {"count": counted, "user": user, "provenance": provenance, **asdict(options)}
+            given = {"count": counted, "user": user, **asdict(options)}
             if flags := ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value):
                 raise ParameterError(
                     f"{flags} is for tables, and this is a prior that is made already: make it anew from its "
                     f"table"
                 )
-            return _placed(_ready(ready, by), near, item, {})
+            data = _ready(ready, by)
+            if any(provenance not in (None, prior.provenance) for prior in data.priors.values()):
+                raise ParameterError(
+                    "it states another provenance: if that is wrong, make it anew from its table, with "
+                    f"sottovoce prior --provenance {provenance}"
+                )
+            return _placed(data, near, item, {})
         with reader.opened(file, dialect) as source:
             columns = Columns(item, user, amount_column(list(source.types), count, AMOUNTS), by)
             cells, how = reader.tally_of(source, columns), "no column of amounts: every row counts once"
@@ -298,8 +304,8 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
             continue
         if not (pairs == values * items and counts == 1 and values <= MOST_GROUPS):
             return True, (
-                f"; the rows look like people, because the values of {name!r} recur with several items: "
-                f"pass --provenance public if they are not the users to be served"
+                f"; the rows look like people, because the values of {name!r} recur with several items (if "
+                f"they are groups, pass --by {name})"
             )
         seen = seen or f"; all values of {name!r} added up: if they are groups, pass --by {name}"
     return False, seen

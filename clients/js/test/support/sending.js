@@ -16,7 +16,7 @@ async function collector(answers, run, port = 0) {
   const server = createServer(async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
-    seen.push({ method: request.method, path: request.url, type: request.headers["content-type"], body: Buffer.concat(chunks).toString("hex") });
+    seen.push({ method: request.method, path: request.url, type: request.headers["content-type"], ...(request.headers.authorization && { key: request.headers.authorization }), body: Buffer.concat(chunks).toString("hex") });
     const [status, headers, text] = answers[Math.min(seen.length, answers.length) - 1];
     response.writeHead(status, headers).end(text);
   });
@@ -64,6 +64,13 @@ const unsent = async (run, { status, final, attempts }) => {
 };
 
 export const RULES = {
+  async "a key goes with every attempt"(source) {
+    const { send } = await part(source);
+    const { clock } = invented();
+    const seen = await collector([[503], [202]], (url) => sent(() => send(url, REPORT, { clock, key: "k3y" })));
+    assert.deepEqual(seen.map((request) => request.key), ["Bearer k3y", "Bearer k3y"]);
+  },
+
   async "the same bytes are sent again until they are answered 202"(source) {
     const { send } = await part(source);
     const { clock, pauses } = invented();
@@ -217,10 +224,13 @@ const FINAL = "a final answer is not asked for again";
 const BOUND = "attempts and time are bounded";
 const DOWN = "a collector that is down is sent to again, and one that hangs is left";
 const ABORT = "an abort ends an attempt and a pause";
+const KEY = "a key goes with every attempt";
 const ONLY = "nothing but reports is sent, and only the report";
 
 /** Faults of send.js: the check that catches each, what is replaced, and by what. */
 export const FAULTS = {
+  "no key": [KEY, "key !== undefined", "false"],
+  "another kind of key": [KEY, "Bearer", "Basic"],
   "503 is final": [AGAIN, "status >= 500", "status >= 504"],
   "408 is final": [AGAIN, "status === 408 || ", ""],
   "429 is final": [AFTER, " || status === 429", ""],

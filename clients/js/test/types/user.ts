@@ -14,7 +14,7 @@ export async function tell(bytes: Uint8Array, records: string[], signal: AbortSi
   const budget: Budget = await openBudget({ limit: 6, path: "budget.json" });
   const made: Report = await budget.release(mechanism, "2026-11", records, { unknown: "error" });
   try {
-    await send("https://example.org/v1/reports", [made, report(mechanism, mechanism.releaseCounts(new Map([["a", 1]])))], { signal, attempts: 3 });
+    await send("https://example.org/v1/reports", [made, report(mechanism, mechanism.releaseCounts(new Map([["a", 1]])))], { signal, attempts: 3, key: "k" });
     await send("https://example.org/v1/reports", made, { fetch: (url, init) => fetch(url, { ...init, keepalive: true }) });
   } catch (problem) {
     if (problem instanceof SendError) return problem.final ? problem.status : problem.attempts;
