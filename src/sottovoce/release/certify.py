@@ -61,9 +61,7 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
     if not is_ours(sampler):
         raise _without_integers(sampler)
     if sampler.prior.provenance == "users" != provenance:
-        raise PriorError(
-            f"{FROM_USERS} For an experiment pass provenance='users' (--provenance users)"
-        )
+        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users' (--provenance users)")
     return certify_with(sampler, BITS)
 
 
