@@ -43,6 +43,21 @@ def test_a_worst_case_that_is_not_known_is_no_fault_and_many_categories_are_look
     sv.check_sampler(sv.relative_mollifier(sv.Prior.uniform(range(300_000)), 2.0))
 
 
+def test_a_sampler_of_ones_own_may_not_know_its_worst_case() -> None:
+    def unknown(_: Any) -> float:
+        raise sv.errors.ParameterError("it is not known")
+
+    own: Any = Own(worst_case=unknown)
+    (row,) = sv.compare(USERS, own)
+    assert row.worst_case is None
+    (known,) = sv.compare(USERS, sv.relative_mollifier(PRIOR, 2.0))
+    assert (row.mean, row.maximum) == pytest.approx((known.mean, known.maximum), rel=1e-12)
+    bound = sv.estimate(own, {"a": 5, "b": 3, "c": 2}).bias_bound
+    assert bound == pytest.approx(1 - own.floor.min(), rel=1e-12)
+    assert known.worst_case is not None
+    assert bound >= known.worst_case
+
+
 def test_compare_looks_at_the_laws_of_its_own_users() -> None:
     """Only the second user is released as they are: neither the prior nor a user with one category shows it."""
     right = sv.relative_mollifier(PRIOR, 2.0)

@@ -19,7 +19,7 @@ every m; a gamma law with these two moments gives the chance of a larger T.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -413,7 +413,9 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
     categories = list(dict.fromkeys(name for group in estimates for name in group.categories))
     reports = sum(group.reports for group in estimates)
     counts, prior, values, variances, reach = (np.zeros(len(categories)) for _ in range(5))
-    for group, where, share in _in_place(estimates, categories):
+    index = {name: i for i, name in enumerate(categories)}
+    for group in estimates:
+        where, share = [index[name] for name in group.categories], group.reports / reports
         counts[where] += group.support
         prior[where] += share * group.model.prior
         values[where] += share * group.values
@@ -429,17 +431,6 @@ def whole_population(groups: Mapping[str, Estimate]) -> Estimate:
         worst_distance=sum(group.reports / reports * group.bias_bound for group in estimates),
     )
     return Estimate(model, counts, reports, values, variances, reach, estimates[0].level, tuple(estimates))
-
-
-def _in_place(
-    groups: Sequence[Estimate], categories: Sequence[Category]
-) -> Iterator[tuple[Estimate, Any, float]]:
-    """Each group, the indices of its categories among all of them, and its share of the reports."""
-    reports = sum(group.reports for group in groups)
-    index = {name: i for i, name in enumerate(categories)} if len(groups) > 1 else {}
-    for group in groups:
-        where = [index[name] for name in group.categories] if index else slice(None)
-        yield group, where, group.reports / reports
 
 
 def how_many(

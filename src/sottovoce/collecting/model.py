@@ -20,9 +20,8 @@ from ..release.mechanism import Mechanism
 from ..release.nearest import NearestEngine
 from ..release.stream import StreamEngine
 from ..release.survey import Numbers, SurveyEngine
-from ..samplers.base import ClipSampler, KernelSampler, Sampler, check_own, label
+from ..samplers.base import ClipSampler, KernelSampler, Sampler, check_own, known_worst_case, label
 from ..samplers.kernels import MatrixKernel, MinimaxKernel, ResponseKernel, sum_after, sum_before
-from ..samplers.nearest import NearestSampler
 from ..samplers.survey import LARGEST_TRANSFORM, collisions
 
 _NUMBER = re.compile("[1-9][0-9]{0,15}", re.ASCII)
@@ -225,8 +224,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):
         _check_response(label(mechanism), bool(kernel.kept.all()))
-    near = isinstance(mechanism, NearestSampler)
-    worst = 1 - float(mechanism.floor.min()) if near else mechanism.worst_case(TV)
+    worst = known_worst_case(mechanism, TV)
     prior, epsilon = mechanism.prior, mechanism.epsilon
     return Model(
         label(mechanism),
@@ -235,7 +233,7 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
         epsilon,
         kernel,
         linear,
-        worst,
+        1 - float(np.min(mechanism.floor)) if worst is None else worst,
         None,
         mechanism,
     )

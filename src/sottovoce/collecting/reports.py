@@ -100,8 +100,6 @@ def read_reports(
         if item != "item" or user is not None or dialect != DETECTED:
             raise ParameterError("item and user are columns of a table; a store of reports has none")
         return stored_counts(Path(table), known), ""
-    if dialect != DETECTED and not isinstance(table, str | Path):
-        raise ParameterError("dialect is for the path of a file: leave it out")
     from ..tables.reader import Columns, count_missing, left_unread, opened, tally_of
 
     with opened(table, dialect) as source:

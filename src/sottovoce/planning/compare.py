@@ -20,14 +20,12 @@ from .._html import Listed, Listing, number
 from .._validate import FloatArray
 from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
-from ..geometry import Wasserstein
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES
 from ..release.certify import certify
 from ..release.draw import row_weights
-from ..samplers.base import BoxSampler, Sampler, check_own, is_ours, label
+from ..samplers.base import Sampler, check_own, is_ours, known_worst_case, label
 from ..samplers.blocks import dense
-from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..users import Users, UsersLike, rows_for
 from .fitted import fitted
@@ -322,12 +320,7 @@ def make_row(
     values: FloatArray,
     gave_prior: bool = False,
 ) -> ComparisonRow:
-    """The row for one sampler from one number per user; its worst case where that is known.
-
-    It is not known of a clip in W1, nor of `nearest` in an f-divergence.
-    """
-    w1, near = isinstance(measure, Wasserstein), isinstance(sampler, NearestSampler)
-    unknown = isinstance(sampler, BoxSampler) and w1 != near
+    """The row for one sampler from one number per user; its worst case where that is known."""
     return ComparisonRow(
         group=group,
         epsilon=sampler.epsilon,
@@ -335,7 +328,7 @@ def make_row(
         divergence=measure.name,
         users=len(values),
         **summarise(values),
-        worst_case=None if unknown else sampler.worst_case(measure),
+        worst_case=known_worst_case(sampler, measure),
         keeps_prior=sampler.keeps_prior,
         provenance="users" if gave_prior else sampler.prior.provenance,
     )

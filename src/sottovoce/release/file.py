@@ -250,7 +250,7 @@ def _parsed(text: str, source: str) -> Any:
     try:
         return json.loads(
             text,
-            object_pairs_hook=_no_duplicates,
+            object_pairs_hook=no_duplicates,
             parse_constant=_no_number,
             parse_float=_no_number,
             parse_int=_plain_integer if "-0" in text else None,  # a name may hold it: then it costs time only
@@ -338,7 +338,8 @@ def _is_digest(value: object) -> bool:
     return isinstance(value, str) and _HEX.fullmatch(value) is not None
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; refused if a name stands in it twice."""
     out = dict(pairs)
     if len(out) != len(pairs):
         raise ValueError
@@ -376,13 +377,6 @@ class Fields:
     def whole(self, name: str, bits: int | None = None) -> int:
         """A single integer, up to 2^bits of the document or of the caller."""
         return self._wholes(joined([self.plain[name]]), 1, bits)[0]
-
-    def number(self, name: str) -> int:
-        """A single integer that is written as a number."""
-        value = self.plain[name]
-        if type(value) is not int or not 0 <= value < LARGEST_INTEGER:
-            raise MechanismFileError(f"{self.source} has a number that is not an integer")
-        return value
 
     def _wholes(self, text: str | None, size: int, bits: int | None = None) -> tuple[int, ...]:
         bits = self.bits if bits is None else bits

@@ -170,6 +170,5 @@ class SurveyEngine(LinearEngine):
     @classmethod
     def read(cls, fields: Fields, ratio: Fraction) -> Self:
         """The base and the two weights."""
-        return cls(
-            fields.number("base"), fields.whole("own"), fields.whole("other"), fields.size, fields.bits
-        )
+        own, other = fields.whole("own"), fields.whole("other")
+        return cls(fields.plain["base"], own, other, fields.size, fields.bits)

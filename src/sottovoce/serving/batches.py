@@ -21,7 +21,7 @@ from ..collecting.store import Key
 from ..errors import ParameterError
 from ..groups import Groups
 from ..prior import Category
-from ..release.file import ANY, parse_mechanisms, read_text
+from ..release.file import ANY, no_duplicates, parse_mechanisms, read_text
 from ..release.mechanism import Mechanism
 
 MOST_BYTES = 1 << 20
@@ -107,7 +107,7 @@ def read_batch(body: bytes, known: Mapping[str, Reportable]) -> list[Row]:
     """The reports of a batch, or the refusal of all of them."""
     numbers: Any = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), _integer)
     try:
-        plain = json.loads(body.decode("utf-8"), object_pairs_hook=_once, **numbers)
+        plain = json.loads(body.decode("utf-8"), object_pairs_hook=no_duplicates, **numbers)
     except (ValueError, RecursionError):
         reason = "the body must be JSON in UTF-8, with every name once and integers only"
         raise Refusal(400, reason) from None
@@ -151,13 +151,6 @@ def _row(report: dict[str, Any], i: int, known: Mapping[str, Reportable]) -> Row
     if index is None:
         raise Refusal(422, "the category is not one of the mechanism's", i)
     return bytes.fromhex(report["id"]), (digest, mechanism.groups[0] if group is None else group), index
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        raise ValueError
-    return out
 
 
 def _integer(text: str) -> int:
