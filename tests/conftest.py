@@ -11,5 +11,7 @@ settings.register_profile("everyday", deadline=None, derandomize=True, max_examp
 settings.register_profile("full", deadline=None, print_blob=True, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs behind it like this
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what runs behind it without SIGINT, and nohup without SIGHUP: the commands under test need both.
+for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)

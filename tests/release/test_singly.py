@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from sottovoce.release import draw
 from sottovoce.release.draw import BoxEngine, row_weights
 from sottovoce.release.ledger import Ledger
 from sottovoce.release.mechanism import ENGINES
+from sottovoce.release.stream import StreamState
+from sottovoce.release.stream_many import Steps
 from sottovoce.releasing import release_file
 
 CATEGORIES = 40
@@ -41,15 +43,16 @@ MADE: dict[str, Callable[[], Any]] = {
     "stream with persistence": lambda: sv.stream(PRIOR, 4.0, horizon=4, persistence=0.5),
 }
 DRAWS = {
-    "box": 3_460_000,
+    "box": 3_020_000,
     "box, mostly capped": 1_500_000,
     "box of another sampler": 1_000_000,
     "kernel": 1_500_000,
     "response": 1_500_000,
     "survey": 1_000_000,
     "nearest": 40_000,
+    "stream": 440_000,
 }
-"""How many of the draws each kind has; the slow ones have fewer. Streams have no batches."""
+"""How many of the draws each kind has; the slow ones have fewer. With persistence streams have no batches."""
 
 
 def some_rows(made: sv.Mechanism, rng: np.random.Generator, users: int) -> Any:
@@ -66,6 +69,8 @@ def compare(made: sv.Mechanism, rng: np.random.Generator, users: int) -> int:
     """Both paths on the same words, laid out as each of them reads; returns how many draws there were."""
     rows, bits, k = some_rows(made, rng, users), made.bits, made.engine.words
     words = rng.integers(0, 1 << bits, (k, users))
+    if made.streaming:
+        return compare_steps(made, rows, words)
     with tape(words.ravel().tolist(), bits):
         many = made.draw(rows)
     with tape(words.T.ravel().tolist(), bits) as reads:
@@ -75,6 +80,21 @@ def compare(made: sv.Mechanism, rng: np.random.Generator, users: int) -> int:
     assert alone.shape == many.shape
     assert (alone == many).all()
     return users
+
+
+def compare_steps(made: sv.Mechanism, rows: Any, words: Any) -> int:
+    """Both paths for two steps of streams that differ in their steps and bounds, states included."""
+    users = len(words[0])
+    states: Sequence[StreamState] = [made.lost(7) if i % 9 == 8 else made.start() for i in range(users)]
+    for _ in range(2):
+        with tape(words.ravel().tolist(), made.bits):
+            many, after = made.draw(rows, states)
+        with tape(words.ravel().tolist(), made.bits):
+            alone, following = made.draw(rows, states, exact=True)
+        assert (alone == many).all()
+        assert list(following) == list(after)
+        states, words = after, words[:, ::-1]
+    return 2 * users
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -120,6 +140,7 @@ def no_batches() -> Iterator[None]:
         for engine in ENGINES:
             patch.setattr(engine, "positions", refuse)
         patch.setattr(draw, "decided", refuse)
+        patch.setattr(Steps, "step", refuse)
         yield
 
 

@@ -219,7 +219,7 @@ def test_the_law_and_the_state_are_those_of_another_program(seed: int, persisten
 
 
 def test_the_levels_are_the_powers_of_a_64th_of_an_octave() -> None:
-    levels = engine_of(made([1, 1], 1.0))._levels
+    levels = engine_of(made([1, 1], 1.0)).levels
     assert levels == sorted(levels)
     for g in (0, 1, 63, 64, 65, 500, 2559):
         assert levels[g] == root_level(g)
@@ -295,23 +295,59 @@ def test_the_vectors_are_those_of_another_program() -> None:
 # --- batches ---------------------------------------------------------------------------------------
 
 
+def some_states(rng: np.random.Generator, mechanism: sv.Mechanism, users: int) -> list[StreamState]:
+    """States anywhere between the first, the lost one and both ends, after few and many releases."""
+    engine = engine_of(mechanism)
+    ends = [(engine.one, engine.one), (engine.most, engine.most), engine.first(), (engine.one, engine.most)]
+    while len(ends) < users:
+        low = int(engine.one * (engine.most / engine.one) ** rng.random())
+        ends.append((low, min(low + int(rng.integers(0, 1 << 24)), engine.most)))
+    return [StreamState(mechanism.epsilon, i % 9, *bounds) for i, bounds in enumerate(ends)]
+
+
+def boundaries(mechanism: sv.Mechanism, rows: Any, states: Any, rng: np.random.Generator) -> list[int]:
+    """For each user a word on either side of a boundary between two of their categories."""
+    engine, words = engine_of(mechanism), []
+    for i, state in enumerate(states):
+        law = engine.next_law(row_weights(rows, i), state)
+        sums = [0, *itertools.accumulate(units for _, units in law.own.values())]
+        words.append(min(max(int(rng.choice(sums)) - i % 2, 0), engine.total - 1))
+    return words
+
+
+def check_batch(mechanism: sv.Mechanism, given: Any, rng: np.random.Generator) -> None:
+    """Some steps of many users, on words anywhere and beside the boundaries, are those of each user alone."""
+    rows, bits = mechanism.prepare(given), mechanism.bits
+    users = rows.shape[0]
+    states: Any = some_states(rng, mechanism, users)
+    for step in range(8):
+        words = boundaries(mechanism, rows, states, rng)
+        if step % 2:
+            words = [0, (1 << bits) - 1, *rng.integers(0, 1 << bits, users - 2).tolist()]
+        with tape(words, bits):
+            many, after = mechanism.release_many(given, states)
+        for i, word in enumerate(words):
+            alone = mechanism.step(row_weights(rows, i), states[i], word)
+            assert alone == (many[i], after[i])
+        states = after
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 40, 3000])
 def test_promise_19_a_batch_is_bit_for_bit_the_single_path(n: int) -> None:
     rng = np.random.default_rng(n)
     mechanism = made(random_prior(rng, n), 6.0, horizon=5)
-    users = 40
-    held = rng.integers(1, 50, (users, n)) * (rng.random((users, n)) < min(0.5, 8 / n))
+    held = rng.integers(1, 50, (40, n)) * (rng.random((40, n)) < min(0.5, 8 / n))
     laws = held / np.maximum(held.sum(axis=1, keepdims=True), 1)
-    for given in (held, laws, held << 30):
-        states, rows = [mechanism.start()] * users, mechanism.prepare(given)
-        for _ in range(5):
-            words = [0, (1 << 62) - 1, *rng.integers(0, 1 << 62, users - 2).tolist()]
-            with tape(words, 62):
-                many, after = mechanism.release_many(given, states)
-            for i, word in enumerate(words):
-                alone = mechanism.step(row_weights(rows, i), states[i], word)
-                assert alone == (many[i], after[i])
-            states = after
+    for given in (held, laws, held << 42):
+        check_batch(mechanism, given, rng)
+
+
+def test_a_batch_of_twelve_bits_is_the_single_path() -> None:
+    """With few bits a cap can be all units, and every rounding shows."""
+    prior = sv.Prior(["a", "b", "c"], [0.1, 0.3, 0.6])
+    for epsilon, paced in ((2.0, True), (5.9, False)):
+        mechanism = certifying.certify_with(sv.stream(prior, epsilon, paced=paced), 12)
+        check_batch(mechanism, np.random.default_rng(1).integers(0, 3, (60, 3)), np.random.default_rng(2))
 
 
 @pytest.mark.parametrize("persistence", [0.0, 0.95])
@@ -321,6 +357,7 @@ def test_release_many_carries_the_states_on(persistence: float, monkeypatch: pyt
     states = [mechanism.start(), mechanism.start(), mechanism.lost(2), mechanism.start()]
     for step in range(6):
         words = np.random.default_rng(step).integers(0, 1 << 62, 4)
+        monkeypatch.setattr("sottovoce.release.randomness.word_arrays", lambda *_, w=words: [w])
         monkeypatch.setattr("sottovoce.release.randomness.words", lambda k, *_, w=words: w[:k].tolist())
         answers, after = mechanism.release_many(people, states)
         for i, (state, answer) in enumerate(zip(states, answers, strict=True)):

@@ -34,6 +34,7 @@ from .exact import BITS, exp_below
 from .linear import KernelEngine, ResponseEngine
 from .nearest import NearestEngine, NearestStreamEngine
 from .stream import StreamEngine, StreamState
+from .stream_many import Steps, StreamStates
 from .survey import Numbers, SurveyEngine
 
 ENGINES = (
@@ -212,7 +213,7 @@ class Mechanism:
             raise ParameterError("a stream needs the user's state: mechanism.start() for the first release")
         engine = self._engine()
         whole = {type(state.step), type(state.low), type(state.high), type(state.last)} <= {int, type(None)}
-        inside = whole and engine.one <= state.low <= state.high <= engine.most and state.step >= 0
+        inside = whole and engine.one <= state.low <= state.high <= engine.most and 0 <= state.step < 1 << 62
         if not inside or state.epsilon != self.epsilon:
             raise ParameterError("the state is not one of a stream with this epsilon")
         if state.last is not None and not 0 <= state.last < len(self.categories):
@@ -236,8 +237,7 @@ class Mechanism:
     ) -> Any:
         """Release one category per row of p, dense or sparse.
 
-        A stream takes a state for each row, and gives back the categories and the next states. It draws
-        every user alone.
+        A stream takes a state for each row, and gives back the categories and the next states.
 
         Rows of floats are distributions, rows of integers are counts, rows of zeros are users without
         records, released as the public; `Users` are their distributions, if they were read with these
@@ -256,7 +256,7 @@ class Mechanism:
     def draw(self, rows: Any, states: Sequence[StreamState] | None = None, *, exact: bool = False) -> Any:
         """Release one category per prepared row. A single row takes the path of `release`, without tables."""
         if self.streaming:
-            return self._draw_streams(rows, states)
+            return self._draw_streams(rows, states, exact)
         if states is not None:
             raise ParameterError("only a stream takes states")
         engine, positions = self.engine, np.empty(rows.shape[0], dtype=np.int64)
@@ -273,15 +273,37 @@ class Mechanism:
         self._in_batches(len(positions), take)
         return self._named(positions)
 
-    def _draw_streams(self, rows: Any, states: Sequence[StreamState] | None) -> Any:
-        """One step for every row, one after another."""
-        users = rows.shape[0]
+    def _draw_streams(self, rows: Any, states: Sequence[StreamState] | None, exact: bool) -> Any:
+        """One step for every row; with persistence, or a geometry, one row after another."""
+        users, engine = rows.shape[0], self._engine()
         if states is None or len(states) != users:
             raise ParameterError("a stream takes a state for every row")
-        before, words = list(map(self.check_state, states)), randomness.words(users, self.bits)
-        drawn = [self.step(row_weights(rows, i), before[i], words[i]) for i in range(users)]
-        answers = np.array([category for category, _ in drawn], dtype=object)
-        return answers, [state for _, state in drawn]
+        if exact or users == 1 or engine.persistence or type(engine) is not StreamEngine:
+            before, words = list(map(self.check_state, states)), randomness.words(users, self.bits)
+            drawn = [self.step(row_weights(rows, i), before[i], words[i]) for i in range(users)]
+            return np.array([category for category, _ in drawn], dtype=object), [state for _, state in drawn]
+        columns, steps = self._columns(states), self._steps
+        positions, after = np.empty(users, dtype=np.int64), np.empty_like(columns)
+
+        def take(part: slice, words: Any) -> None:
+            positions[part], after[:, part] = steps.step(rows[part], words[0], columns[:, part])
+
+        self._in_batches(users, take)
+        return self._names[positions], StreamStates(self.epsilon, after)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return Steps(self._engine())
+
+    def _columns(self, states: Sequence[StreamState]) -> Any:
+        """`check_state` for many, as columns."""
+        if not isinstance(states, StreamStates):
+            states = StreamStates.of(self.epsilon, list(map(self.check_state, states)))
+        engine, (step, low, high) = self._engine(), states.columns
+        inside = (step >= 0) & (engine.one <= low) & (low <= high) & (high <= engine.most)
+        if states.epsilon != self.epsilon or not inside.all():
+            raise ParameterError("the states are not those of a stream with this epsilon")
+        return states.columns
 
     def _in_batches(self, users: int, take: Callable[[slice, Any], None]) -> None:
         """Call `take` with the rows and the words of every batch, on as many threads as help.

@@ -16,7 +16,7 @@ one. The level is an integer; the units that it leaves over raise the ratio by o
 at the level. So a law is a few weights of the user's own categories and one ratio for all others: the work
 follows the user's categories, not their number in all.
 
-There is no float in this file. Every user is drawn alone, in a batch as well.
+There is no float in this file. `stream_many` does the same for many users in arrays.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class StreamEngine(Engine):
     kind: ClassVar[str] = "stream"
     version: ClassVar[int] = 2
     own_fields: ClassVar[frozenset[str]] = frozenset({"prior", "start", "pace", "persistence"})
-    tables: ClassVar[tuple[str, ...]] = ("_before", "_before_again", "_levels", "most")
+    tables: ClassVar[tuple[str, ...]] = ("_before", "_before_again", "levels", "most")
     prior: tuple[int, ...]
     start: int
     pace: tuple[int, ...]
@@ -177,7 +177,7 @@ class StreamEngine(Engine):
         return max(low * least >> digits, self.one), min(-(-high * most >> digits), self.most)
 
     @cached_property
-    def _levels(self) -> list[int]:
+    def levels(self) -> list[int]:
         """⌊2^(22 + g/64)⌋ for g = 0, 1, … up to 2^62: roots by repeated square roots, which round down."""
         roots = []
         for j in range(OCTAVE):
@@ -198,7 +198,7 @@ class StreamEngine(Engine):
         least, most = self.box(low, high)
         pace = self.pace[min(step, len(self.pace) - 1)]
         if pace < PACE:
-            levels = self._levels
+            levels = self.levels
             most = levels[(bisect_right(levels, most) - 1) * pace // PACE]
         return least, most
 
