@@ -133,7 +133,7 @@ def comparing() -> list[Line]:
     ours = seconds(lambda: sv.compare(p, samplers), 3)
     read = sv.Users(tuple(range(users)), p, prior.categories)
     theirs = seconds(lambda: sv.compare(read, samplers), 3)
-    what = "compare 10⁶ users × nine samplers, against nine passes in cache"
+    what = "compare 10⁶ users × ten samplers, against ten passes in cache"
     return [
         at_most(what, ours, passes, 3),
         at_most("the same for Users, also compared with the prior", theirs, passes, 3),

@@ -63,7 +63,7 @@ def large_logs() -> list[Line]:
 def straightforward(path: Path) -> dict[tuple[str, float, str], float]:
     """What one would write first: pandas, a loop over groups and users, a linear program per user.
 
-    Only the paper's two samplers; the library's run has all nine.
+    Only the paper's two samplers; the library's run has all ten.
     """
     log = pd.read_csv(path, dtype=str)
     log["click"] = log["click"].astype(int)
@@ -99,7 +99,7 @@ def against_pandas() -> list[Line]:
         )
     found = {(row["group"], row["epsilon"], row["sampler"]): row["max_tv"] for row in rows}
     worst = max(abs(found[key] - value) for key, value in expected.items())
-    what = "nine samplers, 1,000,000 rows, against pandas and linear programs"
+    what = "ten samplers, 1,000,000 rows, against pandas and linear programs"
     agree = Line(
         f"largest difference of the two programs' {len(expected)} maxima",
         f"{worst:.1e}",

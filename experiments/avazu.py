@@ -103,7 +103,8 @@ def _counts(path: Path, attribute: str, rules: Rules) -> duckdb.DuckDBPyRelation
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     parquet = path.suffix == ".parquet"
-    log = connection.read_parquet(str(path)) if parquet else connection.read_csv(str(path), all_varchar=True)
+    form: Any = {"all_varchar": True, "buffer_size": 1 << 22}  # detection reads a whole buffer
+    log = connection.read_parquet(str(path)) if parquet else connection.read_csv(str(path), **form)
     columns = f"device_id AS device, site_id AS site, {attribute}::VARCHAR AS value, click::BIGINT AS click"
     log.project(columns).create_view("log")
     connection.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from dataclasses import FrozenInstanceError
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.prior import CHUNK, exact_sum
 
 
 def test_order_is_the_callers() -> None:
@@ -131,3 +133,14 @@ def test_a_notebook_shows_the_likeliest_categories_as_text() -> None:
     assert "&lt;b&gt;rare&lt;/b&gt;" in page
     assert page.index("usual") < page.index("rare")  # the likeliest first
     assert "and 80 more" in sv.Prior.uniform(list(range(100)))._repr_html_()
+
+
+@pytest.mark.parametrize("spread", [0, 10, 300])
+def test_a_sum_is_the_exact_one_rounded_once(spread: int) -> None:
+    rng = np.random.default_rng(spread)
+    for size in (1, 2, 100, CHUNK, CHUNK + 1, 3 * CHUNK - 1):
+        values = rng.random(size) * 10.0 ** rng.integers(-spread, spread + 1, size)
+        assert exact_sum(values) == math.fsum(values.tolist())
+    assert exact_sum(np.array([5e-324, 1.0, 2.0**-1074, 2.0**-53])) == math.fsum(
+        [5e-324, 1.0, 5e-324, 2.0**-53]
+    )

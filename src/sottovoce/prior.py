@@ -108,7 +108,7 @@ class Prior:
         names = _names(categories)
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
-        total = math.fsum(q.data)  # exact, so that the result does not depend on the order
+        total = exact_sum(q)  # exact, so that the result does not depend on the order
         if not abs(total - 1) <= _validate.SUM_TOLERANCE:
             advice = "use Prior.from_counts to normalise counts"
             raise PriorError(f"probabilities must sum to 1, they sum to {total:.12g}; {advice}")
@@ -153,7 +153,7 @@ class Prior:
         weights += extra
         _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
         try:
-            total = math.fsum(weights.data)
+            total = exact_sum(weights)
         except OverflowError:
             raise PriorError("counts must have a finite sum; divide them by a constant first") from None
         return cls(names, weights / total, provenance=provenance)
@@ -258,7 +258,8 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         raise PriorError(f"categories must be a sequence of names, got {categories!r}") from None
     if not listed:
         raise PriorError("categories must not be empty")
-    kinds = set(map(type, listed))
+    types = list(map(type, listed))  # counted, which is faster than a set
+    kinds = {types[0]} if types.count(types[0]) == len(types) else set(types)
     if kinds not in ({str}, {int}):
         listed = tuple([name.item() if isinstance(name, np.generic) else name for name in listed])
         kinds = set(map(type, listed))
@@ -274,6 +275,25 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         twice = next(name for i, name in enumerate(listed) if first[name] != i)
         raise PriorError(f"categories must be distinct: {twice!r} appears more than once")
     return listed
+
+
+CHUNK = 1 << 14
+"""Terms that are added up at a time, so that they stay in the cache."""
+
+
+def exact_sum(values: FloatArray) -> float:
+    """What `math.fsum` gives, a few times faster: sums of leading digits, which are exact, rounded once."""
+    sums: list[float] = []
+    for begin in range(0, len(values), CHUNK):
+        rest = values[begin : begin + CHUNK]
+        while (top := float(np.abs(rest).max())) > 0:
+            if top > 2.0**900:
+                return math.fsum(values.data)
+            coarse = math.ldexp(2 * CHUNK, math.frexp(top)[1])
+            leading = (rest + coarse) - coarse  # 38 digits of each, so that 2^14 of them add up within 53
+            sums.append(float(leading.sum()))
+            rest = rest - leading
+    return math.fsum(sums)
 
 
 def _weights(values: Any, what: str) -> FloatArray:
