@@ -100,6 +100,8 @@ def measure(
 
 def _counts(path: Path, attribute: str, rules: Rules) -> duckdb.DuckDBPyRelation:
     """How often each device met each site within each value, of those that the rules keep."""
+    if not path.is_file():
+        raise sv.errors.TableError(f"{path} cannot be read: there is no such file")
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     parquet = path.suffix == ".parquet"

@@ -264,8 +264,8 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         listed = tuple([name.item() if isinstance(name, np.generic) else name for name in listed])
         kinds = set(map(type, listed))
     if kinds not in ({str}, {int}):
-        types = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise PriorError(f"categories must be all strings or all integers, got {types}")
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise PriorError(f"categories must be all strings or all integers, got {found}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
     if kinds == {str} and not _naming.is_text("".join(listed)):
