@@ -389,10 +389,10 @@ export function Take({ data, group, choice, row, recommended, options, counts, h
   );
 }
 
-/** What a demo or an analysis measured: tables that came with the page. */
+/** What a demo or an analysis measured: tables that came with the page. Cells may break inside, at a mark. */
 export const Results = ({ results }) => results.map(({ title, words, head, rows }) => (
   <Card key={title} title={title} wide>
     <p>{words}</p>
-    <Table caption={title} head={head} rows={rows} />
+    <Table caption={title} head={head} rows={rows.map((row) => row.map((cell) => `${cell}`.replaceAll(/[/_(=]/g, "$&\u200b")))} />
   </Card>
 ));
