@@ -121,7 +121,7 @@ function Collector() {
         </label>
       )}
       {moments.current.length > 0 && <Received moments={moments.current} />}
-      <Key marks={{ bar: "estimated share", interval: "its interval", public: "the public prior" }} />
+      <Key marks={{ bar: shown?.groups.every((group) => group.unbiased ?? true) ? "estimated share" : "share of what was released", interval: "its interval", public: "the public prior" }} />
       <main>{shown?.groups.map((group) => <Group key={shown.mechanism + group.group} group={group} several={shown.groups.length > 1} />)}</main>
       <footer>
         Every report was made private on its user's device before it was sent. All that is shown here is computed from those

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 INTERRUPTED = 130
@@ -9,6 +10,8 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line, or report which library to install."""
+    if sys.stderr is None:  # closed: libraries write there, and nothing else may be opened in its place
+        sys.stderr = open(os.devnull, "w")
     try:
         from .cli.app import run
     except ModuleNotFoundError as missing:

@@ -36,8 +36,9 @@ ORIGINS = {
 """The same in words."""
 FROM_USERS = (
     "The prior was made from the very users it serves, as far as can be told: good for a comparison, not for "
-    "a private release, because the prior itself tells about them. If its table is about other people, state "
-    "that where the prior is made: --provenance public, in Python provenance='public'."
+    "a private release, because the prior itself tells about them. If only its table looks so, state "
+    "what that is where the prior is made (--provenance public, in Python provenance='public'); a prior as "
+    "close to the users' average as one that was made from them is marked whatever is stated."
 )
 """What every card, comparison and mechanism made from such a prior says."""
 

@@ -31,6 +31,7 @@ def club(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "item,size\nApfel,3.5\nBirne,1.25\nKirsche,0.5\n",
         "item;Größe\nApfel;3,5\nBirne;1,25\nKirsche;0,5\n",
         "item,views\nApfel,3\nBirne,1\n",
+        "group,item,votes\nold,Apfel,3\nold,Birne,1\nyoung,Apfel,1\nyoung,Birne,2\n",
     ],
 )
 def test_a_prior_that_would_be_uniform_is_a_question(tmp_path: Path, text: str) -> None:
@@ -44,6 +45,16 @@ def test_two_files_the_other_way_round(club: Path) -> None:
         "members.csv is not a mechanism file: it is not valid JSON; are the two files the other way round?",
     )
     assert not (club / "x.csv").exists()
+
+
+def test_our_own_files_are_no_tables(club: Path) -> None:
+    message = "file, not a table: are the files the other way round?"
+    for command in (["compare", "survey.csv", "club.json", "-e", 2], ["choose", "club.json", "-e", 2]):
+        check_refused(run(*command, cwd=club), f"club.json is a mechanism {message}")
+    assert run("prior", "survey.csv", "-o", "own.json", cwd=club).returncode == 0
+    check_refused(
+        run("compare", "survey.csv", "own.json", "-e", 2, cwd=club), f"own.json is a prior {message}"
+    )
 
 
 def test_a_prior_given_as_a_mechanism(club: Path) -> None:

@@ -105,7 +105,7 @@ def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
 def test_percentages_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item;Anteil\na;45 %\nb;55%\n", encoding="utf-8")
-    with pytest.raises(sv.errors.TableError, match="every item has one row"):
+    with pytest.raises(sv.errors.TableError, match="every item has as many rows"):
         priors_table.read_priors(path, ask=True)
 
 

@@ -371,6 +371,6 @@ def _wins(second: ComparisonRow, first: ComparisonRow) -> str:
         f"a lower {words}, {theirs:.4f} against {ours:.4f}"
         for name, words in MEASURES.items()
         if None not in (theirs := getattr(second, name), ours := getattr(first, name))
-        and theirs < ours - 5e-5
+        and round(theirs, 4) < round(ours, 4)
     ]
     return "with " + ", and ".join(better) if better else "not better on any measure"

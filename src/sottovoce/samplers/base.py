@@ -137,7 +137,8 @@ def check_sampler(
     if outside:
         raise ParameterError(
             f"{sampler.name} is not private at epsilon {sampler.epsilon:g}: the laws of {outside} of "
-            f"{rows.shape[0]} users leave the box between its floor c and e^ε·c"
+            f"{rows.shape[0]} users (also the prior and some with one category) leave the box between its "
+            f"floor c and e^ε·c"
         )
 
 

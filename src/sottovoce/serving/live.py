@@ -85,6 +85,7 @@ def _shown(group: str, shares: Estimate) -> dict[str, Any]:
         "verdict": shares.verdict().summary(),
         "note": shares.summary(),
         "level": shares.level,
+        "unbiased": shares.unbiased,
         "left_out": len(rows[MOST_ROWS:]),
         "rows": [{name: row[name] for name in SHOWN} for row in rows[:MOST_ROWS]],
     }

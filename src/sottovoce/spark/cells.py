@@ -88,7 +88,7 @@ def complete_people(parts: Iterable[Any], least: int = CELLS) -> Iterator[Any]:
     rest = None
     for table in at_least(parts, least):
         whole = table if rest is None else pa.concat_tables([rest, table])
-        numbers = np.from_dlpack(whole[PERSON].combine_chunks())
+        numbers = whole[PERSON].combine_chunks().to_numpy()
         cut = int(np.searchsorted(numbers, numbers[-1]))
         if cut:
             yield whole.slice(0, cut).drop_columns([PERSON])

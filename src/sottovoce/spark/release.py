@@ -231,9 +231,9 @@ def _by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str,
     for name in table["group"].unique().to_pylist():
         part = table.filter(pc.equal(table["group"], name)).combine_chunks()
         values, places = (part[column].combine_chunks() for column in ("values", "places"))
-        lengths = np.from_dlpack(pc.list_value_length(places))
+        lengths = pc.list_value_length(places).to_numpy()
         begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        held = np.from_dlpack(values.flatten()), np.from_dlpack(places.flatten())
+        held = values.flatten().to_numpy(), places.flatten().to_numpy()
         size = len(lengths), len(known[name].categories)
         yield name, part["user"].to_pylist(), sparse.csr_array((*held, begins), shape=size)
 

@@ -8,6 +8,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -120,6 +121,13 @@ def compression_of(path: Path) -> str:
     marks = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
     beginning = _beginning(path)
     return next((kind for mark, kind in marks.items() if beginning.startswith(mark)), "none")
+
+
+def document_of(path: Path) -> str:
+    """Which of our own files this is, prior or mechanism, by its beginning; else an empty text."""
+    with path.open("rb") as file:
+        made = re.match(rb'\s*{\s*"format"\s*:\s*"sottovoce-(prior|mechanism)', file.read(100))
+    return made[1].decode() if made else ""
 
 
 def unpacked(path: Path, most: int | None = None) -> Iterator[bytes]:

@@ -225,9 +225,7 @@ def read_priors(
 ) -> PublicData:
     """Priors from a file of public data.
 
-    With `ask`, a table with other columns, no amounts and one row for each item is an error: its prior would
-    be uniform, which is rarely meant. One that looks private gets that provenance, unless `provenance` states
-    another.
+    With `ask`, public data of several columns without amounts are an error if their prior would be uniform. A table that looks private gets that provenance, unless `provenance` states another.
     """
     with at_hand(path) as file, prefix_errors(file):
         ready = _document(file)
@@ -255,11 +253,10 @@ def read_priors(
                     _check_probabilities(cells, columns.weight)
             used = (*columns.needed, columns.user or "user", *(() if near is None else near.columns))
             others = [name for name in source.types if name not in used]
-            alone = columns.weight is None and int(cells.rows.max()) == 1 and len(cells.items) > 1
-            if ask and alone and others:
+            if ask and columns.weight is None and _is_even(source, columns, cells, others):
                 raise TableError(
-                    "every item has one row, so that all would weigh the same: name the column of amounts "
-                    "(--count), or pass --count none if that is meant"
+                    "every item has as many rows as any other, so that all would weigh the same: name the "
+                    "column of amounts (--count), or pass --count none if that is meant"
                 )
             private, seen = provenance == "users", ""
             if provenance is None:
@@ -283,6 +280,18 @@ def _document(path: Path) -> dict[str, Any] | None:
     raise TableError(f"{path} cannot be read as json: {reason}")
 
 
+def _is_even(source: Source, columns: Columns, cells: Tally, others: Sequence[str]) -> bool:
+    """Whether the items of each group have equally many rows, beside a column that may hold amounts."""
+    if not others or _has_users(source, columns) or len(cells.items) < 2:
+        return False
+    apart = np.flatnonzero(np.diff(cells.group)) + 1
+    return all(np.ptp(rows) == 0 for rows in np.split(cells.rows, apart))
+
+
+def _has_users(source: Source, columns: Columns) -> bool:
+    return (columns.user or "user").casefold() in {name.casefold() for name in source.types}
+
+
 def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that.
 
@@ -290,7 +299,7 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
     a column of groups; but groups are few and come as a full cross table, each item once for each value, and
     histories do not. A table with each item in one row is a list of items, whatever its other columns hold.
     """
-    if (columns.user or "user").casefold() in {name.casefold() for name in source.types}:
+    if _has_users(source, columns):
         return True, ""
     seen = ""
     for name in others:

@@ -150,6 +150,8 @@ def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None =
     if dialect is not None and not isinstance(dialect, Dialect):
         raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
     path = files.checked(Path(table)) if isinstance(table, str | Path) else None
+    if path is not None and (document := files.document_of(path)):
+        raise TableError(f"{path} is a {document} file, not a table: are the files the other way round?")
     if dialect not in (None, DETECTED) and path is None:
         raise ParameterError("dialect is for the path of a file: leave it out")
     with _folder() as folder, closing(_connection(folder)) as connection:
@@ -344,6 +346,8 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
     meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    if near == [name.casefold()]:
+        meant += " (of two tables with different names make a prior of the public one first)"
     raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
