@@ -119,6 +119,41 @@ def write(path: Path, contents: str) -> Path:
     return path
 
 
+def test_promise_23_no_record_brings_a_column_of_amounts_or_a_refusal(tmp_path: Path) -> None:
+    """One record with a key of its own, or with any text as item, changes nothing for the others."""
+    sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.001, 0.999]), 20.0)).save(tmp_path / "m.json")
+    usual = [{"user": f"u{i:03}", "item": "a"} for i in range(600)]
+    odd: list[dict[str, Any]] = [{"count": 7}, {"weight": -1}, {"item": "x\x01y"}, {"item": "x\r\ny"}]
+    for i, more in enumerate([*odd, {"item": "x\ry"}]):
+        records = [*usual[:400], usual[400] | more, *usual[401:]]
+        tables = {"json": json.dumps(records)}
+        if "item" in more:
+            cells = [f'{record["user"]},"{record["item"]}"' for record in records]
+            tables["csv"] = "\n".join(["user,item", *cells])
+        for form, text in tables.items():
+            table, out = tmp_path / f"t{i}.{form}", tmp_path / f"r{i}-{form}.csv"
+            table.write_text(text, encoding="utf-8", newline="")
+            done = run("release", tmp_path / "m.json", table, "-o", out, "--max-epsilon", 20)
+            assert done.returncode == 0, (form, more, done.stderr)
+            released = pl.read_csv(out)
+            assert released["user"].to_list() == [record["user"] for record in records]
+            assert (released["item"] == "a").sum() > 590  # at ε = 20 nearly everybody releases their own
+
+
+def test_promise_23_an_amount_that_is_no_number_counts_for_nothing_in_a_frame() -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    table = frame("like the prior").with_columns(
+        weight=pl.Series([1.0, float("nan"), 2.0, 3.0, 1.0, 1.0, 1.0])
+    )
+    assert sv.release_table(table, mechanism, weight="weight")["user"].to_list() == ["u1", "u2", "u3"]
+
+
+def test_spellings_of_one_name_are_refused_without_a_ledger() -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    with pytest.raises(sv.errors.UserDataError, match="names of 1 users occur in several spellings"):
+        sv.release_table(pl.DataFrame({"user": ["é", "e\u0301"], "item": ["a", "b"]}), mechanism)
+
+
 def test_promise_23_a_ledger_charges_alike_whatever_a_user_has(tmp_path: Path) -> None:
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
     for number, contents in enumerate(CONTENTS):

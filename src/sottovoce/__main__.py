@@ -11,7 +11,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line, or report which library to install."""
     if sys.stderr is None:  # closed: libraries write there, and nothing else may be opened in its place
-        sys.stderr = open(os.devnull, "w")
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
         from .cli.app import run
     except ModuleNotFoundError as missing:

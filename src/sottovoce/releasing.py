@@ -50,6 +50,11 @@ class ReportForm:
         group = [self.by] if self.by is not None else []
         return [self.user, *group, self.item, "epsilon", "mechanism"]
 
+    @property
+    def order(self) -> list[str]:
+        """The columns whose names alone decide the order of the rows."""
+        return [self.user, *([] if self.by is None else [self.by])]
+
     def part(self, group: str, who: Any, answers: Sequence[Any]) -> dict[str, Any]:
         """The reports of some users; one text stands for all rows that share it."""
         mechanism = self.mechanisms[group]
@@ -125,6 +130,7 @@ def release_table(
     options.setdefault("unknown", "prior")
     named: dict[str, Any] = {"user": user, "item": item, "weight": weight, "by": by, "usual": ()}
     with checked_users(frame, known, options=ReadingOptions(**options), held=True, **named) as users:
+        check_spellings(users, ledger, "the table")
         groups = next(users.batches)
     drawn = draw_batches(known, [groups], exact=exact)
     if ledger is not None:
@@ -148,6 +154,15 @@ def checked_mechanisms(
     if provenance != "users" and any(mechanism.provenance == "users" for mechanism in known.values()):
         raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
     return known
+
+
+def check_spellings(users: CheckedUsers, ledger: Ledger | None, table: object) -> None:
+    """Refuse names in several spellings, as a ledger does itself."""
+    if ledger is None and (twice := users.cells.spelled_twice()):
+        raise UserDataError(
+            f"{table}: the names of {twice} users occur in several spellings (blanks around them, "
+            f"Unicode forms): each spelling would be released by itself; make them one"
+        )
 
 
 def check_terms(
@@ -255,11 +270,7 @@ def release_file(
         with progress("reading", shown):
             reading: Any = {"options": options, "dialect": dialect, "held": ledger is not None, **columns}
             users = stack.enter_context(checked_users(table, mechanisms, **reading))
-        if ledger is None and (twice := users.cells.spelled_twice()):  # a ledger refuses them itself
-            raise UserDataError(
-                f"{table}: the names of {twice} users occur in several spellings (blanks around them, "
-                f"Unicode forms): each spelling would be released by itself; make them one"
-            )
+        check_spellings(users, ledger, table)
         note(f"{table.name}: {users.how}.")
         if any(mechanisms[name].provenance == "users" for name in users.cells.groups if name in mechanisms):
             note(FROM_USERS)

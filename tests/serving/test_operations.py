@@ -37,6 +37,7 @@ from collector import (
 from command import check_refused, run
 
 import sottovoce as sv
+from sottovoce.collecting.store import create_store
 from sottovoce.release.file import ANY
 from sottovoce.serving import app, server
 from sottovoce.serving.batches import read_served
@@ -284,6 +285,8 @@ def test_a_browser_may_ask_to_send_its_key(tmp_path: Path) -> None:
         answer = collector.ask("OPTIONS", "/v1/reports", [origin, *asked])
         assert answer.status == 200
         assert "authorization" in answer.headers["access-control-allow-headers"].lower()
+        for path in ("/v1/export", "/v1/estimate", "/metrics"):  # a site may send, not read
+            assert "access-control-allow-origin" not in collector.ask("GET", path, [origin]).headers
         refused = collector.ask("POST", "/v1/reports", [origin, *JSON], batch([report(collector.digest)]))
         assert (refused.status, refused.headers["access-control-allow-origin"]) == (401, origin[1])
 
@@ -399,8 +402,11 @@ def test_a_backup_under_load_is_a_store_of_one_moment(tmp_path: Path) -> None:
     assert sv.estimate(mechanism, tmp_path / "copy3.db").reports == counts[-1]
     check_refused(run("collect", "backup", store, tmp_path / "copy3.db"), "is there already")
     check_refused(run("collect", "backup", path, tmp_path / "copy9.db"), "is not a store of reports")
+    shutil.copy(store, tmp_path / "lost.db-wal")
+    with pytest.raises(sv.errors.StoreError, match="is gone, and its -wal"):
+        create_store(tmp_path / "lost.db")
     shutil.copy(store, tmp_path / "copy9.db-wal")  # SQLite would take it for the log of the copy
-    check_refused(run("collect", "backup", store, tmp_path / "copy9.db"), "or its -wal file")
+    check_refused(run("collect", "backup", store, tmp_path / "copy9.db"), "or its -wal or -journal file")
     with collecting(path, tmp_path / "copy3.db") as running:  # a copy is a store like the first
         assert running.post([report(mechanism.digest)])[0] == 202
 

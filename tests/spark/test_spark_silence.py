@@ -44,3 +44,27 @@ def test_promise_23_spark_writes_alike_whatever_a_user_has(
         seen.add((people, str(columns)))
     assert len(seen) == 1
     assert people == 3
+
+
+def test_promise_23_the_order_of_rows_does_not_depend_on_how_much_a_user_has(
+    session: Any, tmp_path: Path
+) -> None:
+    """Batches of users end after so many counts; where they end shows nowhere."""
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    seen = set()
+    for number, items in enumerate(("a", "abc")):
+        rows = [(f"u{i}", item) for i in range(40) for item in (items if i == 7 else "b")]
+        out = tmp_path / str(number)
+        frame = session.createDataFrame(rows, "who string, genre string")
+        assert spark.release(frame, mechanism, str(out), user="who", item="genre") == 40
+        parts = [pl.read_parquet(path)["who"].to_list() for path in sorted(out.glob("*.parquet"))]
+        assert all(part == sorted(part) for part in parts)
+        seen.add(str(parts))
+    assert len(seen) == 1
+
+
+def test_an_amount_that_is_no_number_is_refused(session: Any, tmp_path: Path) -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    frame = session.createDataFrame([("u1", "a", "1,5")], "who string, genre string, weight string")
+    with pytest.raises(sv.errors.TableError, match="finite numbers"):
+        spark.release(frame, mechanism, str(tmp_path / "out"), user="who", item="genre", weight="weight")

@@ -73,6 +73,11 @@ def is_store(table: Any) -> bool:
     return head.startswith(_MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
+def _has_log(path: Path) -> bool:
+    """Whether a log lies beside this name, which SQLite would read into whatever has the name."""
+    return any(os.path.lexists(f"{path}{end}") for end in ("-wal", "-journal"))
+
+
 def create_store(path: Path) -> None:
     """Make an empty store, whole or not at all, for its owner alone.
 
@@ -80,6 +85,10 @@ def create_store(path: Path) -> None:
         FileExistsError: there is something already; it is never overwritten.
         StoreError: it could not be made.
     """
+    if not os.path.lexists(path) and _has_log(path):
+        raise StoreError(
+            f"{path} is gone, and its -wal or -journal file is not: restore one or remove the other"
+        )
     with sqlite3.connect(":memory:") as database:
         database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         database.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -168,8 +177,8 @@ def back_up(path: Path, copy: Path) -> int:
     """Copy a store as of one moment, whole or not at all, while it is written to; return its reports."""
     if not is_store(path):
         raise StoreError(f"{path} is not a store of reports")
-    if any(os.path.lexists(f"{copy}{end}") for end in ("", "-wal")):  # SQLite would read a log that is there
-        raise StoreError(f"{copy} is there already, or its -wal file: choose another name")
+    if os.path.lexists(copy) or _has_log(copy):
+        raise StoreError(f"{copy} is there already, or its -wal or -journal file: choose another name")
     with tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / "copy.db"
         with reading(path) as database:

@@ -300,7 +300,7 @@ class Mechanism:
         if not isinstance(states, StreamStates):
             states = StreamStates.of(self.epsilon, list(map(self.check_state, states)))
         engine, (step, low, high) = self._engine(), states.columns
-        inside = (step >= 0) & (engine.one <= low) & (low <= high) & (high <= engine.most)
+        inside = (step >> 62 == 0) & (engine.one <= low) & (low <= high) & (high <= engine.most)
         if states.epsilon != self.epsilon or not inside.all():
             raise ParameterError("the states are not those of a stream with this epsilon")
         return states.columns

@@ -123,6 +123,15 @@ def read_keys(path: Path | None) -> frozenset[bytes]:
     return frozenset(hashlib.sha256(key).digest() for key in lines)
 
 
+class _Shared(CORSMiddleware):
+    """What pages of other sites may do: fetch a mechanism, and send reports."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let everything else be answered as to a page of no site at all."""
+        called = super().__call__ if scope.get("path") in ("/v1/reports", "/v1/mechanism") else self.app
+        await called(scope, receive, send)
+
+
 def make_app(settings: Settings, files: Sequence[Served], say: Callable[[str], None]) -> ASGIApp:
     """The application of one process; the store is opened when it starts and closed when it ends."""
     answers = _Answers(settings, files, say)
@@ -138,7 +147,7 @@ def make_app(settings: Settings, files: Sequence[Served], say: Callable[[str], N
         methods: Any = {"allow_origins": settings.origins, "allow_methods": ["GET", "POST"]}
         headers: Any = {"allow_headers": ["authorization", "content-type"]}
         headers["expose_headers"] = ["etag", "retry-after"]
-        shared = [Middleware(CORSMiddleware, **methods, **headers)]
+        shared = [Middleware(_Shared, **methods, **headers)]
     handlers: Any = {HTTPException: _no_route, Exception: _failed}
     app = Starlette(routes=routes, lifespan=lifespan, middleware=shared, exception_handlers=handlers)
     app.router.redirect_slashes = False

@@ -58,8 +58,11 @@ def _records(frame: Any, columns: Columns) -> Any:
     if types[columns.weight] not in ("string", *INTEGERS, *FRACTIONS):
         raise TableError(f"column {columns.weight!r} must hold numbers, it holds {types[columns.weight]}")
     # Of a text that is no number `try_cast` makes null; a cast would print it into a log.
-    table = frame.select(*selected, frame[f"`{columns.weight}`"].try_cast("double").alias("amount"))
-    table = table.fillna(0.0, subset=["amount"]) if columns.lenient else table
+    given = frame[f"`{columns.weight}`"]
+    amount = given.try_cast("double")
+    if columns.lenient:
+        amount = F.when(given.isNull() | F.isnan(amount), F.lit(0.0)).otherwise(amount)
+    table = frame.select(*selected, amount.alias("amount"))
     fine = (F.col("amount") >= 0) & (F.col("amount") < float("inf"))
     return table.withColumn("fine", F.coalesce(fine, F.lit(False)).cast("long"))
 

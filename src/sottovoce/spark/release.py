@@ -117,7 +117,8 @@ def release(
         people = everybody.filter("seen is null").drop("seen")
         if ledger is None:
             schema = ", ".join(f"`{name}` string" for name in form.names)
-            write_for_owner(people.mapInArrow(draw, schema), output)
+            released = people.mapInArrow(draw, schema).sortWithinPartitions(*form.order)
+            write_for_owner(released, output)
             return int(totals["people"])
         drawn, receipt = charge_and_draw(people, form, ledger, epoch, exhausted)
         with costs_told(receipt):
@@ -171,7 +172,7 @@ def charge_and_draw(
             raise LedgerError(
                 "the table changed while it was released: its users are not those who were charged"
             )
-        together = pa.concat_tables(parts)
+        together = pa.concat_tables(parts).sort_by([(name, "ascending") for name in form.order])
         return translate_errors(lambda: people.sparkSession.createDataFrame(together)), receipt
 
 

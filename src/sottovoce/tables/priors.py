@@ -225,7 +225,8 @@ def read_priors(
 ) -> PublicData:
     """Priors from a file of public data.
 
-    With `ask`, public data of several columns without amounts are an error if their prior would be uniform. A table that looks private gets that provenance, unless `provenance` states another.
+    With `ask`, public data of several columns without amounts are an error if their prior would be uniform.
+    A table that looks private gets that provenance, unless `provenance` states another.
     """
     with at_hand(path) as file, prefix_errors(file):
         ready = _document(file)

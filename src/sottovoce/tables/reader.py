@@ -266,10 +266,10 @@ def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
         options = f"format = '{form}', records = 'true', maximum_depth = 1, sample_size = -1"
         packed = packed.replace("none", "uncompressed")
         return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", allowed
-    options = f"auto_detect = false, strict_mode = true, compression = '{packed}'"
-    rows = source.rows(
+    options = f"auto_detect = false, compression = '{packed}'"
+    rows = source.rows(  # whatever stands below the header
         f"SELECT line FROM read_csv({name}, {options}, header = false, delim = chr(1), quote = '', "
-        f"escape = '', columns = {{'line': 'VARCHAR'}}) LIMIT 60"
+        f"escape = '', strict_mode = false, ignore_errors = true, columns = {{'line': 'VARCHAR'}}) LIMIT 60"
     )
     lines = [(line or "").removeprefix("\ufeff") for (line,) in rows]
     source.separator, header = files.header_of(lines, kind, dialect)
@@ -277,7 +277,7 @@ def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
         raise same_name(path)
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
     options += f", header = true, delim = {text(source.separator)}, quote = '\"', escape = '\"'"
-    options += ", allow_quoted_nulls = false"
+    options += ", strict_mode = true, allow_quoted_nulls = false"
     return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", allowed
 
 
@@ -560,7 +560,8 @@ def _amount(source: Source, name: str, lenient: bool) -> str:
         number = f"CASE WHEN regexp_full_match({value}, {text(form)}) THEN {number} END"
     elif kind not in (*_INTEGERS, *_FRACTIONS):
         raise TableError(f"column {name!r} must hold numbers, it holds {kind}")
-    return f"CASE WHEN {column} IS NULL THEN {'0.0' if lenient else _NOTHING} ELSE {number} END"
+    nothing = f"{column} IS NULL" + (f" OR isnan({number})" if lenient and kind in _FRACTIONS else "")
+    return f"CASE WHEN {nothing} THEN {'0.0' if lenient else _NOTHING} ELSE {number} END"
 
 
 _DIGITS = "([0-9]+({0}[0-9]*)?|{0}[0-9]+)"

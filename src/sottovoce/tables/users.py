@@ -15,7 +15,7 @@ from ..errors import ParameterError, TableError, UserDataError
 from ..groups import Groups
 from ..users import Users
 from . import tally
-from .files import Dialect, at_hand, prefix_errors
+from .files import JSONS, Dialect, at_hand, prefix_errors
 from .reader import Cells, Columns, amount_column, left_unread, opened, ordered_cells
 from .tally import Categories, Tally
 
@@ -228,13 +228,16 @@ def checked_users(
 ) -> Iterator[CheckedUsers]:
     """The users of a table of histories, checked in batches and then read again, or `held` in memory.
 
-    Without `weight` the first column with a name in `usual` has the amounts.
+    Without `weight` the first column with a name in `usual` has the amounts; not in JSON, whose records bring
+    their own names.
     """
     columns = Columns(item, user, weight, by, lenient=options.unknown == "prior")
     with ExitStack() as stack:
         table = stack.enter_context(at_hand(table))
         with prefix_errors(table):
             source = stack.enter_context(opened(table, dialect, columns))
+            if source.kind in JSONS:  # where one record of one person could add a column of amounts
+                usual = ()
             columns = replace(columns, weight=amount_column(list(source.types), weight, usual))
             cells = ordered_cells(source, columns)
             by_group = known if isinstance(known, Mapping) else dict.fromkeys(cells.groups, known)
