@@ -121,7 +121,7 @@ def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_arra
         _refuse(rows, rows.data < 0, "negative values")
         rows.data[rows.data < NEGLIGIBLE] = 0.0
         rows.eliminate_zeros()
-    totals = _row_sums(rows)
+    totals = rows.sum(axis=1)
     without = int(np.count_nonzero(totals == 0))
     if without and not empty:
         raise UserDataError(f"p must not be empty: {without} of {len(totals)} users have no mass")
@@ -153,7 +153,7 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     rows: sparse.csr_array[Any] = _as_rows(p, np.int64, categories)
     _refuse(rows, rows.data < 0, "negative counts")
     _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
-    totals = _row_sums(rows.astype(np.float64))  # as floats: a sum of integers could wrap around
+    totals = rows.astype(np.float64).sum(axis=1)  # as floats: a sum of integers could wrap around
     if np.any(totals >= LARGEST_COUNT):
         raise UserDataError("p must hold counts whose sum is below 2^53")
     rows.eliminate_zeros()
@@ -220,10 +220,6 @@ def _refuse(rows: sparse.csr_array[np.float64], bad: npt.NDArray[np.bool_], what
         owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         count = len(np.unique(owner[bad]))
         raise UserDataError(f"p must hold probabilities: {count} of {rows.shape[0]} users have {what}")
-
-
-def _row_sums(rows: sparse.csr_array[np.float64]) -> FloatArray:
-    return np.asarray(rows.sum(axis=1), dtype=np.float64).ravel()
 
 
 def _short(value: object) -> str:
