@@ -175,7 +175,6 @@ def choose_command(
     source: str | None,
     misfits: ReadingOptions,
     columns: Columns,
-    epsilon: float | None,
     as_json: bool,
     **wishes: Any,
 ) -> None:
@@ -208,10 +207,10 @@ def choose_command(
         groups, how = table.users(public, misfits)
         declared = {name: PublicUsers(users.p, str(source)) for name, users in groups.items() if len(users)}
         note += f" {table.path.name}: {how}."
-    choices = _choices(public, prior_file.name, declared, epsilon, wishes)
+    choices = _choices(public, prior_file.name, declared, wishes)
     print_note(note)
-    free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
-    auto = epsilon is not None and not declared and free and wishes["keep_prior"] and columns.near is None
+    free = not (declared or wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
+    auto = free and wishes["epsilon"] is not None and wishes["keep_prior"] and columns.near is None
     design = _design(choices, prior_file, public.by, auto=auto)
     if design is not None:  # --near is for the sampler that takes it
         design += prior_table.as_typed(near=" -s nearest" in design)
@@ -236,18 +235,14 @@ def choose_command(
 
 
 def _choices(
-    public: PublicData,
-    name: str,
-    declared: dict[str, PublicUsers],
-    epsilon: float | None,
-    wishes: dict[str, Any],
+    public: PublicData, name: str, declared: dict[str, PublicUsers], wishes: dict[str, Any]
 ) -> dict[str, Choice]:
     choices: dict[str, Choice] = {}
     with terminal.step("choosing", name, total=len(public.priors), unit="groups") as going:
         for before, (group, prior) in enumerate(public.priors.items()):
             try:
                 more = {**wishes, "progress": lambda part, before=before: going.reached(before + part)}
-                choices[group] = choose(prior, epsilon, declared.get(group), geometry=public.geometry, **more)
+                choices[group] = choose(prior, users=declared.get(group), geometry=public.geometry, **more)
             except TargetError as problem:
                 if public.by is None:
                     raise

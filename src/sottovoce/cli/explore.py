@@ -1,8 +1,7 @@
 """The commands explore and demo: one HTML file with data inside, which computes in the browser.
 
 The page itself is `page.html`, built from the folder page/ of the repository. Here the data are put into it:
-priors, the limits that only Python computes, and the certified mechanism of the marked ε. Users are looked
-at by dropping their table onto the page, which stays in the browser.
+priors, the limits that only Python computes, and the certified mechanism of the marked ε.
 """
 
 from __future__ import annotations

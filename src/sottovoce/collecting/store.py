@@ -3,7 +3,6 @@
 There is no column for a time, a user or an address, and the rows are ordered by their random ids: the order
 of arrival is not kept. `counts` is what the rows add up to, held by triggers in the transaction of the rows
 themselves, so that an estimate costs as much as there are categories, however many reports there are.
-A mechanism is added to the store when it is first served; a period of time has a store of its own.
 """
 
 from __future__ import annotations
@@ -30,10 +29,6 @@ from .model import Model
 APPLICATION = 0x736F7474
 """What SQLite calls the application id: "sott" in ASCII, in bytes 68 to 71 of the file."""
 VERSION = 1
-PAGE_BYTES = 1024
-"""Ids are random, so that each report changes a page of its own; small pages make that cheap."""
-LOG_PAGES = 4000
-"""After so many pages SQLite takes the log into the file."""
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
 PART = 10_000
@@ -81,7 +76,7 @@ def create_store(path: Path) -> None:
         StoreError: it could not be made.
     """
     with sqlite3.connect(":memory:") as database:
-        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        database.execute("PRAGMA page_size = 1024")  # small: a report changes a page of its own
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {VERSION}")
         database.executescript(_SCHEMA)
@@ -110,7 +105,7 @@ def open_store(path: Path, served: Sequence[Key]) -> tuple[sqlite3.Connection, d
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute("PRAGMA fullfsync = ON")  # macOS; elsewhere it means nothing
-            database.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            database.execute("PRAGMA wal_autocheckpoint = 4000")  # pages of the log
             database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
             return database, _numbers(database, path, served, add=True)
         except BaseException:

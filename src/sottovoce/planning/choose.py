@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -232,14 +232,8 @@ def choose(
     best, *others = sorted(meeting, key=rank)
     bound = None
     if bounded:
-        bound = best_possible(
-            prior,
-            settled,
-            measured,
-            keep_prior=keep_prior,
-            relative_gap=GAP,
-            progress=lambda part: report(half + (1 - half) * part),
-        )
+        more: Any = {"relative_gap": GAP, "progress": lambda part: report(half + (1 - half) * part)}
+        bound = best_possible(prior, settled, measured, keep_prior=keep_prior, **more)
     what = "smallest worst case over all possible users" if same_for_everybody else f"smallest {OBJECTIVE}"
     which = "linear samplers, which need one record of the user only" if linear else "samplers"
     reason = f"It has the {what} of the {len(meeting)} {which} (of {len(considered)}) that will do."

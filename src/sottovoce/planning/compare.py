@@ -263,12 +263,11 @@ class _Group:
         Samplers of several priors are distinguished by the first digits of the prior's digest.
         """
         own: Any = sampler
+        rows, digest = self._rows[len(sampler.prior)], sampler.prior.digest
         if is_ours(own):
-            values: FloatArray = own.divergence_of(self._rows[len(sampler.prior)], measure)
+            values: FloatArray = own.divergence_of(rows, measure)
         else:  # a caller's own gets arrays
-            rows = self._rows[len(sampler.prior)]
             values = np.concatenate([sampler.divergence(p, measure) for _, p in dense(rows)])
-        digest = sampler.prior.digest
         row = make_row(self._name, sampler, measure, values, self._gave[digest])
         if len(self._gave) > 1:
             row = replace(row, sampler=f"{row.sampler} [{digest[:8]}]")

@@ -48,10 +48,7 @@ UNITS = 45
 HALF = 30
 """Bits of a uniform number."""
 CLOSENESS = (1, 3, 10)
-"""κ of the invented users, in units of √(1/Σq²): far from the prior, in between, near it; a third each.
-
-1/Σq² is the number of categories that matter: for the 18 genres of MovieLens κ is about 3, 10 and 30.
-"""
+"""κ in units of √(1/Σq²), a third each: for the 18 genres of MovieLens it is about 3, 10 and 30."""
 MOST = 512.0
 """κ is at most this: beyond it users are like the prior, and only the work grows."""
 EACH = 400
@@ -279,10 +276,9 @@ def _rows(sticks: Integers, categories: npt.NDArray[np.intp], n: int) -> sparse.
 
 
 def invented(q: FloatArray, *, crowd: int = 0) -> sparse.csr_array[np.int64]:
-    """400 users each from three Dirichlet distributions around the prior, see `CLOSENESS`.
+    """400 users each from three Dirichlet distributions; other crowds are drawn from other random words.
 
     The categories are spread evenly: over all users of one kind each has its share q to within one piece.
-    Crowds with different numbers are drawn from different random words.
     """
     from scipy import sparse
 

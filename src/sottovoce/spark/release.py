@@ -1,9 +1,4 @@
-"""`release` on Spark: checked everywhere first, then drawn by the workers, or by the driver with a ledger.
-
-Between the checks and the draws Spark holds a row per user and group, with the positions and shares of the
-user's categories. With a ledger the driver takes them batch by batch, `Ledger.answers` commits an answer
-before it returns it, and Spark then writes a table of the answers themselves.
-"""
+"""`release` on Spark: checked everywhere first, then drawn by the workers, or by the driver with a ledger."""
 
 from __future__ import annotations
 
@@ -58,8 +53,8 @@ def release(
     refused unless `provenance="users"`.
 
     Without a `ledger` the workers draw. With one, the driver does: it charges all users of all groups in one
-    commit, draws and remembers batch by batch, and Spark only writes what was drawn. `epoch` and `exhausted`
-    are those of `Ledger.charge`.
+    commit, and commits the answers batch by batch before it hands them to Spark, which only writes them.
+    `epoch` and `exhausted` are those of `Ledger.charge`.
 
     Guarantees
         The certified mechanism and the operating system's randomness, as in one process; all data are checked
@@ -133,10 +128,9 @@ def release(
 def charge_and_draw(
     people: Any, form: ReportForm, ledger: Ledger, epoch: str | None, exhausted: str
 ) -> tuple[Any, Receipt]:
-    """Charge the users of all groups in one commit, draw what has no answer yet, and give all answers back.
+    """Charge all users, draw what has no answer yet, and give the answers as a table of values.
 
-    The answers are a Spark table of values, not of a computation. In the driver's memory are the names of all
-    users and, at a time, the rows of about `BATCH` users.
+    In the driver's memory are the names of all users and, at a time, the rows of about `BATCH` users.
     """
     known = form.mechanisms
     names = translate_errors(lambda: people.select("group", "user").toArrow())
@@ -185,8 +179,7 @@ def costs_told(receipt: Receipt) -> Iterator[None]:
 
 
 def _names_of(names: Any, group: str) -> list[str]:
-    reported: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
-    return reported
+    return list(names["user"].filter(pc.equal(names["group"], group)).to_pylist())
 
 
 def _rows_of(people: Any) -> Iterator[Any]:

@@ -1,8 +1,7 @@
 """Priors from public tables: counts per category and group, rare ones merged, and the files that carry them.
 
-A file of public data is a table (a row per item, or per record), or what `sottovoce prior -o` wrote, which
-remembers its groups and whether it was made from the users it serves. Merging rare categories is a mapping
-that everybody may know, fixed before any user is read: privacy is what it was.
+Merging rare categories is a mapping that everybody may know, fixed before any user is read: privacy is what
+it was.
 """
 
 from __future__ import annotations

@@ -41,7 +41,6 @@ MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
 PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
-LARGEST_NAME = 1 << 53
 LOOKED_AT = 10_000
 """Rows below the header that are looked at before its names are shown."""
 MOST_SHOWN, LONGEST_SHOWN, LONGEST_LIST = 20, 30, 200
@@ -533,7 +532,7 @@ def name_as_text(source: Source, name: str) -> tuple[str, bool]:
         return f"CAST({column} AS VARCHAR)", kind in _INTEGERS
     if kind in _FRACTIONS:
         number = f"nullif(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
-        large = f"count(*) FILTER (abs({number}) >= {LARGEST_NAME})"
+        large = f"count(*) FILTER (abs({number}) >= {1 << 53})"
         ((fractions, large),) = source.rows(
             f"SELECT count(*) FILTER (trunc({number}) != {number}), {large} FROM source"
         )

@@ -44,7 +44,6 @@ _ODD = "-?[0-9]*[.][0-9]+|-?[0-9]{16,}|true|false"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
 _TABLE = "table.arrow"
 _STEP = 1 << 16
-_LOCKED = 1
 
 
 def kind_by_content(beginning: bytes) -> str | None:
@@ -188,7 +187,7 @@ def unpacked_size(content: bytes, path: Path) -> int:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
-            if any(part.flag_bits & _LOCKED for part in parts):
+            if any(part.flag_bits & 1 for part in parts):
                 raise _protected(path)
             if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
                 raise TableError(f"{path} cannot be read: it is packed in an unusual way; save it anew")
