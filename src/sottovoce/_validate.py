@@ -1,9 +1,4 @@
-"""One line per check: each function returns the clean value or raises, naming what was wrong.
-
-Two kinds of input meet here. Public ones (epsilon, options, priors) may be repeated in a message;
-private ones (a user's p) may not: their messages carry counts of rows and the size of a sum, nothing
-that could be a coordinate of somebody's data.
-"""
+"""One line per check: each function returns the clean value or raises; `errors` says what a message shows."""
 
 from __future__ import annotations
 
@@ -27,9 +22,6 @@ LARGEST_EPSILON = 100.0
 
 SUM_TOLERANCE = 1e-9
 """How far a distribution's sum may be from one: far above rounding, far below a real mistake."""
-
-FLOAT32_TOLERANCE = 1e-5
-"""The same for users given in single precision, whose own rounding is 1e-7 a term."""
 
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
@@ -126,7 +118,8 @@ def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_arra
     if without and not empty:
         raise UserDataError(f"p must not be empty: {without} of {len(totals)} users have no mass")
     off = np.where(totals == 0, 0, np.abs(totals - 1))
-    wrong = int(np.count_nonzero(off > (FLOAT32_TOLERANCE if single else SUM_TOLERANCE)))
+    tolerance = 1e-5 if single else SUM_TOLERANCE  # the rounding of single precision is 1e-7 a term
+    wrong = int(np.count_nonzero(off > tolerance))
     if wrong:
         worst = float(totals[np.argmax(off)] - 1)
         raise UserDataError(

@@ -92,7 +92,6 @@ def _print_reports(reports: dict[str, AuditReport]) -> None:
 
 
 def _sentence(finding: Finding, epsilon: float) -> str:
-    """What was found, in plain words."""
     if finding.lower_bound <= 0:
         return "no event was released measurably more often for one user than for another."
     first, second = (shown_text(name) for name in finding.users)

@@ -26,8 +26,6 @@ from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_
 
 MOST_ROWS = 40
 """With more rows only those of all groups together are printed."""
-BLOCK = (0, 1, 3)
-"""The columns group, epsilon and divergence of a listing: rows that agree in them are compared."""
 
 
 @click.command("compare", cls=Command)
@@ -131,7 +129,7 @@ def _print_comparison(table: Comparison, *, grouped: bool) -> None:
     shown = [k for k, name in enumerate(listing.head) if name not in hidden]
     cells: list[list[str]] = []
     for row, before in zip(listing.rows, [listing.rows[0], *listing.rows], strict=False):
-        if "mark" not in hidden and any(row[k] != before[k] for k in BLOCK):
+        if "mark" not in hidden and any(row[k] != before[k] for k in (0, 1, 3)):  # group, ε, divergence
             cells.append([])
         cells.append([shown_text(row[k]) for k in shown])
     head = [listing.head[k].replace("_", " ") for k in shown]

@@ -386,7 +386,6 @@ def estimate(
 
 
 def _check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
     if not 0 < _validate.real(level=level) < 1:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
 

@@ -73,8 +73,7 @@ def starting_law(older: Prior | None, model: Model) -> FloatArray:
         )
     if set(older.categories) != set(model.categories):
         raise PriorError("the older prior must have the categories of the mechanism")
-    where = older.index
-    return older.probabilities[[where[name] for name in model.categories]]
+    return older.probabilities[[older.index[name] for name in model.categories]]
 
 
 def posterior_mean(values: FloatArray, errors: FloatArray, centre: FloatArray) -> FloatArray:

@@ -31,8 +31,6 @@ APPLICATION = 0x736F7474
 VERSION = 1
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
-PART = 10_000
-"""Reports that an export holds in memory."""
 
 Key = tuple[str, str]
 """A mechanism by its digest, and the group that it is for."""
@@ -138,10 +136,7 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
 
 
 def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any, ...]]]:
-    """The reports of a mechanism file as of one moment: a part with the names of the columns, then the rows.
-
-    The columns are those of a release with the random id in the user's place; the rows are ordered by it.
-    """
+    """The reports of a mechanism file as of one moment, by id: the names of the columns, then the rows."""
     grouped = mechanisms.by is not None
     yield [("id", *([mechanisms.by] if grouped else []), "item", "epsilon", "mechanism")]
     with reading(path) as database:
@@ -149,7 +144,7 @@ def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any
         numbers = _numbers(database, path, list(keys))
         known = {numbers[key]: named for key, named in keys.items()}
         rows = database.execute("SELECT id, mechanism, category FROM reports")
-        while part := rows.fetchmany(PART):
+        while part := rows.fetchmany(10_000):
             exported = []
             for name, (group, mechanism), category in ((a, known[b], c) for a, b, c in part if b in known):
                 if not 0 <= category < len(mechanism.answers):

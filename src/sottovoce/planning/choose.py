@@ -1,7 +1,4 @@
-"""Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
-
-Nothing here looks at a private user, so the choice costs no privacy.
-"""
+"""Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users."""
 
 from __future__ import annotations
 
@@ -173,9 +170,10 @@ def choose(
     those `fitted` looks at). Of those that meet the targets the smallest mean + 0.3·maximum is taken.
 
     Guarantees
-        Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
-        on every machine. At a smaller ε of the grid no sampler considered meets the targets. What is said
-        about all possible users (`nobody_above`) holds for everybody, the mean for the users measured.
+        Only a `PublicUsers` is accepted and nothing private looked at: choosing costs no privacy. Without
+        users the answer is the same on every machine. At a smaller ε of the grid no sampler considered meets
+        the targets. What is said about all possible users (`nobody_above`) holds for everybody, the mean for
+        the users measured.
 
     Parameters
         mean_at_most: the mean distance over the users measured may be at most this.

@@ -1,8 +1,7 @@
 """Power caps chosen for you, on invented users or on users declared public.
 
 The choice is a grid over two parameters and nothing finer: floors with many free parameters, fitted to
-public or invented users, serve other users worse. Everything that decides is computed in integers, or in
-doubles that every machine rounds alike, so that the same prior and ε give the same floor, bit for bit.
+public or invented users, serve other users worse.
 
 Users are invented from a prior, or are blurred copies of public ones. A Dirichlet distribution with parameter
 κ·b is a broken stick: weights v_1, (1−v_1)·v_2, … with v ~ Beta(1, κ), each put on a category drawn from b.
@@ -41,8 +40,6 @@ EXPONENTS = tuple(eighth / 8 for eighth in range(8, -1, -1))
 HALVINGS = 5
 """Scales: the range halved five times in the logarithm, 31 values."""
 TAIL_INVENTED, TAIL_PUBLIC = 0.1, 0.3
-WORST = 100
-"""The tail is the mean of the worst hundredth of the invented users."""
 UNITS = 45
 """A distribution is integers that add up to 2^45."""
 HALF = 30
@@ -124,7 +121,6 @@ def fitted(
         far as machines add up their rows alike). Choosing costs no privacy if the users really are public.
 
     Parameters
-        prior: the public distribution over the categories.
         epsilon: the privacy parameter: no release is more than e^ε times likelier from one user than from
             another. Larger is less private and nearer to the user's own data; from 0 to 100.
         users: a `PublicUsers`. A user who should count several times is repeated.
@@ -196,7 +192,7 @@ def _score(
     high = (floor * floors.exactly_rounded_exp(epsilon) * 2.0**UNITS).astype(np.int64)
     middle = _distances(typical, low, high)
     far = middle if typical is crowd else _distances(crowd, low, high)
-    count = -(-len(far) // WORST)
+    count = -(-len(far) // 100)
     worst = int(np.sort(far)[-count:].sum())
     return int(middle.sum()) / len(middle) + tail * (worst / count)
 
@@ -237,7 +233,6 @@ def closeness(q: FloatArray, times: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=8)
 def _order(stream: int, count: int) -> npt.NDArray[np.intp]:
-    """A random order of so many numbers."""
     return np.argsort(random_words(stream, count), kind="stable")
 
 

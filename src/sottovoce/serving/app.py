@@ -266,7 +266,6 @@ def _check_key(request: Request, keys: Iterable[bytes]) -> None:
 
 
 def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
-    """An export as text, part by part."""
     for rows in export(store, mechanisms):
         part = io.StringIO()
         csv.writer(part, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)

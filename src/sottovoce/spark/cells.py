@@ -1,8 +1,7 @@
 """How Spark counts: all records of a person in one partition, handed on in batches of complete people.
 
-Spark moves the records by a number of the person's name, so that counting them needs no second shuffle, and
-orders the counts by that number within each partition; a worker then cuts the stream into batches between two
-people. What is wrong is counted by the workers, and raised by the driver.
+Spark moves the records by a number of the person's name, so that counting them needs no second shuffle. What
+is wrong is counted by the workers, and raised by the driver.
 """
 
 from __future__ import annotations

@@ -207,7 +207,6 @@ def _people_schema() -> Any:
 
 
 def _people_rows(group: str, users: Users) -> Any:
-    """The users of a group as rows."""
     begins = pa.array(users.p.indptr.astype(np.int32))
     columns = [
         pa.array([group] * len(users)),

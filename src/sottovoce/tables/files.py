@@ -77,7 +77,6 @@ class Dialect:
 
 
 DETECTED = Dialect()
-"""No options set: everything is detected."""
 
 
 # --- reading ------------------------------------------------------------------------------------------

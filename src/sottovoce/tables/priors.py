@@ -62,7 +62,6 @@ class PriorOptions:
 
 
 AS_COUNTED = PriorOptions()
-"""Nothing added, nothing left out."""
 
 
 # --- from tables ---
@@ -181,7 +180,6 @@ def _prior_of(
 
 
 def _listed(names: tuple[Category, ...], public: bool) -> str:
-    """The names in brackets, if they are public."""
     return f" ({tally.shown(names)})" if public else ""
 
 
@@ -285,9 +283,9 @@ def _document(path: Path) -> dict[str, Any] | None:
 def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that.
 
-    A column that names people has values that recur with several items: one person, several records. So does
-    a column of groups; but groups are few and come as a full cross table, each item once for each value, and
-    histories do not. A table with each item in one row is a list of items, whatever its other columns hold.
+    A column that names people has values that recur with several items. So does one of groups; but these are
+    few and come as a full cross table, each item once for each value. A table with each item in one row is a
+    list of items, whatever its other columns hold.
     """
     if (columns.user or "user").casefold() in {name.casefold() for name in source.types}:
         return True, ""

@@ -323,11 +323,7 @@ def same_name(path: Path | None) -> TableError:
     return TableError(f"{what} cannot be read: two of its columns have the same name")
 
 
-Head = Callable[[], Sequence[Sequence[Any]]]
-"""Gives the first rows of a table; called only where a column is missing."""
-
-
-def require(needed: Sequence[str], present: Sequence[str], head: Head | None = None) -> None:
+def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], Any] | None = None) -> None:
     """Refuse a table without a needed column, with the columns that there are and the nearest name.
 
     A table without a header, a damaged or a transposed one has somebody's data where names should be. So the
@@ -346,7 +342,7 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
-def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> bool:
+def _are_names(present: Sequence[str], needed: Sequence[str], head: Callable[[], Any]) -> bool:
     """Whether few short names that can be printed are names of columns, as far as the rows below tell."""
     if len(present) > MOST_SHOWN or len(", ".join(present)) > LONGEST_LIST:
         return False
@@ -586,7 +582,6 @@ def check_sum(name: str, rows: int, fine: int, added: float) -> None:
 
 
 def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArray[np.object_]]) -> None:
-    """Refuse an empty table and missing names."""
     if not len(names["i"]):
         raise TableError("the table is empty: it has no rows")
     for letter, name in columns.required.items():

@@ -31,8 +31,6 @@ KINDS = (".xlsx", ".xlsm", ".xls", ".ods")
 INSTALL = "pip install 'sottovoce[excel]'"
 _ZIP, _COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-LARGEST_NUMBER = 1e15
-"""Excel keeps 15 digits: of a longer number the last ones are lost before we see it."""
 LEAST_MEMORY, PER_BYTE = 1 << 30, 16
 """Bytes of memory for any workbook, and for each byte it unpacks to: a cell has 20, and takes 32."""
 LEAST, RATIO = 256 << 20, 200
@@ -122,8 +120,8 @@ def check_name(source: Source, name: str) -> None:
             odd = "text and dates"
         elif changed and source.sheet is not None and source.sheet.is_mixed(name):
             odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
-    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= {LARGEST_NUMBER}")[0][0]:
-        odd = "numbers of more than 15 digits"
+    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= 1e15")[0][0]:
+        odd = "numbers of more than 15 digits"  # of which Excel keeps the first 15
     if odd:
         made = "which Excel may have made of something else"
         raise TableError(f"column {name!r} holds {odd}, {made}: store its cells as text")
@@ -140,7 +138,6 @@ def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[
     import pyarrow as pa
 
     _limit_memory(unpacked)
-    reason = ""
     try:
         book = fastexcel.read_excel(content)
         if strictly is not None:
