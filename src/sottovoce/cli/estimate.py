@@ -177,8 +177,7 @@ def _print_rows(title: str, shares: Estimate, rows: list[dict[str, Any]], band: 
             number(row["prior"]),
             f"{row['share']:.4f}",
             f"{row['low']:.4f} … {row['high']:.4f}",
-            f"{row['projected']:.4f}",
-            f"{row['shrunk']:.4f}",
+            *(f"{row[name]:.4f}" for name in ("projected", "shrunk")),
             *(f"{row['possible_low']:.3f} … {row['possible_high']:.3f}" for _ in extra),
             row["mark"],
         ]

@@ -85,10 +85,6 @@ def read_reports(
     """How often each category was reported, by group, and what was left out or chosen in reading, in words.
 
     A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile.
-
-    Raises
-        TableError: a column is missing or malformed.
-        EstimateError: another mechanism's reports, unknown categories, users with more than one report.
     """
     known: Mapping[str, Model] = Groups.of(models, by)
     if is_store(table):

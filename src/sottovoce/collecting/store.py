@@ -67,12 +67,7 @@ def is_store(table: Any) -> bool:
 
 
 def create_store(path: Path) -> None:
-    """Make an empty store, whole or not at all, for its owner alone.
-
-    Raises
-        FileExistsError: there is something already; it is never overwritten.
-        StoreError: it could not be made.
-    """
+    """Make an empty store, whole or not at all, for its owner alone; what is there is never overwritten."""
     with sqlite3.connect(":memory:") as database:
         database.execute("PRAGMA page_size = 1024")  # small: a report changes a page of its own
         database.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -114,12 +109,7 @@ def open_store(path: Path, served: Sequence[Key]) -> tuple[sqlite3.Connection, d
 
 
 def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
-    """How often each category was reported, by group, of one moment of a store that may be growing.
-
-    Raises
-        EstimateError: no report yet, or a sampler where the mechanism itself is needed.
-        StoreError: another mechanism's store, or one that cannot be read.
-    """
+    """How often each category was reported, by group, of one moment of a store that may be growing."""
     keys = {group: (model.digest, group) for group, model in known.items() if model.digest is not None}
     if len(keys) < len(known):
         raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")

@@ -28,6 +28,8 @@ from .writing import check_new, translate_errors, write_for_owner
 
 PEOPLE = "group string, user string, values array<double>, places array<int>, seen string"
 """A row per user with the shares of the user's categories; and one per partition with what it has `seen`."""
+_LISTS = {"values": pa.list_(pa.float64()), "places": pa.list_(pa.int32())}
+_SCHEMA = pa.schema({"group": pa.string(), "user": pa.string(), **_LISTS, "seen": pa.string()})
 
 
 def release(
@@ -94,7 +96,7 @@ def release(
                 if len(users):
                     yield from _people_rows(name, users).to_batches()
         row = {name: [None] for name in ("group", "user", "values", "places")}
-        yield pa.RecordBatch.from_pydict({**row, "seen": [json.dumps(seen)]}, _people_schema())
+        yield pa.RecordBatch.from_pydict({**row, "seen": [json.dumps(seen)]}, _SCHEMA)
 
     def draw(parts: Iterator[Any]) -> Iterator[Any]:
         for table in at_least(parts, BATCH):
@@ -201,11 +203,6 @@ def _rows_of(people: Any) -> Iterator[Any]:
 # --- users as rows of a Spark table, and back ---
 
 
-def _people_schema() -> Any:
-    lists = {"values": pa.list_(pa.float64()), "places": pa.list_(pa.int32())}
-    return pa.schema({"group": pa.string(), "user": pa.string(), **lists, "seen": pa.string()})
-
-
 def _people_rows(group: str, users: Users) -> Any:
     begins = pa.array(users.p.indptr.astype(np.int32))
     columns = [
@@ -215,7 +212,7 @@ def _people_rows(group: str, users: Users) -> Any:
         pa.ListArray.from_arrays(begins, pa.array(users.p.indices.astype(np.int32))),
         pa.nulls(len(users), pa.string()),
     ]
-    return pa.table(columns, schema=_people_schema())
+    return pa.table(columns, schema=_SCHEMA)
 
 
 def _by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:

@@ -68,9 +68,7 @@ class Sheet:
 
     def is_mixed(self, name: str) -> bool:
         """Whether a column holds text and numbers, by reading it strictly: in the table all are texts."""
-        if name not in self.numeric:
-            return False
-        return bool(_ask(self.path, "", self.index, self.numeric[name])["mixed"])
+        return name in self.numeric and bool(_ask(self.path, "", self.index, self.numeric[name])["mixed"])
 
 
 def read_sheet(path: Path, sheet: str | int | None) -> tuple[Any, Sheet]:
@@ -142,9 +140,8 @@ def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[
         book = fastexcel.read_excel(content)
         if strictly is not None:
             with contextlib.suppress(fastexcel.FastExcelError):
-                book.load_sheet(
-                    sheet, schema_sample_rows=None, dtype_coercion="strict", use_columns=[strictly]
-                )
+                strict: Any = {"dtype_coercion": "strict", "use_columns": [strictly]}
+                book.load_sheet(sheet, schema_sample_rows=None, **strict)
                 return {"mixed": False}
             return {"mixed": True}
         index, head = _chosen(book, sheet, path)
