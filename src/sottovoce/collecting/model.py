@@ -251,7 +251,7 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         worst = 1 - min(engine.prior) / sum(engine.prior)  # a later step may be as the prior itself
     elif isinstance(engine, SurveyEngine):
         kernel = SurveyKernel(engine)
-    about = (mechanism.sampler, mechanism.categories, weights / weights.sum(), epsilon)  # a power of two
+    about = (mechanism.sampler, mechanism.categories, weights / weights.sum(), epsilon)  # by 2^k
     linear = not isinstance(kernel, AsReleased)
     return Model(*about, kernel, linear, worst, mechanism.digest, mechanism)
 

@@ -69,7 +69,7 @@ def is_store(table: Any) -> bool:
 def create_store(path: Path) -> None:
     """Make an empty store, whole or not at all, for its owner alone; what is there is never overwritten."""
     with sqlite3.connect(":memory:") as database:
-        database.execute("PRAGMA page_size = 1024")  # small: a report changes a page of its own
+        database.execute("PRAGMA page_size = 1024")  # ids are random: each report changes its own page
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {VERSION}")
         database.executescript(_SCHEMA)

@@ -257,7 +257,7 @@ class _Group:
         }
 
     def measure(self, sampler: Sampler, measure: Distance) -> _Measured:
-        """The row of a sampler, which of several priors says the digest, and its one number per user."""
+        """The row of a sampler, with the digest of its prior if there are several; one number per user."""
         own: Any = sampler
         rows, digest = self._rows[len(sampler.prior)], sampler.prior.digest
         if is_ours(own):
@@ -348,7 +348,7 @@ def compare_over_time(
     """A stream beside `fitted` at ε/releases for each release; a "group" of rows is one release.
 
     `steps` are the users' distributions at every release, a row per user. A user with an empty row is
-    released as the prior at that step, and not counted there. What would be shipped is simulated.
+    released as the prior at that step, and not counted there. The mechanism to be shipped is simulated.
 
     >>> import sottovoce as sv
     >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])

@@ -45,7 +45,7 @@ UNITS = 45
 HALF = 30
 """Bits of a uniform number."""
 CLOSENESS = (1, 3, 10)
-"""κ in units of √(1/Σq²), a third each: for the 18 genres of MovieLens it is about 3, 10 and 30."""
+"""κ of the invented users in units of √(1/Σq²), a third each: far from the prior, in between, near it."""
 MOST = 512.0
 """κ is at most this: beyond it users are like the prior, and only the work grows."""
 EACH = 400

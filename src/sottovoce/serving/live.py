@@ -26,7 +26,7 @@ LEAST_REST, REST = 1.0, 10.0
 
 @dataclass
 class Live:
-    """The estimate of one file: post-processing of private reports, at the cost of a table of categories."""
+    """The estimate of one file: post-processing, which costs no privacy; its cost follows the categories."""
 
     served: Served
     store: Path

@@ -118,7 +118,7 @@ def check_name(source: Source, name: str) -> None:
             odd = "text and dates"
         elif changed and source.sheet is not None and source.sheet.is_mixed(name):
             odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
-    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= 1e15")[0][0]:
+    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= {1e15}")[0][0]:
         odd = "numbers of more than 15 digits"  # of which Excel keeps the first 15
     if odd:
         made = "which Excel may have made of something else"
