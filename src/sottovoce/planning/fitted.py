@@ -121,6 +121,7 @@ def fitted(
         far as machines add up their rows alike). Choosing costs no privacy if the users really are public.
 
     Parameters
+        prior: the public distribution over the categories.
         epsilon: the privacy parameter: no release is more than e^ε times likelier from one user than from
             another. Larger is less private and nearer to the user's own data; from 0 to 100.
         users: a `PublicUsers`. A user who should count several times is repeated.

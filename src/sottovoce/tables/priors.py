@@ -1,7 +1,6 @@
 """Priors from public tables: counts per category and group, rare ones merged, and the files that carry them.
 
-Merging rare categories is a mapping that everybody may know, fixed before any user is read: privacy is what
-it was.
+Merging rare categories is public, and fixed before any user is read: privacy is what it was.
 """
 
 from __future__ import annotations
