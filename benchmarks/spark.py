@@ -19,7 +19,7 @@ import sottovoce as sv
 from .measure import Line, at_most, seconds
 
 USERS, ROWS, ITEMS = 250_000, 20, 100
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "localhost",
     "spark.sql.shuffle.partitions": "8",

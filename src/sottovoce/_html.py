@@ -50,7 +50,6 @@ class Described:
         return "\n  ".join([title, *(f"{name}: {value}" for name, value in rows)])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         return facts(*self.facts())
 
 
@@ -113,5 +112,4 @@ class Listed:
         return self.listing().text()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         return self.listing().html()

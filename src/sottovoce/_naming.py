@@ -21,10 +21,7 @@ def is_text(value: object) -> bool:
 
 
 def group_column(by: object, *others: str | None) -> str:
-    """Return the name of a group column, which must not be a column of items, users or amounts.
-
-    A user's group is published in clear beside the release. `others` are the columns a table is read with.
-    """
+    """Return the name of a group column, which must be no column of items, users or amounts (`others`)."""
     if not isinstance(by, str) or not by.strip():
         raise ParameterError("by must be the name of a column")
     if by in others or unicodedata.normalize("NFKC", by).strip().casefold() in NEVER_GROUPS:

@@ -1,8 +1,7 @@
 """One line per check: each function returns the clean value or raises, naming what was wrong.
 
-Two kinds of input meet here. Public ones (epsilon, options, priors) may be repeated in a message;
-private ones (a user's p) may not: their messages carry counts of rows and the size of a sum, nothing
-that could be a coordinate of somebody's data.
+Public values (epsilon, options, priors) may be repeated in a message; private ones (a user's p) may not:
+their messages carry counts of rows and the size of a sum, no coordinate of anybody's data.
 """
 
 from __future__ import annotations
@@ -27,9 +26,6 @@ LARGEST_EPSILON = 100.0
 
 SUM_TOLERANCE = 1e-9
 """How far a distribution's sum may be from one: far above rounding, far below a real mistake."""
-
-FLOAT32_TOLERANCE = 1e-5
-"""The same for users given in single precision, whose own rounding is 1e-7 a term."""
 
 LARGEST_COUNT = 1 << 53
 """Counts and their sums stay below this, so that no 64-bit arithmetic on them can wrap around."""
@@ -121,12 +117,13 @@ def users(p: object, categories: int, *, empty: bool = False) -> sparse.csr_arra
         _refuse(rows, rows.data < 0, "negative values")
         rows.data[rows.data < NEGLIGIBLE] = 0.0
         rows.eliminate_zeros()
-    totals = _row_sums(rows)
+    totals = rows.sum(axis=1)
     without = int(np.count_nonzero(totals == 0))
     if without and not empty:
         raise UserDataError(f"p must not be empty: {without} of {len(totals)} users have no mass")
     off = np.where(totals == 0, 0, np.abs(totals - 1))
-    wrong = int(np.count_nonzero(off > (FLOAT32_TOLERANCE if single else SUM_TOLERANCE)))
+    tolerance = 1e-5 if single else SUM_TOLERANCE  # the rounding of single precision is 1e-7 a term
+    wrong = int(np.count_nonzero(off > tolerance))
     if wrong:
         worst = float(totals[np.argmax(off)] - 1)
         raise UserDataError(
@@ -153,7 +150,7 @@ def count_rows(p: object, categories: int) -> sparse.csr_array[Any]:
     rows: sparse.csr_array[Any] = _as_rows(p, np.int64, categories)
     _refuse(rows, rows.data < 0, "negative counts")
     _refuse(rows, rows.data >= LARGEST_COUNT, "counts too large to add up")
-    totals = _row_sums(rows.astype(np.float64))  # as floats: a sum of integers could wrap around
+    totals = rows.astype(np.float64).sum(axis=1)  # as floats: a sum of integers could wrap around
     if np.any(totals >= LARGEST_COUNT):
         raise UserDataError("p must hold counts whose sum is below 2^53")
     rows.eliminate_zeros()
@@ -220,10 +217,6 @@ def _refuse(rows: sparse.csr_array[np.float64], bad: npt.NDArray[np.bool_], what
         owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         count = len(np.unique(owner[bad]))
         raise UserDataError(f"p must hold probabilities: {count} of {rows.shape[0]} users have {what}")
-
-
-def _row_sums(rows: sparse.csr_array[np.float64]) -> FloatArray:
-    return np.asarray(rows.sum(axis=1), dtype=np.float64).ravel()
 
 
 def _short(value: object) -> str:

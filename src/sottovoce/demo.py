@@ -63,12 +63,7 @@ COMPARED: dict[str, Callable[..., Sampler]] = {"fitted": fitted, **SAMPLERS}
 
 
 def demo_data() -> DemoData:
-    """Invent the survey and 2,000 members over 18 genres in 3 groups.
-
-    >>> data = demo_data()
-    >>> sum(len(counts) for counts in data.members.values()), len(data.priors["under 25"])
-    (2000, 18)
-    """
+    """Invent the survey and 2,000 members over 18 genres in 3 groups."""
     rng = np.random.default_rng(SEED)
     surveyed, priors, members = {}, {}, {}
     for group in GROUPS:

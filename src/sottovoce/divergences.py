@@ -76,9 +76,7 @@ class FDivergence:
 
     def __call__(self, p: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
         """D_f(p‖x) along the last axis of two arrays of distributions."""
-        private, released = np.broadcast_arrays(
-            np.asarray(p, dtype=np.float64), np.asarray(x, dtype=np.float64)
-        )
+        private, released = np.broadcast_arrays(*(np.asarray(law, dtype=np.float64) for law in (p, x)))
         on_support = np.where(private > 0, released, 0.0)
         rest = np.where(private > 0, 0.0, released).sum(axis=-1)
         return self.on_support(private, on_support, rest)

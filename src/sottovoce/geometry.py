@@ -6,8 +6,8 @@ from a path. The earth mover's distance of two laws p and x is then a sum over t
 
     W1(p, x) = Σ_v length_v·|p(v) − x(v)|,    p(v) the mass of the categories below the edge v.
 
-Lengths are kept as integers in a `unit`, so that a law can be found exactly: at most 2^30 from any category
-to the root. They are public, as the categories are.
+Lengths are integers in a `unit`, at most 2^30 from any category to the root, so that a law can be found
+exactly. They are public, as the categories are.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ class Geometry:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse integers that are no tree with leaves first, its root last and parents behind children."""
         parents, lengths, nodes = self.parents, self.lengths, len(self.parents) + 1
         if len(lengths) != nodes - 1 or not {type(one) for one in (*parents, *lengths)} <= {int}:
             raise ParameterError("a geometry needs an integer parent and length for every node but the root")

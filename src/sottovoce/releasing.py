@@ -230,7 +230,6 @@ class _Silent:
 
 SILENT = _Silent()
 EVERY_USER = ReadingOptions(unknown="prior", empty="skip")
-"""Every user gets a row, whatever the user has."""
 
 
 def release_file(
@@ -304,7 +303,6 @@ class _FileRelease:
 
     @property
     def target(self) -> str:
-        """Where the releases go, in words."""
         return "standard output" if files.is_standard(self.output) else str(self.output)
 
     @contextmanager

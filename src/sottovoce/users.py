@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,13 @@ from .prior import Category
 if TYPE_CHECKING:
     from scipy import sparse
 
+    from .prior import Prior
+    from .release.mechanism import Mechanism
+
 UsersLike: TypeAlias = "npt.ArrayLike | sparse.sparray[Any, Any] | sparse.spmatrix[Any]"
 """Rows over the categories, one per user: a vector (one user), an (m, n) array, or scipy.sparse."""
+Categories: TypeAlias = "Prior | Mechanism"
+"""What users are read against."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,15 +56,7 @@ class Users:
         return _html.facts("Users", rows)
 
 
-class Named(Protocol):
-    """Something with categories: a prior or a mechanism."""
-
-    @property
-    def categories(self) -> Sequence[Category]:
-        """The names, in order."""
-
-
-def rows_for(users: UsersLike | Users, known: Named) -> UsersLike:
+def rows_for(users: UsersLike | Users, known: Categories) -> UsersLike:
     """The rows of `users`, refused if they were read against other categories or another order."""
     if not isinstance(users, Users):
         return users

@@ -115,10 +115,8 @@ class Commands(click.Group):
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
         versions = [f"{name} {import_module(name).__version__}" for name in ("numpy", "scipy", "duckdb")]
-        click.echo(
-            f"sottovoce {__version__}\npython {platform.python_version()}, {', '.join(versions)}", nl=False
-        )
-        click.echo(f"; {platform.system()} {platform.machine()}")
+        python, system = platform.python_version(), f"{platform.system()} {platform.machine()}"
+        click.echo(f"sottovoce {__version__}\npython {python}, {', '.join(versions)}; {system}")
         context.exit()
 
 

@@ -66,16 +66,9 @@ def _facts(group: str, report: AuditReport, confirmed: dict[str, bool]) -> dict[
 
 
 def _print_reports(reports: dict[str, AuditReport]) -> None:
-    columns = (
-        "group",
-        "sampler",
-        "ε",
-        "certificate",
-        "by release_many",
-        "by release",
-        "ε at least",
-        "verdict",
-    )
+    first = next(iter(reports.values()))
+    paths = (f"by {finding.path}" for finding in first.findings)
+    columns = ("group", "sampler", "ε", "certificate", *paths, "ε at least", "verdict")
     rows = []
     for group, report in reports.items():
         names = shown_text(group), shown_text(report.sampler), f"{report.epsilon:g}", report.certificate
@@ -87,12 +80,11 @@ def _print_reports(reports: dict[str, AuditReport]) -> None:
         print_note(f"{shown_text(group)}: {_sentence(report.worst, report.epsilon)}")
     print_note(
         "The certificate is a proof in exact integers. The bound comes from draws alone, with confidence "
-        f"{next(iter(reports.values())).confidence:g}: above ε it proves a violation, below it nothing."
+        f"{first.confidence:g}: above ε it proves a violation, below it nothing."
     )
 
 
 def _sentence(finding: Finding, epsilon: float) -> str:
-    """What was found, in plain words."""
     if finding.lower_bound <= 0:
         return "no event was released measurably more often for one user than for another."
     first, second = (shown_text(name) for name in finding.users)

@@ -26,8 +26,6 @@ from .terminal import NOT_PRIVATE, number, plain, print_json, print_note, print_
 
 MOST_ROWS = 40
 """With more rows only those of all groups together are printed."""
-BLOCK = (0, 1, 3)
-"""The columns group, epsilon and divergence of a listing: rows that agree in them are compared."""
 
 
 @click.command("compare", cls=Command)
@@ -131,7 +129,7 @@ def _print_comparison(table: Comparison, *, grouped: bool) -> None:
     shown = [k for k, name in enumerate(listing.head) if name not in hidden]
     cells: list[list[str]] = []
     for row, before in zip(listing.rows, [listing.rows[0], *listing.rows], strict=False):
-        if "mark" not in hidden and any(row[k] != before[k] for k in BLOCK):
+        if "mark" not in hidden and any(row[k] != before[k] for k in (0, 1, 3)):  # group, ε, divergence
             cells.append([])
         cells.append([shown_text(row[k]) for k in shown])
     head = [listing.head[k].replace("_", " ") for k in shown]
@@ -175,7 +173,6 @@ def choose_command(
     source: str | None,
     misfits: ReadingOptions,
     columns: Columns,
-    epsilon: float | None,
     as_json: bool,
     **wishes: Any,
 ) -> None:
@@ -208,10 +205,10 @@ def choose_command(
         groups, how = table.users(public, misfits)
         declared = {name: PublicUsers(users.p, str(source)) for name, users in groups.items() if len(users)}
         note += f" {table.path.name}: {how}."
-    choices = _choices(public, prior_file.name, declared, epsilon, wishes)
+    choices = _choices(public, prior_file.name, declared, wishes)
     print_note(note)
-    free = not (wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
-    auto = epsilon is not None and not declared and free and wishes["keep_prior"] and columns.near is None
+    free = not (declared or wishes["one_record"] or wishes["same_for_everybody"] or wishes["reports"])
+    auto = free and wishes["epsilon"] is not None and wishes["keep_prior"] and columns.near is None
     design = _design(choices, prior_file, public.by, auto=auto)
     if design is not None:  # --near is for the sampler that takes it
         design += prior_table.as_typed(near=" -s nearest" in design)
@@ -236,18 +233,14 @@ def choose_command(
 
 
 def _choices(
-    public: PublicData,
-    name: str,
-    declared: dict[str, PublicUsers],
-    epsilon: float | None,
-    wishes: dict[str, Any],
+    public: PublicData, name: str, declared: dict[str, PublicUsers], wishes: dict[str, Any]
 ) -> dict[str, Choice]:
     choices: dict[str, Choice] = {}
     with terminal.step("choosing", name, total=len(public.priors), unit="groups") as going:
         for before, (group, prior) in enumerate(public.priors.items()):
             try:
                 more = {**wishes, "progress": lambda part, before=before: going.reached(before + part)}
-                choices[group] = choose(prior, epsilon, declared.get(group), geometry=public.geometry, **more)
+                choices[group] = choose(prior, users=declared.get(group), geometry=public.geometry, **more)
             except TargetError as problem:
                 if public.by is None:
                     raise

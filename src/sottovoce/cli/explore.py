@@ -1,8 +1,7 @@
 """The commands explore and demo: one HTML file with data inside, which computes in the browser.
 
 The page itself is `page.html`, built from the folder page/ of the repository. Here the data are put into it:
-priors, the limits that only Python computes, and the certified mechanism of the marked ε. Users are looked
-at by dropping their table onto the page, which stays in the browser.
+priors, the limits that only Python computes, and the certified mechanism of the marked ε.
 """
 
 from __future__ import annotations
@@ -41,8 +40,6 @@ from .terminal import plain, print_note, print_table, print_text, step
 PAGE = Path(__file__).parents[1] / "page.html"
 HOLE = '<script type="application/json" id="data">null</script>'
 MOST_CATEGORIES = 20_000
-LARGEST_MECHANISM = 100_000
-"""Characters of a mechanism inside a page: for a larger one the page shows the command."""
 LIMITED = 300
 """Categories up to which the limit is computed while the user waits."""
 LIMITS, FEW = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0), 20
@@ -138,8 +135,8 @@ def _mechanism(choices: Mapping[str, Choice], by: str | None) -> dict[str, Any] 
         text, _ = mechanisms_text({name: certify(choice.sampler) for name, choice in choices.items()}, by)
     except CertificateError:
         return None
-    if len(text) > LARGEST_MECHANISM:
-        return None
+    if len(text) > 100_000:
+        return None  # the page shows the command instead
     samplers = {name: choice.sampler.name for name, choice in choices.items()}
     return {"text": text, "epsilon": next(iter(choices.values())).epsilon, "samplers": samplers}
 
@@ -238,7 +235,6 @@ def demo_command(output: Path) -> None:
 
 
 def _compared(table: Comparison) -> Listing:
-    """How every sampler serves the members."""
     return Listing(
         ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
         [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
@@ -249,7 +245,6 @@ def _compared(table: Comparison) -> Listing:
 
 
 def _estimated(released: demo.DemoRelease) -> Listing:
-    """What the collector learns of the largest group, beside the truth."""
     shares = released.found
     low, high = shares.interval()
     columns = (shares.model.prior, released.truth, shares.shares)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
-from inspect import signature
+from inspect import getfullargspec
 from typing import Any
 
 from ..divergences import DIVERGENCES, TV, Distance, FDivergence, alpha, hockey_stick
@@ -69,9 +69,7 @@ def parse_sampler(text: str, *, streams: bool = False) -> partial[Any]:
     if text.partition(":")[0] == "stream" and not streams:
         raise ParameterError("design -s stream makes a stream; in Python, compare_over_time compares one")
     name, options = _parse(text, "sampler", [each for each in EVERY if streams or each != "stream"])
-    parameters = signature(EVERY[name]).parameters.values()
-    keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-    allowed = [keyword for keyword in keywords if keyword not in ("geometry", "paced")]
+    allowed = [key for key in getfullargspec(EVERY[name]).kwonlyargs if key not in ("geometry", "paced")]
     for key in options:
         if key not in allowed:
             takes = f"takes {', '.join(allowed)}" if allowed else "takes no option"

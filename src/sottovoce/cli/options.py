@@ -104,8 +104,8 @@ def reading_options(
 ) -> ReadingOptions:
     """Return what to do with rows that do not fit, where --unknown may be as=NAME."""
     kind, name = parse_as(unknown, "--unknown", *choices)
-    more: Any = {"empty": empty, "unknown_groups": unknown_groups, "several_groups": several_groups}
-    return ReadingOptions(kind, **more) if name is None else ReadingOptions("other", name, **more)
+    unknown, other = (kind, "other") if name is None else ("other", name)
+    return ReadingOptions(unknown, other, empty, unknown_groups, several_groups)
 
 
 def left_out(unknown: str) -> ReadingOptions:

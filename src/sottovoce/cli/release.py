@@ -99,11 +99,9 @@ def release_command(
     misfits: ReadingOptions,
     policy: Policy,
     ledger: Path | None,
-    epoch: str | None,
-    exhausted: str,
     output: Path,
-    exact: bool,
     force: bool,
+    **terms: Any,
 ) -> None:
     """Release one private category per user, in exact arithmetic, from the operating system's randomness.
 
@@ -136,10 +134,8 @@ def release_command(
         options=misfits,
         dialect=users.dialect,
         ledger=None if ledger is None else Ledger.open(ledger),
-        epoch=epoch,
-        exhausted=exhausted,
-        exact=exact,
         force=force,
+        **terms,
         progress=step,
         note=lambda text: print_note(plain(text)),
         signals=signals,

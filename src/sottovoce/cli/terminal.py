@@ -25,13 +25,10 @@ class _Beside(Console):
     """Standard error. A closed one must not abort a command, which may already have charged users."""
 
     def on_broken_pipe(self) -> None:
-        """Print nothing from now on."""
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-LAST_LINE = 2.0
-"""Seconds that the last line of an interrupted command waits until standard error is read."""
 NOT_PRIVATE = "Measured on the users' true data: for choosing a sampler, not for publishing."
 console = Console()
 errors = _Beside(stderr=True)
@@ -49,7 +46,7 @@ def print_interruption(text: str) -> None:
     """Print the last line of an interrupted command, also of a quiet one, unless standard error is stuck."""
     errors.quiet = False
     with suppress(OSError, ValueError, TypeError, AttributeError):  # closed, or no file that can be polled
-        if not select.select([], [sys.stderr], [], LAST_LINE)[1]:
+        if not select.select([], [sys.stderr], [], 2.0)[1]:  # seconds
             return
     print_note(text)
 

@@ -261,8 +261,7 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
         low, high = self.interval(simultaneous=True) if self.unbiased else self.possible(simultaneous=True)
         noise = (self.interval()[0] <= 0) & self.unbiased
         more, fewer = low > self.model.prior, high < self.model.prior
-        marks: list[str] = np.select([more, fewer, noise], ["more", "fewer", "noise"], "").tolist()
-        return marks
+        return list(np.select([more, fewer, noise], ["more", "fewer", "noise"], "").tolist())
 
     @cached_property
     def projected(self) -> FloatArray:
@@ -387,7 +386,6 @@ def estimate(
 
 
 def _check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
     if not 0 < _validate.real(level=level) < 1:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
 
@@ -508,8 +506,7 @@ def project(values: FloatArray) -> FloatArray:
     excess = np.cumsum(descending) - 1
     rank = np.arange(1, len(values) + 1)
     last = int(np.flatnonzero(descending * rank > excess)[-1])
-    nearest: FloatArray = np.maximum(values - excess[last] / (last + 1), 0.0)
-    return nearest
+    return np.asarray(np.maximum(values - excess[last] / (last + 1), 0.0))
 
 
 def possible_shares(model: Model, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

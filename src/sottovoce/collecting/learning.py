@@ -6,8 +6,7 @@ standard deviation s_i. The learned prior is the mean of the posterior,
 
     q_i ∝ E[x | p̂_i] = ∫ x·g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx / ∫ g_a(x/q⁰_i)·φ((p̂_i − x)/s_i) dx,
 
-averaged over the shapes by how likely each makes all estimates together. Categories far above their errors
-keep their values; those below share what is left. Without any information it is the older prior.
+averaged over the shapes by how likely each makes all estimates together (docs/learning.md).
 """
 
 from __future__ import annotations
@@ -35,15 +34,13 @@ ROWS = 1 << 13
 """Categories whose integrals are computed at once."""
 SPREAD = 0.001
 """The share of the older prior, at least: nothing that was not seen is impossible."""
-RANKED = 0.9
-"""A population is taken to fall off like rank^-0.9 where nothing is known of it."""
 NOISE = 2.0
 """Reports suffice for a prior where the expected squared noise is at most so many times the signal."""
 
 
 def ranked(n: int) -> FloatArray:
-    """The law over n categories that falls off like rank^-0.9."""
-    weights = np.arange(1, n + 1) ** -RANKED
+    """The law over n categories that falls off like rank^-0.9: of a population of which nothing is known."""
+    weights = np.arange(1, n + 1) ** -0.9
     return np.asarray(weights / weights.sum())
 
 
@@ -76,8 +73,7 @@ def starting_law(older: Prior | None, model: Model) -> FloatArray:
         )
     if set(older.categories) != set(model.categories):
         raise PriorError("the older prior must have the categories of the mechanism")
-    where = older.index
-    return older.probabilities[[where[name] for name in model.categories]]
+    return older.probabilities[[older.index[name] for name in model.categories]]
 
 
 def posterior_mean(values: FloatArray, errors: FloatArray, centre: FloatArray) -> FloatArray:

@@ -224,19 +224,11 @@ def model_of(mechanism: Mechanism | Sampler) -> Model:
     kernel = mechanism.kernel if isinstance(mechanism, KernelSampler) else AsReleased()
     if isinstance(kernel, ResponseKernel):
         _check_response(label(mechanism), bool(kernel.kept.all()))
-    worst = known_worst_case(mechanism, TV)
-    prior, epsilon = mechanism.prior, mechanism.epsilon
-    return Model(
-        label(mechanism),
-        prior.categories,
-        prior.probabilities,
-        epsilon,
-        kernel,
-        linear,
-        1 - float(np.min(mechanism.floor)) if worst is None else worst,
-        None,
-        mechanism,
-    )
+    prior, worst = mechanism.prior, known_worst_case(mechanism, TV)
+    if worst is None:
+        worst = 1 - float(np.min(mechanism.floor))
+    about = (label(mechanism), prior.categories, prior.probabilities, mechanism.epsilon)
+    return Model(*about, kernel, linear, worst, source=mechanism)
 
 
 def _of_mechanism(mechanism: Mechanism) -> Model:
@@ -259,17 +251,9 @@ def _of_mechanism(mechanism: Mechanism) -> Model:
         worst = 1 - min(engine.prior) / sum(engine.prior)  # a later step may be as the prior itself
     elif isinstance(engine, SurveyEngine):
         kernel = SurveyKernel(engine)
-    return Model(
-        mechanism.sampler,
-        mechanism.categories,
-        weights / weights.sum(),  # a power of two
-        epsilon,
-        kernel,
-        not isinstance(kernel, AsReleased),
-        worst,
-        mechanism.digest,
-        mechanism,
-    )
+    about = (mechanism.sampler, mechanism.categories, weights / weights.sum(), epsilon)  # by 2^k
+    linear = not isinstance(kernel, AsReleased)
+    return Model(*about, kernel, linear, worst, mechanism.digest, mechanism)
 
 
 def _check_response(name: str, invertible: bool) -> None:

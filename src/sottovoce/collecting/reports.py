@@ -1,8 +1,4 @@
-"""Reports counted, whatever form they come in, and checked against the mechanism they claim to come from.
-
-`sottovoce release` writes a row per user with the released category, ε and the digest of the mechanism, so
-reports describe themselves.
-"""
+"""Reports counted, whatever form they come in, and checked against the mechanism they claim to come from."""
 
 from __future__ import annotations
 
@@ -88,12 +84,7 @@ def read_reports(
 ) -> tuple[Mapping[str, FloatArray], str]:
     """How often each category was reported, by group, and what was left out or chosen in reading, in words.
 
-    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile. `dialect` says
-    how a file is written.
-
-    Raises
-        TableError: a column is missing or malformed.
-        EstimateError: another mechanism's reports, unknown categories, users with more than one report.
+    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile.
     """
     known: Mapping[str, Model] = Groups.of(models, by)
     if is_store(table):
@@ -144,7 +135,6 @@ def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, st
 
 
 def _check_digests(digests: Tally, known: Mapping[str, Model]) -> None:
-    """Refuse reports that were released with another mechanism than the one at hand."""
     expected = [known[name].digest for name in digests.groups]
     cells = zip(digests.group.tolist(), digests.item.tolist(), strict=True)
     others = np.array([digests.items[i] != expected[g] for g, i in cells], dtype=bool)

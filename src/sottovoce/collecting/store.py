@@ -3,7 +3,6 @@
 There is no column for a time, a user or an address, and the rows are ordered by their random ids: the order
 of arrival is not kept. `counts` is what the rows add up to, held by triggers in the transaction of the rows
 themselves, so that an estimate costs as much as there are categories, however many reports there are.
-A mechanism is added to the store when it is first served; a period of time has a store of its own.
 """
 
 from __future__ import annotations
@@ -30,14 +29,8 @@ from .model import Model
 APPLICATION = 0x736F7474
 """What SQLite calls the application id: "sott" in ASCII, in bytes 68 to 71 of the file."""
 VERSION = 1
-PAGE_BYTES = 1024
-"""Ids are random, so that each report changes a page of its own; small pages make that cheap."""
-LOG_PAGES = 4000
-"""After so many pages SQLite takes the log into the file."""
 PATIENCE = 20.0
 """Seconds that a writer waits for another one."""
-PART = 10_000
-"""Reports that an export holds in memory."""
 
 Key = tuple[str, str]
 """A mechanism by its digest, and the group that it is for."""
@@ -79,18 +72,13 @@ def _has_log(path: Path) -> bool:
 
 
 def create_store(path: Path) -> None:
-    """Make an empty store, whole or not at all, for its owner alone.
-
-    Raises
-        FileExistsError: there is something already; it is never overwritten.
-        StoreError: it could not be made.
-    """
+    """Make an empty store, whole or not at all, for its owner alone; what is there is never overwritten."""
     if not os.path.lexists(path) and _has_log(path):
         raise StoreError(
             f"{path} is gone, and its -wal or -journal file is not: restore one or remove the other"
         )
     with sqlite3.connect(":memory:") as database:
-        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        database.execute("PRAGMA page_size = 1024")  # ids are random: each report changes its own page
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.execute(f"PRAGMA user_version = {VERSION}")
         database.executescript(_SCHEMA)
@@ -119,7 +107,7 @@ def open_store(path: Path, served: Sequence[Key]) -> tuple[sqlite3.Connection, d
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute("PRAGMA fullfsync = ON")  # macOS; elsewhere it means nothing
-            database.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            database.execute("PRAGMA wal_autocheckpoint = 4000")  # pages of the log
             database.execute(f"PRAGMA journal_size_limit = {1 << 26}")
             return database, _numbers(database, path, served, add=True)
         except BaseException:
@@ -130,12 +118,7 @@ def open_store(path: Path, served: Sequence[Key]) -> tuple[sqlite3.Connection, d
 
 
 def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
-    """How often each category was reported, by group, of one moment of a store that may be growing.
-
-    Raises
-        EstimateError: no report yet, or a sampler where the mechanism itself is needed.
-        StoreError: another mechanism's store, or one that cannot be read.
-    """
+    """How often each category was reported, by group, of one moment of a store that may be growing."""
     keys = {group: (model.digest, group) for group, model in known.items() if model.digest is not None}
     if len(keys) < len(known):
         raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")
@@ -152,10 +135,7 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
 
 
 def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any, ...]]]:
-    """The reports of a mechanism file as of one moment: a part with the names of the columns, then the rows.
-
-    The columns are those of a release with the random id in the user's place; the rows are ordered by it.
-    """
+    """The reports of a mechanism file as of one moment, by id: the names of the columns, then the rows."""
     grouped = mechanisms.by is not None
     yield [("id", *([mechanisms.by] if grouped else []), "item", "epsilon", "mechanism")]
     with reading(path) as database:
@@ -163,7 +143,7 @@ def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any
         numbers = _numbers(database, path, list(keys))
         known = {numbers[key]: named for key, named in keys.items()}
         rows = database.execute("SELECT id, mechanism, category FROM reports")
-        while part := rows.fetchmany(PART):
+        while part := rows.fetchmany(10_000):
             exported = []
             for name, (group, mechanism), category in ((a, known[b], c) for a, b, c in part if b in known):
                 if not 0 <= category < len(mechanism.answers):

@@ -44,8 +44,6 @@ STYLES: dict[str, dict[str, Any]] = {
     "rr_with_prior": {"color": "#999999", "marker": "+", "linestyle": ":"},
     BEST_POSSIBLE: {"color": "#000000", "marker": "", "linestyle": "-"},  # a line that nobody goes below
 }
-DRAWN = 40
-"""Categories of an estimate that are drawn."""
 USUAL_FONT = "DejaVu Sans"
 
 
@@ -129,9 +127,9 @@ def plot_comparison(
 
 
 def plot_estimate(shares: Estimate, axes: Axes | None = None, *, truth: Any = None) -> Axes:
-    """Per category, largest prior first: the prior, the estimate, its interval and, if known, the truth."""
+    """The prior, the estimate, its interval and, if known, the truth of the 40 likeliest by the prior."""
     axes = _own(axes, 9, 4.2)
-    order = np.argsort(-shares.model.prior, kind="stable")[:DRAWN]
+    order = np.argsort(-shares.model.prior, kind="stable")[:40]
     x = np.arange(len(order))
     low, high = shares.interval()
     values = shares.shares

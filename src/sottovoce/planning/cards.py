@@ -105,15 +105,7 @@ def any_card(made: Any, group: str) -> Card | NearCard | StreamCard:
 
 
 def card(sampler: Sampler, group: str = EVERYBODY) -> Card:
-    """Collect the worst case for every divergence against its rivals.
-
-    >>> from sottovoce import Prior, kernel_clip
-    >>> facts = card(kernel_clip(Prior(["A", "B"], [0.01, 0.99]), 2.0))
-    >>> facts.rarest_category, round(facts.released_as_another, 3)
-    ('A', 0.931)
-    >>> [(kept.category, round(kept.at_least, 3)) for kept in facts.released_as_itself]
-    [('A', 0.069), ('B', 0.991)]
-    """
+    """Collect the worst case for every divergence against its rivals."""
     prior, epsilon = sampler.prior, sampler.epsilon
     response, mollifier = randomized_response(prior, epsilon), relative_mollifier(prior, epsilon)
     best = prior_minimax(prior, epsilon)
@@ -141,13 +133,7 @@ def card(sampler: Sampler, group: str = EVERYBODY) -> Card:
 
 
 def near_card(sampler: NearestSampler, group: str = EVERYBODY) -> NearCard:
-    """Collect the facts: the distances of all pairs of a category and its release, weighed by their chance.
-
-    >>> from sottovoce import Line, Prior, nearest
-    >>> facts = near_card(nearest(Prior.uniform(range(10)), 4.0, Line(range(10))))
-    >>> facts.half_within, facts.nine_tenths_within
-    (0.0, 1.0)
-    """
+    """Collect the facts: the distances of pairs of a category and its release, weighed by their chance."""
     q, n = sampler.prior.probabilities, len(sampler.prior)
     few = n <= LISTED  # all categories, or as many as are drawn from the prior, evenly
     chosen = np.arange(n) if few else np.searchsorted(np.cumsum(q), (np.arange(DRAWN) + 0.5) / DRAWN)
@@ -173,12 +159,7 @@ def near_card(sampler: NearestSampler, group: str = EVERYBODY) -> NearCard:
 
 
 def stream_card(sampler: Stream, group: str = EVERYBODY) -> StreamCard:
-    """Collect the facts; the furthest user is a point mass on the rarest category.
-
-    >>> from sottovoce import Prior, stream
-    >>> round(stream_card(stream(Prior(["A", "B"], [0.2, 0.8]), 4.0, horizon=2)).released_as_another, 2)
-    0.15
-    """
+    """Collect the facts; the furthest user is a point mass on the rarest category."""
     engine: Any = certify(sampler, provenance="users").engine  # nothing is released
     rarest, (least, most) = min(engine.prior), engine.ratios(*engine.first(), 0)
     kept = min(most * rarest, engine.total - least * (sum(engine.prior) - rarest)) / engine.total
@@ -190,7 +171,6 @@ def stream_card(sampler: Stream, group: str = EVERYBODY) -> StreamCard:
 
 
 def _of_any(sampler: Sampler | Stream, group: str) -> dict[str, Any]:
-    """What every card says."""
     return {
         "group": group,
         "epsilon": sampler.epsilon,

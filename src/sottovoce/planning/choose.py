@@ -1,7 +1,4 @@
-"""Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users.
-
-Nothing here looks at a private user, so the choice costs no privacy.
-"""
+"""Choosing a sampler and, for a target, ε: every sampler is measured on public or invented users."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -173,9 +170,10 @@ def choose(
     those `fitted` looks at). Of those that meet the targets the smallest mean + 0.3·maximum is taken.
 
     Guarantees
-        Nothing private is looked at: only a `PublicUsers` is accepted. Without users the answer is the same
-        on every machine. At a smaller ε of the grid no sampler considered meets the targets. What is said
-        about all possible users (`nobody_above`) holds for everybody, the mean for the users measured.
+        Only a `PublicUsers` is accepted and nothing private looked at: choosing costs no privacy. Without
+        users the answer is the same on every machine. At a smaller ε of the grid no sampler considered meets
+        the targets. What is said about all possible users (`nobody_above`) holds for everybody, the mean for
+        the users measured.
 
     Parameters
         mean_at_most: the mean distance over the users measured may be at most this.
@@ -232,14 +230,8 @@ def choose(
     best, *others = sorted(meeting, key=rank)
     bound = None
     if bounded:
-        bound = best_possible(
-            prior,
-            settled,
-            measured,
-            keep_prior=keep_prior,
-            relative_gap=GAP,
-            progress=lambda part: report(half + (1 - half) * part),
-        )
+        more: Any = {"relative_gap": GAP, "progress": lambda part: report(half + (1 - half) * part)}
+        bound = best_possible(prior, settled, measured, keep_prior=keep_prior, **more)
     what = "smallest worst case over all possible users" if same_for_everybody else f"smallest {OBJECTIVE}"
     which = "linear samplers, which need one record of the user only" if linear else "samplers"
     reason = f"It has the {what} of the {len(meeting)} {which} (of {len(considered)}) that will do."

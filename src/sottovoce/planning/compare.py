@@ -1,8 +1,7 @@
 """Many samplers × many users × many divergences, as one tidy table; and streams over time.
 
 A comparison looks at the users' true data. Its numbers are for choosing a sampler on data you may look at;
-they are not themselves private and must not be published about private users. Streams are simulated
-with the mechanism that would be shipped.
+they are not themselves private and must not be published about private users.
 """
 
 from __future__ import annotations
@@ -258,17 +257,13 @@ class _Group:
         }
 
     def measure(self, sampler: Sampler, measure: Distance) -> _Measured:
-        """The row of a sampler, and its one number per user.
-
-        Samplers of several priors are distinguished by the first digits of the prior's digest.
-        """
+        """The row of a sampler, with the digest of its prior if there are several; one number per user."""
         own: Any = sampler
+        rows, digest = self._rows[len(sampler.prior)], sampler.prior.digest
         if is_ours(own):
-            values: FloatArray = own.divergence_of(self._rows[len(sampler.prior)], measure)
+            values: FloatArray = own.divergence_of(rows, measure)
         else:  # a caller's own gets arrays
-            rows = self._rows[len(sampler.prior)]
             values = np.concatenate([sampler.divergence(p, measure) for _, p in dense(rows)])
-        digest = sampler.prior.digest
         row = make_row(self._name, sampler, measure, values, self._gave[digest])
         if len(self._gave) > 1:
             row = replace(row, sampler=f"{row.sampler} [{digest[:8]}]")
@@ -339,14 +334,12 @@ def _block(row: ComparisonRow) -> tuple[str, float, str]:
     return row.group, row.epsilon, row.divergence
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
+def _cell(value: bool | float | str | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return (
-        number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    )
+    if isinstance(value, int):
+        return f"{value:,}"
+    return value if isinstance(value, str) else number(value)
 
 
 def compare_over_time(
@@ -355,7 +348,7 @@ def compare_over_time(
     """A stream beside `fitted` at ε/releases for each release; a "group" of rows is one release.
 
     `steps` are the users' distributions at every release, a row per user. A user with an empty row is
-    released as the prior at that step, and not counted there. The stream is simulated.
+    released as the prior at that step, and not counted there. The mechanism to be shipped is simulated.
 
     >>> import sottovoce as sv
     >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
@@ -400,8 +393,6 @@ SHARP = 0.005
 """E below which the average is sharp: chance then moves it by about 3 % in total variation."""
 RARE = 0.01
 """The chance that flawless public priors are refused by their closeness alone, all weighings together."""
-UNIFORM = 1e-9
-"""Relative spread below which a prior is uniform: units of rounding make no difference."""
 
 
 def made_from(q: FloatArray, users: Sequence[Users]) -> bool:
@@ -423,8 +414,8 @@ def made_from(q: FloatArray, users: Sequence[Users]) -> bool:
     from scipy import sparse
 
     p: Any = users[0].p if len(users) == 1 else sparse.vstack([given.p for given in users], format="csr")
-    if p.shape[0] < 2 or np.ptp(q) <= UNIFORM * q.max():
-        return False  # one user may be like the public; a uniform prior tells nothing
+    if p.shape[0] < 2 or np.ptp(q) <= 1e-9 * q.max():
+        return False  # one user may be like the public; a uniform prior (but for rounding) tells nothing
     weighings = [np.ones(p.shape[0])]
     amounts = [given.amounts for given in users if given.amounts is not None]
     if len(amounts) == len(users):

@@ -41,14 +41,12 @@ EXPONENTS = tuple(eighth / 8 for eighth in range(8, -1, -1))
 HALVINGS = 5
 """Scales: the range halved five times in the logarithm, 31 values."""
 TAIL_INVENTED, TAIL_PUBLIC = 0.1, 0.3
-WORST = 100
-"""The tail is the mean of the worst hundredth of the invented users."""
 UNITS = 45
 """A distribution is integers that add up to 2^45."""
 HALF = 30
 """Bits of a uniform number."""
 CLOSENESS = (1, 3, 10)
-"""κ of the invented users, in units of √(1/Σq²): far from the prior, in between, near it; a third each.
+"""κ of the invented users in units of √(1/Σq²), a third each: far from the prior, in between, near it.
 
 1/Σq² is the number of categories that matter: for the 18 genres of MovieLens κ is about 3, 10 and 30.
 """
@@ -199,7 +197,7 @@ def _score(
     high = (floor * floors.exactly_rounded_exp(epsilon) * 2.0**UNITS).astype(np.int64)
     middle = _distances(typical, low, high)
     far = middle if typical is crowd else _distances(crowd, low, high)
-    count = -(-len(far) // WORST)
+    count = -(-len(far) // 100)
     worst = int(np.sort(far)[-count:].sum())
     return int(middle.sum()) / len(middle) + tail * (worst / count)
 
@@ -240,7 +238,6 @@ def closeness(q: FloatArray, times: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=8)
 def _order(stream: int, count: int) -> npt.NDArray[np.intp]:
-    """A random order of so many numbers."""
     return np.argsort(random_words(stream, count), kind="stable")
 
 
@@ -279,10 +276,9 @@ def _rows(sticks: Integers, categories: npt.NDArray[np.intp], n: int) -> sparse.
 
 
 def invented(q: FloatArray, *, crowd: int = 0) -> sparse.csr_array[np.int64]:
-    """400 users each from three Dirichlet distributions around the prior, see `CLOSENESS`.
+    """400 users each from three Dirichlet distributions; other crowds are drawn from other random words.
 
     The categories are spread evenly: over all users of one kind each has its share q to within one piece.
-    Crowds with different numbers are drawn from different random words.
     """
     from scipy import sparse
 

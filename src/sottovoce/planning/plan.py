@@ -1,8 +1,7 @@
 """Planning without public data: how many users should answer a survey so that the others are served well.
 
-A survey of m users gives a learned prior; the other users release with a sampler on it. Few reports make a
-bad prior for everybody else, many leave few to serve. A user who answered has spent ε and is served by draws
-of the learned prior, which cost nothing. So a share s of the users costs
+A survey of m users gives a learned prior; the other users release with a sampler on it. A user who answered
+has spent ε and is served by draws of the learned prior, which cost nothing. So a share s of the users costs
 
     s·E TV(p, q̂) + (1 − s)·E TV(p, Q(p)),   Q = `fitted` on the learned prior q̂,
 
@@ -35,8 +34,6 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 """The shares of the users that are tried."""
 CROWD = 7
 """The invented users that are measured: others than those on which `fitted` and `choose` look."""
-REPEATS = 12
-"""Surveys that are simulated for each share, fewer for many categories."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +148,7 @@ def plan(
     rows = []
     for k, reports in enumerate(sorted(sizes), start=1):
         served, public = [], []  # with the prior that such a survey taught, and by draws of it
-        for _ in range(max(2, min(REPEATS, 2000 // len(truth)))):
+        for _ in range(max(2, min(12, 2000 // len(truth)))):  # fewer for many categories
             counts = rng.multinomial(reports, law).astype(np.float64)
             learned = estimate(mechanism, counts).as_prior(force=True)
             served.append(mean(fitted(learned, float(mechanism.epsilon))))

@@ -43,8 +43,6 @@ from ..samplers.base import Sampler, check_own
 OUTSIDE = 1e-30
 """Probability outside the window, under the tilted law, at most."""
 MOST_REPORTS = 10**8
-LARGEST_GRID = 1 << 22
-"""Entries of a transform."""
 UNIT = 2.0**-52
 UPWARDS = 1e-12
 """Doubles of a sampler's floor are rounded outwards by this."""
@@ -200,7 +198,7 @@ def _expectation(values: FloatArray, chances: FloatArray, step: float, m: int) -
         (reach * log_outside / 3) ** 2 + 2 * m * deviation * log_outside
     )  # Bernstein: 2·exp(−r²/(2(mσ² + b·r/3))) = OUTSIDE
     size = 1 << max(4, math.ceil(math.log2(2 * radius + 3)))
-    if size > LARGEST_GRID:
+    if size > 1 << 22:  # entries of a transform
         return None
     centre = round(m * mean)
     frequency = np.fft.rfftfreq(size)

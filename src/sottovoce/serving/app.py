@@ -144,10 +144,9 @@ def make_app(settings: Settings, files: Sequence[Served], say: Callable[[str], N
     routes = [answers.route(operation) for operation in answers.operations]
     shared = []
     if settings.origins:
-        methods: Any = {"allow_origins": settings.origins, "allow_methods": ["GET", "POST"]}
-        headers: Any = {"allow_headers": ["authorization", "content-type"]}
-        headers["expose_headers"] = ["etag", "retry-after"]
-        shared = [Middleware(_Shared, **methods, **headers)]
+        allowed: Any = {"allow_origins": settings.origins, "allow_methods": ["GET", "POST"]}
+        allowed |= {"allow_headers": ["authorization", "content-type"]}
+        shared = [Middleware(_Shared, **allowed, expose_headers=["etag", "retry-after"])]
     handlers: Any = {HTTPException: _no_route, Exception: _failed}
     app = Starlette(routes=routes, lifespan=lifespan, middleware=shared, exception_handlers=handlers)
     app.router.redirect_slashes = False
@@ -155,7 +154,7 @@ def make_app(settings: Settings, files: Sequence[Served], say: Callable[[str], N
 
 
 class _Answers:
-    """What a collector answers: a method for each operation."""
+    """What a collector answers: a method for each operation, as `OPERATIONS` describes it."""
 
     def __init__(self, settings: Settings, files: Sequence[Served], say: Callable[[str], None]) -> None:
         self.operations = [operation for operation in OPERATIONS if settings.page or not operation.live]
@@ -198,7 +197,6 @@ class _Answers:
         raise Refusal(404, "no mechanism file with this digest is served here")
 
     async def mechanism(self, request: Request) -> Response:
-        """The mechanism file, byte for byte."""
         served = self._file(request)
         etag = f'"{served.digest}"'
         headers = {"etag": etag, "cache-control": "no-cache"}
@@ -227,7 +225,6 @@ class _Answers:
             return Response(await asyncio.to_thread(live.answer, mechanisms), media_type="application/json")
 
     async def export(self, request: Request) -> Response:
-        """The reports of a mechanism file, or of one of its groups."""
         mechanisms, group = self._file(request).mechanisms, request.query_params.get("group")
         if group is not None:
             if mechanisms.by is None or group not in mechanisms:
@@ -245,7 +242,6 @@ class _Answers:
         return Response("ok\n", media_type="text/plain")
 
     async def metrics(self, _: Request) -> Response:
-        """The counters of this process, and what the store holds."""
         return Response(await asyncio.to_thread(self._measured), media_type="text/plain; version=0.0.4")
 
     def _measured(self) -> str:
@@ -259,7 +255,6 @@ class _Answers:
         return self._metrics.text(stored, sum(file.stat().st_size for file in there))
 
     async def openapi(self, _: Request) -> Response:
-        """The description of what is served here."""
         keyed = [kind for kind, keys in self._settings.keys.items() if keys]
         return _json(200, openapi(self.operations, keyed))
 
@@ -280,7 +275,6 @@ def _check_key(request: Request, keys: Iterable[bytes]) -> None:
 
 
 def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
-    """An export as text, part by part."""
     for rows in export(store, mechanisms):
         part = io.StringIO()
         csv.writer(part, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
@@ -289,14 +283,13 @@ def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
 
 async def _body(request: Request) -> bytes:
     """The body of a request, no longer and no slower than a batch may be."""
-    too_large = Refusal(413, f"a batch has at most {MOST_BYTES} bytes")
     body = bytearray()
     try:
         async with asyncio.timeout(SECONDS_FOR_A_BODY):
             async for part in request.stream():
                 body += part
                 if len(body) > MOST_BYTES:
-                    raise too_large
+                    raise Refusal(413, f"a batch has at most {MOST_BYTES} bytes")
     except TimeoutError:
         raise Refusal(408, "the batch came too slowly") from None
     except ClientDisconnect:

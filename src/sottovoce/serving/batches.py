@@ -1,9 +1,7 @@
-"""The mechanism files that a collector serves, and the checks of a batch. No refusal repeats the content.
+"""The mechanism files that a collector serves, and the checks of a batch, whose form docs/format.md has.
 
-    {"reports": [{"mechanism": digest, "id": 32 hexadecimal digits, "category": name}, …]}
-
-A file of groups adds "group" where groups share a mechanism. A batch is taken as a whole or not at all. A
-refusal names the index of the first report that does not fit: its sender has the batch and can look.
+A batch is taken as a whole or not at all. A refusal never repeats the content, but names the index of the
+first report that does not fit: its sender has the batch and can look.
 """
 
 from __future__ import annotations
@@ -79,10 +77,8 @@ def reportable(files: Iterable[Served]) -> dict[str, Reportable]:
     for served in files:
         own: dict[str, Reportable] = {}
         for group, mechanism in served.mechanisms.items():
-            named = served.mechanisms.by is not None
-            own.setdefault(mechanism.digest, Reportable([], named, mechanism.answer_index)).groups.append(
-                group
-            )
+            fresh = Reportable([], served.mechanisms.by is not None, mechanism.answer_index)
+            own.setdefault(mechanism.digest, fresh).groups.append(group)
         if not known.keys().isdisjoint(own):
             raise ParameterError("two of the files hold the same mechanism: serve one of them")
         known |= own

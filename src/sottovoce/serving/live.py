@@ -26,11 +26,7 @@ LEAST_REST, REST = 1.0, 10.0
 
 @dataclass
 class Live:
-    """The estimate of one mechanism file; its cost follows the categories, not the reports.
-
-    All that it shows is made from reports that were private before they were sent: post-processing, which
-    costs no privacy.
-    """
+    """The estimate of one file: post-processing, which costs no privacy; its cost follows the categories."""
 
     served: Served
     store: Path

@@ -21,8 +21,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .app import Settings, make_app
 from .batches import Served
 
-PATIENCE = 3
-"""Seconds that running requests are given at the end."""
 MOST_CONNECTIONS = 1000
 """More are answered 503."""
 SECONDS_FOR_A_HEAD = 20.0
@@ -107,7 +105,7 @@ def server_of(settings: Settings, files: Sequence[Served]) -> Server:
             date_header=False,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=5,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=3,  # seconds
         )
     )
 

@@ -1,7 +1,7 @@
 """The one thread of a process that writes to the store: batches that wait together are committed together.
 
-A batch is answered when its commit is on the disk, never before. Each batch is all or nothing: it has a
-savepoint of its own inside the commit that it shares.
+A batch is answered when its commit is on the disk, never before, and is all or nothing: it has a savepoint of
+its own inside the commit that it shares.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from .batches import Refusal, Row
 
 MOST_WAITING = 50_000
 """Reports that may wait for a commit; more are told to come back, so that memory stays flat."""
-MOST_TOGETHER = 5_000
-"""Reports of one commit, about."""
 OTHER_CONTENT = "this id is taken by a report with another content: a report is sent again as it was, or not"
 BUSY = "the collector has more reports waiting than it takes: send the batch again later"
 NOT_STORED = "the batch could not be stored: send it again later, as it is"
@@ -73,7 +71,7 @@ class Writer:
             while waiting is not None:
                 batches.append(waiting)
                 size += len(waiting[0])
-                if size >= MOST_TOGETHER:
+                if size >= 5_000:  # reports of one commit, about
                     break
                 try:
                     waiting = self._queue.get_nowait()

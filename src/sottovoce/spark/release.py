@@ -1,8 +1,7 @@
 """`release` on Spark: checked everywhere first, then drawn by the workers, or by the driver with a ledger.
 
 Between the checks and the draws Spark holds a row per user and group, with the positions and shares of the
-user's categories. With a ledger the driver takes them batch by batch, `Ledger.answers` commits an answer
-before it returns it, and Spark then writes a table of the answers themselves.
+user's categories. Rows are written in the order of the names: where a batch ends depends on the data.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ from .writing import check_new, translate_errors, write_for_owner
 
 PEOPLE = "group string, user string, values array<double>, places array<int>, seen string"
 """A row per user with the shares of the user's categories; and one per partition with what it has `seen`."""
+_LISTS = {"values": pa.list_(pa.float64()), "places": pa.list_(pa.int32())}
+_SCHEMA = pa.schema({"group": pa.string(), "user": pa.string(), **_LISTS, "seen": pa.string()})
 
 
 def release(
@@ -58,8 +59,8 @@ def release(
     refused unless `provenance="users"`.
 
     Without a `ledger` the workers draw. With one, the driver does: it charges all users of all groups in one
-    commit, draws and remembers batch by batch, and Spark only writes what was drawn. `epoch` and `exhausted`
-    are those of `Ledger.charge`.
+    commit, and commits the answers batch by batch before it hands them to Spark, which only writes them.
+    `epoch` and `exhausted` are those of `Ledger.charge`.
 
     Guarantees
         The certified mechanism and the operating system's randomness, as in one process; all data are checked
@@ -99,7 +100,7 @@ def release(
                 if len(users):
                     yield from _people_rows(name, users).to_batches()
         row = {name: [None] for name in ("group", "user", "values", "places")}
-        yield pa.RecordBatch.from_pydict({**row, "seen": [json.dumps(seen)]}, _people_schema())
+        yield pa.RecordBatch.from_pydict({**row, "seen": [json.dumps(seen)]}, _SCHEMA)
 
     def draw(parts: Iterator[Any]) -> Iterator[Any]:
         for table in at_least(parts, BATCH):
@@ -134,10 +135,9 @@ def release(
 def charge_and_draw(
     people: Any, form: ReportForm, ledger: Ledger, epoch: str | None, exhausted: str
 ) -> tuple[Any, Receipt]:
-    """Charge the users of all groups in one commit, draw what has no answer yet, and give all answers back.
+    """Charge all users, draw what has no answer yet, and give the answers as a table of values.
 
-    The answers are a Spark table of values, not of a computation. In the driver's memory are the names of all
-    users and, at a time, the rows of about `BATCH` users.
+    In the driver's memory are the names of all users and, at a time, the rows of about `BATCH` users.
     """
     known = form.mechanisms
     names = translate_errors(lambda: people.select("group", "user").toArrow())
@@ -186,8 +186,7 @@ def costs_told(receipt: Receipt) -> Iterator[None]:
 
 
 def _names_of(names: Any, group: str) -> list[str]:
-    reported: list[str] = names["user"].filter(pc.equal(names["group"], group)).to_pylist()
-    return reported
+    return list(names["user"].filter(pc.equal(names["group"], group)).to_pylist())
 
 
 def _rows_of(people: Any) -> Iterator[Any]:
@@ -209,13 +208,7 @@ def _rows_of(people: Any) -> Iterator[Any]:
 # --- users as rows of a Spark table, and back ---
 
 
-def _people_schema() -> Any:
-    lists = {"values": pa.list_(pa.float64()), "places": pa.list_(pa.int32())}
-    return pa.schema({"group": pa.string(), "user": pa.string(), **lists, "seen": pa.string()})
-
-
 def _people_rows(group: str, users: Users) -> Any:
-    """The users of a group as rows."""
     begins = pa.array(users.p.indptr.astype(np.int32))
     columns = [
         pa.array([group] * len(users)),
@@ -224,7 +217,7 @@ def _people_rows(group: str, users: Users) -> Any:
         pa.ListArray.from_arrays(begins, pa.array(users.p.indices.astype(np.int32))),
         pa.nulls(len(users), pa.string()),
     ]
-    return pa.table(columns, schema=_people_schema())
+    return pa.table(columns, schema=_SCHEMA)
 
 
 def _by_group(table: Any, known: Mapping[str, Mechanism]) -> Iterator[tuple[str, list[str], Any]]:

@@ -78,7 +78,6 @@ class Dialect:
 
 
 DETECTED = Dialect()
-"""No options set: everything is detected."""
 
 
 # --- reading ------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """Priors from public tables: counts per category and group, rare ones merged, and the files that carry them.
 
-A file of public data is a table (a row per item, or per record), or what `sottovoce prior -o` wrote, which
-remembers its groups and whether it was made from the users it serves. Merging rare categories is a mapping
-that everybody may know, fixed before any user is read: privacy is what it was.
+Merging rare categories is public, and fixed before any user is read: privacy is what it was.
 """
 
 from __future__ import annotations
@@ -63,7 +61,6 @@ class PriorOptions:
 
 
 AS_COUNTED = PriorOptions()
-"""Nothing added, nothing left out."""
 
 
 # --- from tables ---
@@ -182,7 +179,6 @@ def _prior_of(
 
 
 def _listed(names: tuple[Category, ...], public: bool) -> str:
-    """The names in brackets, if they are public."""
     return f" ({tally.shown(names)})" if public else ""
 
 
@@ -296,9 +292,9 @@ def _has_users(source: Source, columns: Columns) -> bool:
 def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a table looks like histories of the users to be served, and what to tell about that.
 
-    A column that names people has values that recur with several items: one person, several records. So does
-    a column of groups; but groups are few and come as a full cross table, each item once for each value, and
-    histories do not. A table with each item in one row is a list of items, whatever its other columns hold.
+    A column that names people has values that recur with several items. So does one of groups; but these are
+    few and come as a full cross table, each item once for each value. A table with each item in one row is a
+    list of items, whatever its other columns hold.
     """
     if _has_users(source, columns):
         return True, ""

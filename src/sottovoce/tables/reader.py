@@ -41,7 +41,6 @@ MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
 PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
-LARGEST_NAME = 1 << 53
 LOOKED_AT = 10_000
 """Rows below the header that are looked at before its names are shown."""
 MOST_SHOWN, LONGEST_SHOWN, LONGEST_LIST = 20, 30, 200
@@ -326,11 +325,7 @@ def same_name(path: Path | None) -> TableError:
     return TableError(f"{what} cannot be read: two of its columns have the same name")
 
 
-Head = Callable[[], Sequence[Sequence[Any]]]
-"""Gives the first rows of a table; called only where a column is missing."""
-
-
-def require(needed: Sequence[str], present: Sequence[str], head: Head | None = None) -> None:
+def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], Any] | None = None) -> None:
     """Refuse a table without a needed column, with the columns that there are and the nearest name.
 
     A table without a header, a damaged or a transposed one has somebody's data where names should be. So the
@@ -351,7 +346,7 @@ def require(needed: Sequence[str], present: Sequence[str], head: Head | None = N
     raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
 
 
-def _are_names(present: Sequence[str], needed: Sequence[str], head: Head) -> bool:
+def _are_names(present: Sequence[str], needed: Sequence[str], head: Callable[[], Any]) -> bool:
     """Whether few short names that can be printed are names of columns, as far as the rows below tell."""
     if len(present) > MOST_SHOWN or len(", ".join(present)) > LONGEST_LIST:
         return False
@@ -537,7 +532,7 @@ def name_as_text(source: Source, name: str) -> tuple[str, bool]:
         return f"CAST({column} AS VARCHAR)", kind in _INTEGERS
     if kind in _FRACTIONS:
         number = f"nullif(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
-        large = f"count(*) FILTER (abs({number}) >= {LARGEST_NAME})"
+        large = f"count(*) FILTER (abs({number}) >= {1 << 53})"
         ((fractions, large),) = source.rows(
             f"SELECT count(*) FILTER (trunc({number}) != {number}), {large} FROM source"
         )
@@ -592,7 +587,6 @@ def check_sum(name: str, rows: int, fine: int, added: float) -> None:
 
 
 def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArray[np.object_]]) -> None:
-    """Refuse an empty table and missing names."""
     if not len(names["i"]):
         raise TableError("the table is empty: it has no rows")
     for letter, name in columns.required.items():

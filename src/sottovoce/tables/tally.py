@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,8 @@ from scipy import sparse
 from .._validate import FloatArray, IntArray
 from ..errors import TableError
 from ..prior import Category
-from ..users import Users
+from ..users import Categories, Users
 
-if TYPE_CHECKING:
-    from ..prior import Prior
-    from ..release.mechanism import Mechanism
-
-Categories: TypeAlias = "Prior | Mechanism"  # what users are read against
 SHOWN = 12  # names of public groups and categories in a message
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from .. import _validate
 from ..errors import ParameterError, TableError, UserDataError
 from ..groups import Groups
-from ..users import Users
+from ..users import Categories, Users
 from . import tally
 from .files import JSONS, Dialect, at_hand, prefix_errors
 from .reader import Cells, Columns, amount_column, left_unread, opened, ordered_cells
-from .tally import Categories, Tally
+from .tally import Tally
 
 
 class ReadingKeywords(TypedDict, total=False):

@@ -31,8 +31,6 @@ KINDS = (".xlsx", ".xlsm", ".xls", ".ods")
 INSTALL = "pip install 'sottovoce[excel]'"
 _ZIP, _COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-LARGEST_NUMBER = 1e15
-"""Excel keeps 15 digits: of a longer number the last ones are lost before we see it."""
 LEAST_MEMORY, PER_BYTE = 1 << 30, 16
 """Bytes of memory for any workbook, and for each byte it unpacks to: a cell has 20, and takes 32."""
 LEAST, RATIO = 256 << 20, 200
@@ -44,7 +42,6 @@ _ODD = "-?[0-9]*[.][0-9]+|-?[0-9]{16,}|true|false"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
 _TABLE = "table.arrow"
 _STEP = 1 << 16
-_LOCKED = 1
 
 
 def kind_by_content(beginning: bytes) -> str | None:
@@ -71,9 +68,7 @@ class Sheet:
 
     def is_mixed(self, name: str) -> bool:
         """Whether a column holds text and numbers, by reading it strictly: in the table all are texts."""
-        if name not in self.numeric:
-            return False
-        return bool(_ask(self.path, "", self.index, self.numeric[name])["mixed"])
+        return name in self.numeric and bool(_ask(self.path, "", self.index, self.numeric[name])["mixed"])
 
 
 def read_sheet(path: Path, sheet: str | int | None) -> tuple[Any, Sheet]:
@@ -123,8 +118,8 @@ def check_name(source: Source, name: str) -> None:
             odd = "text and dates"
         elif changed and source.sheet is not None and source.sheet.is_mixed(name):
             odd = "text and numbers that are fractions or too long, or TRUE and FALSE"
-    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= {LARGEST_NUMBER}")[0][0]:
-        odd = "numbers of more than 15 digits"
+    elif source.rows(f"SELECT count(*) FROM source WHERE abs({column}) >= {1e15}")[0][0]:
+        odd = "numbers of more than 15 digits"  # of which Excel keeps the first 15
     if odd:
         made = "which Excel may have made of something else"
         raise TableError(f"column {name!r} holds {odd}, {made}: store its cells as text")
@@ -141,14 +136,12 @@ def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[
     import pyarrow as pa
 
     _limit_memory(unpacked)
-    reason = ""
     try:
         book = fastexcel.read_excel(content)
         if strictly is not None:
             with contextlib.suppress(fastexcel.FastExcelError):
-                book.load_sheet(
-                    sheet, schema_sample_rows=None, dtype_coercion="strict", use_columns=[strictly]
-                )
+                strict: Any = {"dtype_coercion": "strict", "use_columns": [strictly]}
+                book.load_sheet(sheet, schema_sample_rows=None, **strict)
                 return {"mixed": False}
             return {"mixed": True}
         index, head = _chosen(book, sheet, path)
@@ -188,7 +181,7 @@ def unpacked_size(content: bytes, path: Path) -> int:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             parts = archive.infolist()
-            if any(part.flag_bits & _LOCKED for part in parts):
+            if any(part.flag_bits & 1 for part in parts):
                 raise _protected(path)
             if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in parts):
                 raise TableError(f"{path} cannot be read: it is packed in an unusual way; save it anew")
