@@ -72,7 +72,7 @@ def test_a_public_table_without_amounts_is_asked_about(tmp_path: Path) -> None:
     survey = write(tmp_path, "survey.csv", "item,views\nDrama,30\nWar,10\n")
     members = write(tmp_path, "members.csv", "user,item,plays\nx,Drama,9\nx,War,1\ny,War,2\n")
     refused = run("compare", survey, members, "-e", 1)
-    check_refused(refused, "survey.csv: every item has one row")
+    check_refused(refused, "survey.csv: every item has as many rows")
     assert "(--count), or pass --count none" in refused.stderr
     assert run("prior", survey, "--count", "none").returncode == 0
     for words, first in {("--weight", "plays"): [0.9, 0.1], (): [0.5, 0.5]}.items():

@@ -17,8 +17,8 @@ import sottovoce as sv
 from sottovoce.tables import files
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables import users as users_table
-from sottovoce.tables.files import DETECTED, Dialect, encoding_of, header_of
-from sottovoce.tables.reader import require
+from sottovoce.tables.files import DETECTED, Dialect
+from sottovoce.tables.reader import encoding_of, header_of, require
 
 WAR = sv.Prior(["Drama", "War"], [0.75, 0.25])
 

@@ -1,10 +1,8 @@
-"""Table files: how they are written, which may be read, and results that are written whole or not at all."""
+"""Table files: what describes one, which may be read, and results that are written whole or not at all."""
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import csv
 import gzip
 import json
 import os
@@ -14,7 +12,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -144,44 +142,6 @@ def unpacked(path: Path, most: int | None = None) -> Iterator[bytes]:
         raise TableError(f"{path} cannot be read as {kind_of(path)[1:]}: it is cut off or damaged")
     if total > allowed:
         raise TableError(f"{path} unpacks to more than {allowed >> 20} MiB: refused")
-
-
-def encoding_of(path: Path, dialect: Dialect) -> str:
-    """The encoding that was set, else UTF-16 where the file begins with its mark, else UTF-8."""
-    marked = next(unpacked(path), b"").startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return dialect.encoding or ("utf-16" if marked else "utf-8")
-
-
-def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
-    """The path of a copy of a text file in UTF-8, which DuckDB reads."""
-    # Latin-1 is read as cp1252, which has the same letters, and others where Latin-1 has none.
-    copy = folder / f"text{kind_of(path)}"
-    decoder = codecs.getincrementaldecoder("cp1252" if encoding == "latin-1" else encoding)()
-    if compression_of(path) == "zstd":
-        raise TableError(f"{path} is packed with zstd, and then UTF-8 is read only: unpack it first (unzstd)")
-    try:
-        with copy.open("w", encoding="utf-8", newline="") as target:
-            for piece in unpacked(path):
-                target.write(decoder.decode(piece))
-            target.write(decoder.decode(b"", final=True))
-    except UnicodeDecodeError:
-        copy.unlink()
-    if not copy.exists():  # out of the handler: its error quotes the file
-        raise TableError(f"{path} cannot be read as text in {encoding}")
-    return copy
-
-
-def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, list[str]]:
-    """The separator that was set, else the one that splits the header into most names; and these names."""
-    # Of equals the one that the name of the file promises comes first.
-    promised = "\t" if kind == ".tsv" else ","
-    headers: dict[str, list[str]] = {}
-    for separator in [dialect.separator] if dialect.separator else [promised, *SEPARATORS.values()]:
-        with suppress(csv.Error):
-            reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
-            headers[separator] = next(reader, [])
-    separator = max(headers, key=lambda key: len(headers[key]), default=dialect.separator or promised)
-    return separator, headers.get(separator, [])
 
 
 @contextmanager

@@ -8,6 +8,8 @@ DuckDB's errors quotes data, so it is never shown: an error tells which kind of 
 
 from __future__ import annotations
 
+import codecs
+import csv
 import glob
 import json
 import math
@@ -33,7 +35,7 @@ from ..errors import ParameterError, SottovoceError, TableError
 from ..groups import EVERYBODY
 from ..prior import Category
 from . import files, workbook
-from .files import DETECTED, Dialect
+from .files import DETECTED, SEPARATORS, Dialect
 from .tally import Tally, numbered
 
 Result = TypeVar("Result")
@@ -250,9 +252,9 @@ def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
     """The query that reads a file, and the paths that may be read."""
     kind, dialect = source.kind, source.dialect
     packed, actual = files.compression_of(path), Path(os.path.realpath(path))
-    encoding = files.encoding_of(path, dialect) if kind in files.TEXTS else "utf-8"
+    encoding = encoding_of(path, dialect) if kind in files.TEXTS else "utf-8"
     if encoding != "utf-8":
-        actual, packed = files.as_utf_8(path, encoding, folder), "none"
+        actual, packed = as_utf_8(path, encoding, folder), "none"
     elif packed == "gzip":
         deque(files.unpacked(path), maxlen=0)  # refuses what is damaged, or a bomb
     pattern = glob.escape(str(actual))  # DuckDB takes every path for a pattern
@@ -271,13 +273,51 @@ def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
         f"escape = '', strict_mode = false, ignore_errors = true, columns = {{'line': 'VARCHAR'}}) LIMIT 60"
     )
     lines = [(line or "").removeprefix("\ufeff") for (line,) in rows]
-    source.separator, header = files.header_of(lines, kind, dialect)
+    source.separator, header = header_of(lines, kind, dialect)
     if len({name.casefold() for name in header}) < len(header):  # to DuckDB they are the same
         raise same_name(path)
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
     options += f", header = true, delim = {text(source.separator)}, quote = '\"', escape = '\"'"
     options += ", strict_mode = true, allow_quoted_nulls = false"
     return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", allowed
+
+
+def encoding_of(path: Path, dialect: Dialect) -> str:
+    """The encoding that was set, else UTF-16 where the file begins with its mark, else UTF-8."""
+    marked = next(files.unpacked(path), b"").startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return dialect.encoding or ("utf-16" if marked else "utf-8")
+
+
+def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
+    """The path of a copy of a text file in UTF-8, which DuckDB reads."""
+    # Latin-1 is read as cp1252, which has the same letters, and others where Latin-1 has none.
+    copy = folder / f"text{files.kind_of(path)}"
+    decoder = codecs.getincrementaldecoder("cp1252" if encoding == "latin-1" else encoding)()
+    if files.compression_of(path) == "zstd":
+        raise TableError(f"{path} is packed with zstd, and then UTF-8 is read only: unpack it first (unzstd)")
+    try:
+        with copy.open("w", encoding="utf-8", newline="") as target:
+            for piece in files.unpacked(path):
+                target.write(decoder.decode(piece))
+            target.write(decoder.decode(b"", final=True))
+    except UnicodeDecodeError:
+        copy.unlink()
+    if not copy.exists():  # out of the handler: its error quotes the file
+        raise TableError(f"{path} cannot be read as text in {encoding}")
+    return copy
+
+
+def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, list[str]]:
+    """The separator that was set, else the one that splits the header into most names; and these names."""
+    # Of equals the one that the name of the file promises comes first.
+    promised = "\t" if kind == ".tsv" else ","
+    headers: dict[str, list[str]] = {}
+    for separator in [dialect.separator] if dialect.separator else [promised, *SEPARATORS.values()]:
+        with suppress(csv.Error):
+            reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
+            headers[separator] = next(reader, [])
+    separator = max(headers, key=lambda key: len(headers[key]), default=dialect.separator or promised)
+    return separator, headers.get(separator, [])
 
 
 _FIELDS = " (every line needs the same number of fields; if need be, set the separator: --read separator=…)"
