@@ -10,6 +10,7 @@ from typing import Any, get_overloads
 
 import pytest
 from command import check_refused, check_refused_last, run, write
+from workbooks import write_workbook
 
 import sottovoce as sv
 
@@ -70,6 +71,23 @@ def test_a_column_that_differs_by_case_only(tmp_path: Path) -> None:
     check_refused(
         run("prior", table, "--item", "Section"), "the table has package, section; did you mean 'section'?"
     )
+    users = write(tmp_path, "log.csv", "user,Section\nann,net\nbob,net\n")
+    both = run("compare", table, users, "-e", 2, "--item", "section")
+    check_refused(both, "did you mean 'Section'? (of two tables with different names make a prior of the")
+
+
+def test_a_workbook_whose_first_sheet_is_not_the_table(tmp_path: Path) -> None:
+    pytest.importorskip("fastexcel")
+    sheets = {"README": [["About"], ["us"]], "Survey": [["item", "count"], ["a", 3], ["b", 4]]}
+    book = write_workbook(tmp_path / "book.xlsx", sheets)
+    check_refused(run("prior", book), "This is sheet 1 of 2; --read sheet=… names another.")
+    assert run("prior", book, "--read", "sheet=Survey").returncode == 0
+
+
+def test_the_column_that_looks_most_like_people_is_named(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 2},device-{i % 30},{'abc'[i % 7 % 3]}\n" for i in range(200))
+    shown = run("prior", write(tmp_path, "log.csv", f"click,device,item\n{rows}")).stderr
+    assert "the values of 'device' recur with several items" in shown
 
 
 def test_a_wrong_column_of_items(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
     """
     if _has_users(source, columns):
         return True, ""
-    seen = ""
+    seen, people = "", (0, "")
     for name in others:
         ((pairs, values, items, counts, rows),) = source.rows(
             f"SELECT count(*), count(DISTINCT v), count(DISTINCT i), count(DISTINCT n), sum(n) "
@@ -309,12 +309,15 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
         if not pairs or rows == items or pairs <= values or values < 2:
             continue
         if not (pairs == values * items and counts == 1 and values <= MOST_GROUPS):
-            return True, (
-                f"; the rows look like people, because the values of {name!r} recur with several items (if "
-                f"they are groups, pass --by {name})"
-            )
+            people = max(people, (values, name))
+            continue
         seen = seen or f"; all values of {name!r} added up: if they are groups, pass --by {name}"
-    return False, seen
+    if not people[1]:
+        return False, seen
+    return True, (
+        f"; the rows look like people, because the values of {people[1]!r} recur with several items (if they "
+        f"are groups, pass --by {people[1]})"
+    )
 
 
 # --- which categories are near each other ---

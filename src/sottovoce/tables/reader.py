@@ -122,7 +122,12 @@ class Source:
 
     def require(self, needed: Sequence[str]) -> None:
         """Refuse a table without a needed column."""
-        require(needed, list(self.types), lambda: self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}"))
+        try:
+            require(needed, list(self.types), lambda: self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}"))
+        except TableError as problem:
+            if self.sheet is not None and str(self.sheet):
+                problem.args = (f"{problem} This is {self.sheet}; --read sheet=… names another.",)
+            raise
 
     @property
     def kind(self) -> str:
