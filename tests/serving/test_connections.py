@@ -101,6 +101,7 @@ def test_a_connection_that_keeps_the_collector_waiting_is_ended(
     with served(tmp_path) as (running, connected, digest):
         begun = time.monotonic()
         with held(running.port, beginning, piece):
+            until(lambda: connected() >= MOST or time.monotonic() - begun > LIMIT)
             status = running.post([report(digest)])[0]
             assert status == 503 or time.monotonic() - begun > LIMIT
             until(lambda: connected() == 0)
