@@ -78,7 +78,10 @@ def test_a_column_that_differs_by_case_only(tmp_path: Path) -> None:
 
 def test_a_workbook_whose_first_sheet_is_not_the_table(tmp_path: Path) -> None:
     pytest.importorskip("fastexcel")
-    sheets: dict[str, Any] = {"README": [["About"], ["us"]], "Survey": [["item", "count"], ["a", 3], ["b", 4]]}
+    sheets: dict[str, Any] = {
+        "README": [["About"], ["us"]],
+        "Survey": [["item", "count"], ["a", 3], ["b", 4]],
+    }
     book = write_workbook(tmp_path / "book.xlsx", sheets)
     check_refused(run("prior", book), "This is sheet 1 of 2; --read sheet=… names another.")
     assert run("prior", book, "--read", "sheet=Survey").returncode == 0
