@@ -86,6 +86,7 @@ def batch(reports: object) -> bytes:
 def rows_of(store: Path) -> set[tuple[bytes, int, int]]:
     """The reports of a store, read without the code under test."""
     database = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+    database.execute("BEGIN")  # one moment, of a store that may be growing
     found = database.execute("SELECT id, mechanism, category FROM reports").fetchall()
     counted = database.execute("SELECT mechanism, category, reports FROM counts WHERE reports > 0").fetchall()
     anew = database.execute("SELECT mechanism, category, count(*) FROM reports GROUP BY 1, 2").fetchall()
