@@ -124,9 +124,10 @@ def test_promise_23_no_record_brings_a_column_of_amounts_or_a_refusal(tmp_path: 
     sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.001, 0.999]), 20.0)).save(tmp_path / "m.json")
     usual = [{"user": f"u{i:03}", "item": "a"} for i in range(600)]
     odd: list[dict[str, Any]] = [{"count": 7}, {"weight": -1}, {"item": "x\x01y"}, {"item": "x\r\ny"}]
+    document = {"format": "sottovoce-prior", **usual[0]}  # a record that begins like one of our own files
     for i, more in enumerate([*odd, {"item": "x\ry"}]):
         records = [*usual[:400], usual[400] | more, *usual[401:]]
-        tables = {"json": json.dumps(records)}
+        tables = {"json": json.dumps(records), "jsonl": "\n".join(map(json.dumps, [document, *records[1:]]))}
         if "item" in more:
             cells = [f'{record["user"]},"{record["item"]}"' for record in records]
             tables["csv"] = "\n".join(["user,item", *cells])

@@ -47,8 +47,7 @@ class ReportForm:
     @property
     def names(self) -> list[str]:
         """The names of the columns, in order."""
-        group = [self.by] if self.by is not None else []
-        return [self.user, *group, self.item, "epsilon", "mechanism"]
+        return [*self.order, self.item, "epsilon", "mechanism"]
 
     @property
     def order(self) -> list[str]:

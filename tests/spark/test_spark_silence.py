@@ -46,18 +46,21 @@ def test_promise_23_spark_writes_alike_whatever_a_user_has(
     assert people == 3
 
 
-def test_promise_23_the_order_of_rows_does_not_depend_on_how_much_a_user_has(
-    session: Any, tmp_path: Path
+@pytest.mark.parametrize("charged", [False, True])
+def test_promise_23_the_order_of_rows_is_that_of_names_alone(
+    session: Any, tmp_path: Path, charged: bool
 ) -> None:
-    """Batches of users end after so many counts; where they end shows nowhere."""
-    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    """Users are read group by group, in batches that end after so many counts: neither shows."""
+    made = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    columns: dict[str, Any] = {"user": "the.who", "item": "genre", "by": "g"}
     seen = set()
     for number, items in enumerate(("a", "abc")):
-        rows = [(f"u{i}", item) for i in range(40) for item in (items if i == 7 else "b")]
+        rows = [(f"u{i}", "xy"[i % 2], item) for i in range(40) for item in (items if i == 7 else "b")]
         out = tmp_path / str(number)
-        frame = session.createDataFrame(rows, "who string, genre string")
-        assert spark.release(frame, mechanism, str(out), user="who", item="genre") == 40
-        parts = [pl.read_parquet(path)["who"].to_list() for path in sorted(out.glob("*.parquet"))]
+        more = {"ledger": sv.Ledger.create(tmp_path / f"{number}.db", budget=1)} if charged else {}
+        frame = session.createDataFrame(rows, "`the.who` string, g string, genre string")
+        assert spark.release(frame, {"x": made, "y": made}, str(out), **columns, **more) == 40
+        parts = [pl.read_parquet(path)["the.who"].to_list() for path in sorted(out.glob("*.parquet"))]
         assert all(part == sorted(part) for part in parts)
         seen.add(str(parts))
     assert len(seen) == 1

@@ -118,7 +118,9 @@ def release(
         people = everybody.filter("seen is null").drop("seen")
         if ledger is None:
             schema = ", ".join(f"`{name}` string" for name in form.names)
-            released = people.mapInArrow(draw, schema).sortWithinPartitions(*form.order)
+            released = people.mapInArrow(draw, schema).sortWithinPartitions(
+                *(f"`{name}`" for name in form.order)
+            )
             write_for_owner(released, output)
             return int(totals["people"])
         drawn, receipt = charge_and_draw(people, form, ledger, epoch, exhausted)

@@ -156,8 +156,6 @@ def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None =
     if dialect is not None and not isinstance(dialect, Dialect):
         raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
     path = files.checked(Path(table)) if isinstance(table, str | Path) else None
-    if path is not None and (document := files.document_of(path)):
-        raise TableError(f"{path} is a {document} file, not a table: are the files the other way round?")
     if dialect not in (None, DETECTED) and path is None:
         raise ParameterError("dialect is for the path of a file: leave it out")
     with _folder() as folder, closing(_connection(folder)) as connection:
@@ -349,6 +347,8 @@ def _translated(
     if path is None:
         raise TableError(f"{what}: {reason}")
     kind = files.kind_of(path)
+    if document := files.document_of(path):  # asked only now: nothing in a table may refuse it
+        raise TableError(f"{path} is a {document} file, not a table: are the files the other way round?")
     encoding = " (set its encoding, such as --read encoding=cp1252)"
     hint = encoding if reason == "not UTF-8" else _HINTS.get(kind, "")
     raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
