@@ -57,7 +57,9 @@ def test_promise_23_the_order_of_rows_is_that_of_names_alone(
     for number, items in enumerate(("a", "abc")):
         rows = [(f"u{i}", "xy"[i % 2], item) for i in range(40) for item in (items if i == 7 else "b")]
         out = tmp_path / str(number)
-        more = {"ledger": sv.Ledger.create(tmp_path / f"{number}.db", budget=1)} if charged else {}
+        more: dict[str, Any] = (
+            {"ledger": sv.Ledger.create(tmp_path / f"{number}.db", budget=1)} if charged else {}
+        )
         frame = session.createDataFrame(rows, "`the.who` string, g string, genre string")
         assert spark.release(frame, {"x": made, "y": made}, str(out), **columns, **more) == 40
         parts = [pl.read_parquet(path)["the.who"].to_list() for path in sorted(out.glob("*.parquet"))]
