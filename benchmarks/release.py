@@ -185,9 +185,9 @@ def single() -> list[Line]:
         lines.append(
             Line(what, f"{took * 1e6:.1f} µs", "100 µs", f"{took / 1e-4:.2f}×", "≤ 1×", took <= 1e-4)
         )
-    small = per_call(lambda: mechanism["minimax_kernel"].release([7]))
+    small = per_call(lambda: mechanism["minimax_kernel"].release(records=[7]))
     big = sv.certify(sv.minimax_kernel(zipf(10**6), EPSILON))
-    large = per_call(lambda: big.release([7]))
+    large = per_call(lambda: big.release(records=[7]))
     lines.append(at_most("one release of `minimax_kernel`, n = 10⁶ against n = 100", large, small, 20))
     _, rows = one_record_users(N)
     _, wide = one_record_users(10**6)

@@ -32,15 +32,15 @@ except sv.errors.MechanismFileError:
 # %% The ledger charges a user before anything is drawn. The budget of one epoch is one release.
 ledger = sv.Ledger.create(Path(folder.name) / "budget.db", budget=2)
 history = ["War", "War", "Drama", "War"]
-first = ledger.release(client, "ann", history, epoch="2025-05")
-again = ledger.release(client, "ann", history, epoch="2025-05")
+first = ledger.release(client, "ann", records=history, epoch="2025-05")
+again = ledger.release(client, "ann", records=history, epoch="2025-05")
 print(f"released: {first}; asked again, the answer is the same: {first == again}")
 print(f"left for ann in this epoch: {ledger.left('ann', '2025-05')}")
 
 # %% Another mechanism would be a second release. The budget does not allow it, and nobody is charged.
 other = sv.certify(sv.minimax_kernel(prior, epsilon=2))
 try:
-    ledger.release(other, "ann", history, epoch="2025-05")
+    ledger.release(other, "ann", records=history, epoch="2025-05")
 except sv.errors.BudgetError as refusal:
     print(f"refused: {refusal}")
 ledger.close()

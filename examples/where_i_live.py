@@ -29,7 +29,7 @@ def kilometres(a: int, b: int) -> float:
 state, published = mechanism.start(), []
 for night in range(60):
     home = 36 if night < 30 else 72
-    cell, state = mechanism.release([home], state)
+    cell, state = mechanism.release(records=[home], state=state)
     published.append(kilometres(cell, home))
 
 # %% What was published

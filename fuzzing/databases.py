@@ -35,8 +35,8 @@ def _sound_ledger() -> tuple[bytes, bytes]:
     path = folder() / "sound.db"
     ledger = sv.Ledger.create(path, budget=3, lifetime=5)
     for user in ("ann", "bob", "cem"):
-        ledger.release(MECHANISM, user, ["a", "b"], epoch="e1")
-    ledger.release(MECHANISM, "ann", ["a"], epoch="e2", group="north")
+        ledger.release(MECHANISM, user, records=["a", "b"], epoch="e1")
+    ledger.release(MECHANISM, "ann", records=["a"], epoch="e2", group="north")
     ledger.grant("bob", 1, epoch="e1")
     witness = ledger.witness
     ledger.close()
@@ -61,7 +61,7 @@ def check_ledger(data: bytes) -> bool:
         before = ledger.total("new")
         for user in ("ann", "new"):
             ledger.left(user, "e1"), ledger.total(user)
-            answer = ledger.release(MECHANISM, user, ["a", "c"], epoch="e1")
+            answer = ledger.release(MECHANISM, user, records=["a", "c"], epoch="e1")
             holds(answer in MECHANISM.categories, "something else than a category was released")
         charged = ledger.total("new") - before
         holds(charged == Fraction(charge_of(MECHANISM.epsilon), 10**6), "released and not charged")

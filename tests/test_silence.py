@@ -163,7 +163,7 @@ def test_promise_23_a_ledger_charges_alike_whatever_a_user_has(tmp_path: Path) -
         assert found["user"].to_list() == ["u1", "u2", "u3"]
         assert [ledger.left(user) for user in ("u1", "u2", "u3")] == [1, 1, 1]
         records = [name for name, _ in CONTENTS[contents]]
-        assert ledger.release(mechanism, "u4", records) in PRIOR.categories  # type: ignore[arg-type]
+        assert ledger.release(mechanism, "u4", records=records) in PRIOR.categories  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", sv.SAMPLERS)
@@ -181,7 +181,7 @@ def test_promise_23_one_release_reads_the_same_bytes_whatever_a_user_has(
     monkeypatch.setattr(randomness, "_read", counting)
     odd: list[Any] = [[], ["SECRET"], [None], [["a"]], [{}], ["a", 7, "SECRET"], [float("nan")], ["a"] * 50]
     for records in odd:
-        assert mechanism.release(records) in PRIOR.categories
+        assert mechanism.release(records=records) in PRIOR.categories
     for p in ([0, 0, 0], np.zeros(3), np.array([0, 0, 0])):
         assert mechanism.release(p=p) in PRIOR.categories
     assert len(set(asked)) == 1
@@ -241,7 +241,7 @@ def test_one_user_can_ask_for_strictness() -> None:
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
     for records in ([], ["SECRET"], ["a", "SECRET"]):
         with pytest.raises(sv.errors.UserDataError) as caught:
-            mechanism.release(records, unknown="error")
+            mechanism.release(records=records, unknown="error")
         assert "SECRET" not in str(caught.value)
     with pytest.raises(sv.errors.ParameterError, match="unknown must be one of prior, error"):
-        mechanism.release(["a"], unknown="drop")
+        mechanism.release(records=["a"], unknown="drop")

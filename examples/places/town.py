@@ -121,7 +121,7 @@ def posterior_of_stream(town: Town, mechanism: sv.Mechanism, released: np.ndarra
     for home in range(len(town.middles)):
         state = mechanism.start()
         for cell in released.tolist():
-            log[home] += np.log(float(mechanism.law(everyone[home], state)[cell]))
+            log[home] += np.log(float(mechanism.law(p=everyone[home], state=state)[cell]))
             state = mechanism.after(state, everyone[home], cell)
     weights = np.exp(log - log.max())
     return weights / weights.sum()

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from .errors import ParameterError, UserDataError
 
 NEVER_GROUPS = ("user", "item", "weight", "count")
@@ -48,11 +50,42 @@ def places(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice:
     return indices
 
 
+def unknown_records(records: Iterable[Any], index: Mapping[Any, int]) -> int:
+    """How many of a user's records are no category."""
+    return _indices(records, index).count(-1)
+
+
 def _indices(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
     """The index of each record among the categories; -1 for an unknown one, whatever it is."""
     if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
         raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
-    return [_index(record, index) for record in records]
+    if getattr(records, "ndim", 1) != 1:
+        raise UserDataError("records must be one user's list of categories, got a table")
+    listed = list(records)
+    if _is_a_vector(listed):
+        raise UserDataError(
+            "records must be names of categories, got floats: pass a distribution as p=, and integers that "
+            "became floats beside a missing value as integers"
+        )
+    return [_index(record, index) for record in listed]
+
+
+def _is_a_vector(records: list[Any]) -> bool:
+    """Whether all are floats, so that they are a distribution in the wrong argument, and no names.
+
+    A missing value is a float to pandas. Where nothing but missing values is left, they are the user's
+    content, which refuses nothing.
+    """
+    named = (record for record in records if record is not None and not _is_missing(record))
+    return _is_float(next(named, None)) and all(map(_is_float, named))
+
+
+def _is_float(record: Any) -> bool:
+    return isinstance(record, float | np.floating)
+
+
+def _is_missing(record: Any) -> bool:
+    return bool(_is_float(record) and record != record)
 
 
 def _index(record: Any, index: Mapping[Any, int]) -> int:

@@ -17,13 +17,41 @@
 
 Messages name the parameter, the condition and, for public inputs, the value. A message about private data
 says how many rows are wrong and by how much a sum is off, never which rows and never what they hold.
+
+A message is made of parts: texts, and a `Setting` wherever it names a parameter. In Python they read as
+keyword arguments; the command line writes the same parts with its options.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that a message names, perhaps with the value to pass.
+
+    >>> str(Setting("epsilon")), str(Setting("unknown", "drop")), str(Setting("force", True))
+    ('epsilon', "unknown='drop'", 'force=True')
+    """
+
+    parameter: str
+    value: object = None
+
+    def __str__(self) -> str:
+        return self.parameter if self.value is None else f"{self.parameter}={self.value!r}"
+
 
 class SottovoceError(ValueError):
-    """Base of every error this library raises on purpose."""
+    """Base of every error this library raises on purpose; its arguments are the parts of one message."""
+
+    @property
+    def parameter(self) -> str | None:
+        """The first parameter that the message names as a setting, or None."""
+        return next((part.parameter for part in self.args if isinstance(part, Setting)), None)
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
 
 
 class ParameterError(SottovoceError):

@@ -216,7 +216,7 @@ def test_a_survey_that_can_tell_nothing_is_refused() -> None:
     for mechanism in (replace(even, engine=engine), made_with(65522, 65521)):
         with pytest.raises(sv.errors.EstimateError, match=r"tell nothing|too many"):
             model_of(mechanism)
-        assert mechanism.release([3]) in mechanism.answers
+        assert mechanism.release(records=[3]) in mechanism.answers
 
 
 def made_with(n: int, base: int) -> sv.Mechanism:

@@ -22,7 +22,7 @@ def test_the_distance_of_a_step_is_that_of_the_exact_law() -> None:
     mechanism = sv.certify(made)
     for p in np.array([[1.0, 0, 0, 0], [0, 0.5, 0.5, 0], [0.05, 0.15, 0.3, 0.5]]):
         first = sv.compare_over_time([p, p], made).rows[0]
-        law = np.array(mechanism.law(p, mechanism.start()), dtype=np.float64)
+        law = np.array(mechanism.law(p=p, state=mechanism.start()), dtype=np.float64)
         assert first.mean == pytest.approx(np.abs(p - law).sum() / 2, abs=1e-9)
 
 
@@ -48,7 +48,9 @@ def test_users_who_are_absent_are_not_counted_and_splitting_is_the_sampler_alone
 def test_a_card_tells_what_follows_from_the_prior() -> None:
     people = np.eye(4)
     card = stream_card(sv.stream(PRIOR, 3.0, horizon=1))
-    kept = min(sv.certify(sv.stream(PRIOR, 3.0, horizon=1)).law(p, _start())[i] for i, p in enumerate(people))
+    kept = min(
+        sv.certify(sv.stream(PRIOR, 3.0, horizon=1)).law(p=p, state=_start())[i] for i, p in enumerate(people)
+    )
     assert card.released_as_another == pytest.approx(1 - float(kept), abs=1e-6)
     assert (card.horizon, stream_card(sv.stream(PRIOR, 3.0, horizon=None)).horizon) == (1, None)
 

@@ -89,18 +89,18 @@ def test_nothing_is_released_when_the_witness_cannot_be_written(
 
     monkeypatch.setattr("sottovoce.release.ledger_store.write_whole", full)
     with pytest.raises(sv.errors.LedgerError, match=r"the witness .* could not be written"):
-        ledger.release(mechanism, "ann", ["a"])
+        ledger.release(mechanism, "ann", records=["a"])
     ledger.close()
 
 
 def test_a_law_is_asked_for_by_shares_or_by_records() -> None:
     mechanism = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0))
-    assert mechanism.law(np.array([1, 0])) == mechanism.law(records=["a"])
+    assert mechanism.law(p=np.array([1, 0])) == mechanism.law(records=["a"])
     assert mechanism.law(records=np.array(["a", "a"])) == mechanism.law(records=["a"])
     with pytest.raises(sv.errors.ParameterError, match="one of them"):
         mechanism.law()
     with pytest.raises(sv.errors.ParameterError, match="one of them"):
-        mechanism.law(np.array([1, 0]), records=["a"])
+        mechanism.law(p=np.array([1, 0]), records=["a"])
 
 
 def test_names_are_saved_as_they_are_read(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_certified_in_every_awkward_case(name: str, case: str, epsilon: float) -
     # themselves are good to about 1e-13 here.
     close = 16 * len(q) * math.exp(epsilon) / 2**62 + 1e-13
     for p in cases.users(q).values():
-        law = np.array([float(share) for share in mechanism.law(p)])
+        law = np.array([float(share) for share in mechanism.law(p=p)])
         assert np.abs(law - sampler.distribution(p)).max() <= close
     if isinstance(sampler, sv.ClipSampler) and sampler.keeps_prior:
         assert mechanism.keeps_prior
@@ -307,7 +307,7 @@ def test_promise_1_many_categories_certify(n: int) -> None:
     q = 1 / np.arange(1, n + 1)
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), 4.0))
     exact.check_kernel(of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio)
-    assert mechanism.release([7, 7, n // 8]) in mechanism.index
+    assert mechanism.release(records=[7, 7, n // 8]) in mechanism.index
 
 
 # --- the exact clip -------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_the_exact_clip_is_the_clip(situation: tuple[np.ndarray, np.ndarray, flo
     mechanism = sv.certify(sv.SAMPLERS[name](prior, epsilon))
     box = of_kind(mechanism.engine, BoxEngine).box
     low = np.array([float(Fraction(unit, box.total)) for unit in box.low])
-    law = mechanism.law(p)
+    law = mechanism.law(p=p)
     assert sum(law) == 1
     for unit, a, b in zip(law, box.low, box.high, strict=True):
         assert a <= unit * box.total <= b

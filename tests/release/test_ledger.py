@@ -66,16 +66,16 @@ def test_a_budget_is_what_is_written() -> None:
 def test_spending_until_the_budget_refuses(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=2.5)
     one, two = mechanism(1.0), mechanism(1.25)
-    book.release(one, "ann", ["c1"], epoch="may")
-    book.release(two, "ann", ["c1"], epoch="may")
+    book.release(one, "ann", records=["c1"], epoch="may")
+    book.release(two, "ann", records=["c1"], epoch="may")
     assert book.left("ann", "may") == Fraction(1, 4)
     with pytest.raises(sv.errors.BudgetError, match=r"needs ε = 0\.3, ε = 0\.25 is left"):
-        book.release(mechanism(0.3), "ann", ["c1"], epoch="may")
+        book.release(mechanism(0.3), "ann", records=["c1"], epoch="may")
     assert book.left("ann", "may") == Fraction(1, 4)
     assert book.left("ann", "june") == Fraction(5, 2)
     assert book.left("bob", "may") == Fraction(5, 2)
     book.grant("ann", 0.05, epoch="may")
-    book.release(mechanism(0.3), "ann", ["c1"], epoch="may")
+    book.release(mechanism(0.3), "ann", records=["c1"], epoch="may")
     assert book.left("ann", "may") == 0
 
 
@@ -92,12 +92,12 @@ def test_promise_12_a_thousand_repeats_one_release_one_charge(
         return real(self, rows)
 
     monkeypatch.setattr(sv.Mechanism, "draw", counting)
-    answers = {book.release(m, "ann", ["c3"], epoch="may") for _ in range(1000)}
+    answers = {book.release(m, "ann", records=["c3"], epoch="may") for _ in range(1000)}
     assert len(answers) == 1
     assert drawn["releases"] == 1
     assert book.left("ann", "may") == 9
     book.grant("ann", 1, epoch="may")
-    book.release(m, "ann", ["c3"], epoch="may")
+    book.release(m, "ann", records=["c3"], epoch="may")
     assert drawn["releases"] == 2
     assert book.left("ann", "may") == 9
 
@@ -106,10 +106,10 @@ def test_promise_12_groups_have_their_own_answers_and_charges(tmp_path: Path) ->
     """Two groups with equal priors have equal mechanisms; a user in both releases twice and pays twice."""
     book = Ledger.create(tmp_path / "b.db", budget=100)
     m = mechanism(1 / 64)
-    answers = [book.release(m, "ann", ["c3"], group=f"g{i}") for i in range(60)]
+    answers = [book.release(m, "ann", records=["c3"], group=f"g{i}") for i in range(60)]
     assert len(set(answers)) > 1  # one answer for all 60 groups would have chance 50^-59
     assert book.total("ann") == Fraction(60, 64)
-    assert [book.release(m, "ann", ["c3"], group=f"g{i}") for i in range(60)] == answers
+    assert [book.release(m, "ann", records=["c3"], group=f"g{i}") for i in range(60)] == answers
     assert book.total("ann") == Fraction(60, 64)
 
 
@@ -122,7 +122,7 @@ def rows(count: int, category: int = 1) -> np.ndarray:
 def test_batches_are_all_or_nothing(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
     m = mechanism()
-    book.release(mechanism(0.5), "bob", ["c1"])
+    book.release(mechanism(0.5), "bob", records=["c1"])
     with pytest.raises(
         sv.errors.BudgetError, match=r"1 of 3 users have less than they need; nobody was .* up to ε = 1 here"
     ) as caught:
@@ -136,7 +136,7 @@ def test_batches_are_all_or_nothing(tmp_path: Path) -> None:
 
 def test_users_are_not_readable_in_the_file(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
-    book.release(mechanism(), "alice@example.org", ["c1"])
+    book.release(mechanism(), "alice@example.org", records=["c1"])
     book.close()
     assert b"alice" not in (tmp_path / "b.db").read_bytes()
     assert (tmp_path / "b.db").stat().st_mode & 0o077 == 0
@@ -151,7 +151,7 @@ def test_a_rolled_back_store_refuses(tmp_path: Path) -> None:
     book.close()
     shutil.copy(path, tmp_path / "backup")
     book = Ledger(path)
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     book.close()
     shutil.copy(tmp_path / "backup", path)
     with pytest.raises(sv.errors.LedgerError, match="rolled back"):
@@ -161,12 +161,12 @@ def test_a_rolled_back_store_refuses(tmp_path: Path) -> None:
 def test_a_store_rolled_back_under_an_open_ledger_refuses(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
     book = Ledger.create(path, budget=5)
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     with sqlite3.connect(path) as other:
         other.execute("UPDATE facts SET commits = 0")
         other.execute("DELETE FROM entries")
     with pytest.raises(sv.errors.LedgerError, match="rolled back"):
-        book.release(mechanism(0.5), "ann", ["c1"])
+        book.release(mechanism(0.5), "ann", records=["c1"])
 
 
 def test_a_lost_store_or_witness_refuses(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ class Number(IntEnum):
 
 def test_one_person_has_one_budget_however_the_name_is_typed(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1)
-    book.release(mechanism(), "7", ["c1"])
+    book.release(mechanism(), "7", records=["c1"])
     for same in ("7", 7, np.array(["7"])[0], Number.SEVEN):
         assert book.left(same) == 0
     with pytest.raises(sv.errors.ParameterError, match="user must be"):
@@ -220,7 +220,7 @@ def test_a_store_from_between_charge_and_answer_refuses(
 
     with monkeypatch.context() as patch:
         patch.setattr(sv.Mechanism, "draw", drawing)
-        book.release(mechanism(), "ann", ["c1"])
+        book.release(mechanism(), "ann", records=["c1"])
     book.close()
     shutil.copy(tmp_path / "snapshot", path)
     with pytest.raises(sv.errors.LedgerError, match="rolled back"):
@@ -236,10 +236,10 @@ def test_a_resumed_charge_is_witnessed_before_it_is_drawn_on(
     with monkeypatch.context() as patch:
         patch.setattr(Store, "testify", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            book.release(mechanism(), "ann", ["c1"])
+            book.release(mechanism(), "ann", records=["c1"])
     book.close()
     book = Ledger(path)
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     book.close()
     shutil.copy(tmp_path / "empty", path)
     with pytest.raises(sv.errors.LedgerError, match="rolled back"):
@@ -250,7 +250,7 @@ def test_the_witness_may_stand_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     place = tmp_path / "other" / "witness"
     book = Ledger.create(tmp_path / "b.db", budget=2, witness=place)
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     book.close()
     assert int(place.read_text().split()[0]) == 2  # the charge and the answer
     assert Ledger(tmp_path / "b.db").budget == 2
@@ -266,17 +266,17 @@ def test_a_busy_store_releases_nothing_and_recovers(tmp_path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(sv.errors.LedgerError, match="busy"):
-        book.release(mechanism(), "ann", ["c1"])
+        book.release(mechanism(), "ann", records=["c1"])
     other.execute("ROLLBACK")
     assert book.left("ann") == 1
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM facts").fetchall()  # a shared lock lets the commit itself fail
     with pytest.raises(sv.errors.LedgerError, match="busy"):
-        book.release(mechanism(), "ann", ["c1"])
+        book.release(mechanism(), "ann", records=["c1"])
     reader.execute("ROLLBACK")
     assert book.left("ann") == 1
-    assert book.release(mechanism(), "ann", ["c1"]) in PRIOR.categories
+    assert book.release(mechanism(), "ann", records=["c1"]) in PRIOR.categories
 
 
 def test_nothing_raw_comes_out_of_a_ledger(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_nothing_raw_comes_out_of_a_ledger(tmp_path: Path) -> None:
     with pytest.raises(sv.errors.LedgerError):
         book.left("ann")
     with pytest.raises(sv.errors.LedgerError):
-        book.release(mechanism(), "ann", ["c1"])
+        book.release(mechanism(), "ann", records=["c1"])
 
 
 def test_a_ledger_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
@@ -308,11 +308,11 @@ def test_power_loss_between_charge_and_answer(tmp_path: Path, monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setattr(target, step, dies)
             with pytest.raises(KeyboardInterrupt):
-                book.release(mechanism(), f"user of {step}", ["c1"])
+                book.release(mechanism(), f"user of {step}", records=["c1"])
         book.close()
         book = Ledger(path)
         assert book.left(f"user of {step}") == 0
-        assert book.release(mechanism(), f"user of {step}", ["c1"]) in PRIOR.categories
+        assert book.release(mechanism(), f"user of {step}", records=["c1"]) in PRIOR.categories
 
 
 def test_the_charge_is_durable_before_anything_is_drawn(
@@ -329,7 +329,7 @@ def test_the_charge_is_durable_before_anything_is_drawn(
         return ["c1"]
 
     monkeypatch.setattr(sv.Mechanism, "draw", looking)
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     assert seen == [1_000_000, 1]
     assert int((tmp_path / "b.db.witness").read_text().split()[0]) == 2  # the answer is witnessed too
     assert book._store.database.execute("PRAGMA synchronous").fetchone()[0] == 3  # EXTRA
@@ -344,7 +344,7 @@ def _ask(path: Path, worker: int, requests: int, out: Path) -> None:
     for i in range(requests):
         try:
             # The same user, another group each time, so that every request is a new release.
-            book.release(cheap, "shared", ["a"], group=str(worker * requests + i))
+            book.release(cheap, "shared", records=["a"], group=str(worker * requests + i))
             granted += 1
         except sv.errors.BudgetError:
             pass
@@ -378,7 +378,7 @@ def _release_forever(path: Path, log: Path, worker: int) -> None:
     m = mechanism(0.5)
     with log.open("a", buffering=1) as file:
         for i in range(10**6):
-            book.release(m, f"user {worker} {i}", ["c1"])
+            book.release(m, f"user {worker} {i}", records=["c1"])
             file.write(f"user {worker} {i}\n")
 
 

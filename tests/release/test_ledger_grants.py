@@ -66,12 +66,12 @@ def test_promise_12_another_process_draws_grants_and_charges_in_the_middle_of_a_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     book, other = Ledger.create(tmp_path / "b.db", budget=1), Ledger.open(tmp_path / "b.db")
-    answers = [book.release(MECHANISM, "ann", ["c1"])]
+    answers = [book.release(MECHANISM, "ann", records=["c1"])]
     real = sv.Mechanism.draw
 
     def overtaken(self: sv.Mechanism, rows: Any) -> Any:
         monkeypatch.setattr(sv.Mechanism, "draw", real)
-        answers.append(other.release(MECHANISM, "bob", ["c1"]))
+        answers.append(other.release(MECHANISM, "bob", records=["c1"]))
         for name in ("ann", "bob"):
             assert run("ledger", "grant", tmp_path / "b.db", name, 1).returncode == 0
         other.charge([request(MECHANISM, ["ann"], np.eye(50)[:1])])

@@ -69,7 +69,7 @@ def test_promise_16_a_store_that_goes_while_it_is_open_refuses(tmp_path: Path, h
     if how == "replaced":
         shutil.copy(tmp_path / "copy", path)
     with pytest.raises(sv.errors.LedgerError, match="removed or replaced while it was open"):
-        book.release(mechanism(), "ann", ["c1"])
+        book.release(mechanism(), "ann", records=["c1"])
 
 
 def test_promise_16_a_relative_path_means_one_file_whatever_the_folder(
@@ -80,7 +80,7 @@ def test_promise_16_a_relative_path_means_one_file_whatever_the_folder(
     monkeypatch.chdir(tmp_path / "one")
     book = Ledger.create("b.db", budget=2, witness="w")
     monkeypatch.chdir(tmp_path / "two")
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     assert book.left("ann") == 1
     with pytest.raises(sv.errors.LedgerError, match="there is no ledger"):
         Ledger.open("b.db")
@@ -96,7 +96,7 @@ def test_promise_16_a_link_has_no_witness_of_its_own(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "here" / "b.db", budget=2).close()
     (tmp_path / "link.db").symlink_to(tmp_path / "here" / "b.db")
     book = Ledger.open(tmp_path / "link.db")
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     assert int((tmp_path / "here" / "b.db.witness").read_text().split()[0]) == 2
     assert not (tmp_path / "link.db.witness").exists()
 
@@ -105,7 +105,7 @@ def _create(path: Path, out: Path, barrier: object) -> None:
     barrier.wait()  # type: ignore[attr-defined]
     try:
         book = Ledger.create(path, budget=1)
-        book.release(mechanism(), "ann", ["c1"])
+        book.release(mechanism(), "ann", records=["c1"])
         out.write_text("made")
     except sv.errors.LedgerError:
         out.write_text("refused")
@@ -164,7 +164,7 @@ def test_promise_16_nothing_is_remade_with_wider_permissions(tmp_path: Path) -> 
     for path in (tmp_path / "b.db", witness):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     witness.chmod(0o400)
-    book.release(mechanism(), "ann", ["c1"])
+    book.release(mechanism(), "ann", records=["c1"])
     assert stat.S_IMODE(witness.stat().st_mode) == 0o400
     narrow = tmp_path / "m.json"
     mechanism().save(narrow)
@@ -186,10 +186,10 @@ def test_promise_16_killed_while_it_was_made_is_no_ledger(tmp_path: Path) -> Non
 def test_promise_16_another_ledger_in_its_place_refuses(tmp_path: Path) -> None:
     """A store with more commits is not newer if it is somebody else's."""
     mine, other = tmp_path / "mine.db", tmp_path / "other.db"
-    Ledger.create(mine, budget=1).release(mechanism(), "ann", ["c1"])
+    Ledger.create(mine, budget=1).release(mechanism(), "ann", records=["c1"])
     book = Ledger.create(other, budget=1)
     for i in range(3):
-        book.release(mechanism(), f"u{i}", ["c1"])
+        book.release(mechanism(), f"u{i}", records=["c1"])
     book.close()
     shutil.copy(other, mine)
     with pytest.raises(sv.errors.LedgerError, match="belongs to another ledger"):
@@ -242,8 +242,8 @@ def test_promise_16_an_answer_is_witnessed_before_it_is_returned(
         patch.setattr(Store, "testify", dies_at_the_second)
         patch.setattr(sv.Mechanism, "draw", snapshot)
         with pytest.raises(KeyboardInterrupt):
-            book.release(mechanism(), "ann", ["c1"])
-    assert book.release(mechanism(), "ann", ["c1"]) == "c1"
+            book.release(mechanism(), "ann", records=["c1"])
+    assert book.release(mechanism(), "ann", records=["c1"]) == "c1"
     book.close()
     shutil.copy(tmp_path / "snapshot", path)  # from after the charge, before the answer
     with pytest.raises(sv.errors.LedgerError, match="rolled back"):
@@ -304,14 +304,14 @@ def test_a_loop_of_links_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_a_grant_that_buys_nothing_changes_nothing(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=1, lifetime=1)
-    answer = book.release(mechanism(), "ann", ["c1"], epoch="may")
+    answer = book.release(mechanism(), "ann", records=["c1"], epoch="may")
     before = (tmp_path / "b.db").read_bytes()
     with pytest.raises(sv.errors.ParameterError, match=r"at least 0\.000001"):
         book.grant("ann", "0.0000001", epoch="may")
     with pytest.raises(sv.errors.BudgetError, match="nothing was changed"):
         book.grant("ann", 5, epoch="may")
     assert (tmp_path / "b.db").read_bytes() == before
-    assert book.release(mechanism(), "ann", ["c1"], epoch="may") == answer
+    assert book.release(mechanism(), "ann", records=["c1"], epoch="may") == answer
     with pytest.raises(sv.errors.ParameterError, match="at least"):
         Ledger.create(tmp_path / "c.db", budget="0.0000001")
 
@@ -342,7 +342,7 @@ def test_one_person_has_one_budget_however_the_letters_are_coded(tmp_path: Path)
     book = Ledger.create(tmp_path / "b.db", budget=1)
     composed, decomposed = (unicodedata.normalize(form, "Zoé") for form in ("NFC", "NFD"))
     assert composed != decomposed
-    book.release(mechanism(), composed, ["c1"], epoch="mai é")
+    book.release(mechanism(), composed, records=["c1"], epoch="mai é")
     assert book.left(decomposed, unicodedata.normalize("NFD", "mai é")) == 0
     with pytest.raises(sv.errors.ParameterError, match="distinct"):
         book.release_batch(mechanism(), [composed, decomposed], np.eye(50)[:2], epoch="x")
@@ -372,7 +372,7 @@ def test_a_name_that_only_looks_like_another_is_refused(tmp_path: Path) -> None:
 def test_a_user_is_named_on_standard_input(tmp_path: Path) -> None:
     """The arguments of a command are read by everybody on its machine."""
     book = Ledger.create(tmp_path / "b.db", budget=4)
-    book.release(mechanism(), "Zoé", ["c1"])
+    book.release(mechanism(), "Zoé", records=["c1"])
 
     def asked(text: bytes, name: str, *more: str) -> subprocess.CompletedProcess[str]:
         return run("ledger", name, tmp_path / "b.db", "-", *more, stdin=text)
@@ -390,13 +390,13 @@ def test_a_user_is_named_on_standard_input(tmp_path: Path) -> None:
 
 def test_an_epoch_left_out_is_refused_where_there_are_others(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=2)
-    book.release(mechanism(), "ann", ["c1"])
-    book.release(mechanism(0.5), "ann", ["c1"])  # still the one without a name
+    book.release(mechanism(), "ann", records=["c1"])
+    book.release(mechanism(0.5), "ann", records=["c1"])  # still the one without a name
     assert not book.knows("2026-11")
-    book.release(mechanism(), "ann", ["c1"], epoch="2026-11")
+    book.release(mechanism(), "ann", records=["c1"], epoch="2026-11")
     assert book.knows("2026-11")
     for call in (
-        lambda: book.release(mechanism(), "ann", ["c1"]),
+        lambda: book.release(mechanism(), "ann", records=["c1"]),
         lambda: book.left("ann"),
         lambda: book.grant("ann", 1),
     ):
@@ -407,17 +407,17 @@ def test_an_epoch_left_out_is_refused_where_there_are_others(tmp_path: Path) -> 
 
 def test_a_lifetime_caps_all_epochs_together(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=2, lifetime=3)
-    book.release(mechanism(2.0), "ann", ["c1"], epoch="may")
+    book.release(mechanism(2.0), "ann", records=["c1"], epoch="may")
     assert book.left("ann", "june") == 1
-    book.release(mechanism(1.0), "ann", ["c1"], epoch="june")
+    book.release(mechanism(1.0), "ann", records=["c1"], epoch="june")
     assert book.total("ann") == 3
     with pytest.raises(sv.errors.BudgetError, match=r"needs ε = 0\.5, ε = 0 is left"):
-        book.release(mechanism(0.5), "ann", ["c1"], epoch="july")
+        book.release(mechanism(0.5), "ann", records=["c1"], epoch="july")
     with pytest.raises(sv.errors.BudgetError):  # more in one epoch is not more in all
         book.grant("ann", 5, epoch="july")
     assert book.left("ann", "july") == 0
     with pytest.raises(sv.errors.BudgetError):
-        book.release(mechanism(0.5), "ann", ["c1"], epoch="july")
+        book.release(mechanism(0.5), "ann", records=["c1"], epoch="july")
     assert book.left("bob", "july") == 2
     assert Ledger.open(tmp_path / "b.db").lifetime == 3
     with pytest.raises(sv.errors.ParameterError, match="at least the budget of one epoch"):
@@ -431,9 +431,9 @@ def test_the_command_shows_what_the_ledger_knows(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     assert place.exists()
     book = Ledger.open(path)
-    book.release(mechanism(0.25), "ann", ["c1"], epoch="may")
-    book.release(mechanism(0.25), "ann", ["c1"], epoch="june")
-    book.release(mechanism(0.25), "bob", ["c1"], epoch="june")
+    book.release(mechanism(0.25), "ann", records=["c1"], epoch="may")
+    book.release(mechanism(0.25), "ann", records=["c1"], epoch="june")
+    book.release(mechanism(0.25), "bob", records=["c1"], epoch="june")
     facts = json.loads(run("ledger", "show", path, "--json").stdout)
     assert facts == {
         "path": str(path), "witness": str(place), "budget": "0.333333", "lifetime": "1", "users": 2,

@@ -250,7 +250,7 @@ def _end_at(path: Path, point: int) -> None:
 
     with stops(stop), pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "count_commit", inside)
-        Ledger.open(path).release(MECHANISM, USER, ["c1"], epoch=EPOCH, group="0")
+        Ledger.open(path).release(MECHANISM, USER, records=["c1"], epoch=EPOCH, group="0")
         stop("show")
 
 
@@ -309,7 +309,7 @@ def test_an_answer_is_not_forgotten_if_an_open_ledger_is_overwritten(
         for _ in range(2):
             book = Ledger.open(path)
             try:
-                shown.add(book.release(MECHANISM, USER, ["c1"], epoch=EPOCH))
+                shown.add(book.release(MECHANISM, USER, records=["c1"], epoch=EPOCH))
             except sv.errors.LedgerError:
                 pass
             finally:

@@ -180,7 +180,7 @@ class LedgerMachine(RuleBasedStateMachine):
         drawn = sorted(key for key, answer in self.answers.items() if answer is not None)
         user, epoch, (number, group) = key = data.draw(st.sampled_from(drawn))
         with self.unchanged(), self.draws() as seen:
-            again = self.book.release(MECHANISMS[number], user, ["b", "c"], epoch=epoch, group=group)
+            again = self.book.release(MECHANISMS[number], user, records=["b", "c"], epoch=epoch, group=group)
         assert again == self.answers[key]
         assert seen == []
 
@@ -207,13 +207,13 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(user=users, records=st.sampled_from(["abc", {"a": 1}, 3]), epoch=st.sampled_from(EPOCHS))
     def bad_records(self, user: str, records: Any, epoch: str) -> None:
         with self.unchanged(), pytest.raises(sv.errors.UserDataError):
-            self.book.release(MECHANISMS[0], user, records, epoch=epoch)
+            self.book.release(MECHANISMS[0], user, records=records, epoch=epoch)
 
     @precondition(lambda self: self.seen - {""})
     @rule(user=users)
     def without_an_epoch(self, user: str) -> None:
         with self.unchanged(), pytest.raises(sv.errors.ParameterError, match="name an epoch"):
-            self.book.release(MECHANISMS[0], user, ["a"])
+            self.book.release(MECHANISMS[0], user, records=["a"])
 
     @rule(budget=amounts)
     def create_again(self, budget: str) -> None:

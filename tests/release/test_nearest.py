@@ -52,7 +52,7 @@ def test_the_certificate_is_that_of_the_box_and_the_law_that_of_the_sampler(
     users = [np.eye(5)[i] for i in range(5)] + [
         np.random.default_rng(i).dirichlet(np.full(5, 0.3)) for i in range(20)
     ]
-    laws = [mechanism.law(p) for p in users]
+    laws = [mechanism.law(p=p) for p in users]
     for p, law in zip(users, laws, strict=True):
         assert sum(law) == 1
         # Shares are cut to 41 digits.
@@ -69,7 +69,7 @@ def test_every_tape_through_the_shipping_path(kind: str) -> None:
         counts: Counter[Any] = Counter()
         for word in range(1 << 12):
             with tape([word], 12) as reads:
-                counts[mechanism.release(records)] += 1
+                counts[mechanism.release(records=records)] += 1
             assert reads == [8]
         assert [Fraction(counts[name], 1 << 12) for name in PRIOR.categories] == mechanism.law(
             records=records
@@ -122,9 +122,9 @@ def test_a_law_outside_the_box_is_not_released(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "nearest_law", outside)
     monkeypatch.setattr(module, "nearest_laws", outside)
     attempts: list[Callable[[], object]] = [
-        lambda: mechanism.release(["a"]),
+        lambda: mechanism.release(records=["a"]),
         lambda: mechanism.release_many(rows),
-        lambda: stream.release(["a"], stream.start()),
+        lambda: stream.release(records=["a"], state=stream.start()),
         lambda: stream.release_many(rows * [9, 0, 0, 0, 0], states),
     ]
     for attempt in attempts:

@@ -65,7 +65,7 @@ def many(mechanism: sv.Mechanism, user: str, count: int) -> Places:
 
 def singly(mechanism: sv.Mechanism, user: str, count: int) -> Places:
     records = [name for name, times in zip(NAMES, USERS[user], strict=True) for _ in range(times)]
-    return np.array([mechanism.index[mechanism.release(records)] for _ in range(count)])
+    return np.array([mechanism.index[mechanism.release(records=records)] for _ in range(count)])
 
 
 def uncertified(engine: Engine, user: str, count: int) -> Places:

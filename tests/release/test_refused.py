@@ -34,14 +34,14 @@ def state(folder: Path) -> dict[str, bytes]:
 
 
 REFUSALS: dict[str, tuple[type[Exception], Callable[[Ledger], object]]] = {
-    "a string of records": (sv.errors.UserDataError, lambda b: b.release(mechanism(), "ann", "abc")),
-    "records that fail": (ZeroDivisionError, lambda b: b.release(mechanism(), "ann", (1 / 0 for _ in "x"))),  # type: ignore[misc]
-    "not a mechanism": (sv.errors.ParameterError, lambda b: b.release("m.json", "ann", ["a"])),  # type: ignore[arg-type]
-    "a user that is no name": (sv.errors.ParameterError, lambda b: b.release(mechanism(), 1.5, ["a"])),  # type: ignore[arg-type]
-    "a user with a blank": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann ", ["a"])),
-    "an epoch that is no text": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann", ["a"], epoch=7)),  # type: ignore[arg-type]
-    "a group that is no text": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann", ["a"], group=7)),  # type: ignore[arg-type]
-    "too little left": (sv.errors.BudgetError, lambda b: b.release(mechanism(3.0), "ann", ["a"])),
+    "a string of records": (sv.errors.UserDataError, lambda b: b.release(mechanism(), "ann", records="abc")),
+    "records that fail": (ZeroDivisionError, lambda b: b.release(mechanism(), "ann", records=(1 / 0 for _ in "x"))),  # type: ignore[misc]
+    "not a mechanism": (sv.errors.ParameterError, lambda b: b.release("m.json", "ann", records=["a"])),  # type: ignore[arg-type]
+    "a user that is no name": (sv.errors.ParameterError, lambda b: b.release(mechanism(), 1.5, records=["a"])),  # type: ignore[arg-type]
+    "a user with a blank": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann ", records=["a"])),
+    "an epoch that is no text": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann", records=["a"], epoch=7)),  # type: ignore[arg-type]
+    "a group that is no text": (sv.errors.ParameterError, lambda b: b.release(mechanism(), "ann", records=["a"], group=7)),  # type: ignore[arg-type]
+    "too little left": (sv.errors.BudgetError, lambda b: b.release(mechanism(3.0), "ann", records=["a"])),
     "a wrong width": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], np.eye(2)[:1])),
     "a negative count": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], -ONE)),
     "not a number": (sv.errors.UserDataError, lambda b: b.release_batch(mechanism(), ["ann"], [[np.nan, 1, 0]])),
@@ -76,7 +76,7 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[Ledger], object]]] = {
 @pytest.mark.parametrize("name", REFUSALS)
 def test_promise_17_every_refusal_leaves_the_ledger_as_it_was(tmp_path: Path, name: str) -> None:
     book = Ledger.create(tmp_path / "b.db", budget=2)
-    book.release(mechanism(), "spent", ["a"])
+    book.release(mechanism(), "spent", records=["a"])
     before = state(tmp_path)
     error, call = REFUSALS[name]
     with pytest.raises(error) as caught:
@@ -99,7 +99,7 @@ def three(tmp_path: Path) -> Path:
     assert run("design", prior, "-e", 1, "--by", "group", "-o", tmp_path / "m.json").returncode == 0
     write(tmp_path, "users.csv", "user,item,group\nann,a,g1\nbob,b,g2\ncy,c,g3\ndora,a,g3\n")
     book = Ledger.create(tmp_path / "b.db", budget=1.5)
-    book.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "cy", ["a"], epoch="may")
+    book.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "cy", records=["a"], epoch="may")
     book.close()
     return tmp_path
 

@@ -8,7 +8,10 @@ import os
 import pickle
 import random
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +48,7 @@ everyone = pytest.mark.parametrize("user", USERS)
 def test_promise_4_every_tape_of_a_box(name: str, user: str) -> None:
     mechanism = certify_with(sv.SAMPLERS[name](PRIOR, 1.5), 12)
     with tape(list(range(1 << 12)), 12) as reads:
-        drawn = Counter(mechanism.release(USERS[user]) for _ in range(1 << 12))
+        drawn = Counter(mechanism.release(records=USERS[user]) for _ in range(1 << 12))
     law = mechanism.law(records=USERS[user])
     assert {c: Fraction(drawn[c], 1 << 12) for c in PRIOR.categories} == dict(
         zip(PRIOR.categories, law, strict=True)
@@ -118,7 +121,7 @@ def test_one_and_many_release_the_same_from_the_same_words(name: str) -> None:
     for i, row in enumerate(counts):
         records = [c for c, n in zip(PRIOR.categories, row, strict=True) for _ in range(n)]
         with tape([words[j][i] for j in range(k)], 62):
-            one.append(mechanism.release(records))
+            one.append(mechanism.release(records=records))
     assert many.tolist() == one
 
 
@@ -128,7 +131,7 @@ def test_one_and_many_release_the_same_from_the_same_words(name: str) -> None:
 def _draw(connection: object) -> None:
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior.uniform(range(1000)), 1.0))
     words = [randomness.words(1, 62)[0] for _ in range(1000)]
-    connection.send((words, mechanism.release([3])))  # type: ignore[attr-defined]
+    connection.send((words, mechanism.release(records=[3])))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("children", [16, pytest.param(64, marks=pytest.mark.full)])
@@ -161,7 +164,7 @@ def test_promise_8_a_short_read_or_a_failure_releases_nothing(
     for source in (lambda size: os.urandom(size)[:-1], lambda _: b"", failing):
         monkeypatch.setattr(randomness, "_read", source)
         with pytest.raises(sv.errors.RandomnessError, match="nothing was released"):
-            mechanism.release(["a"])
+            mechanism.release(records=["a"])
         with pytest.raises(sv.errors.RandomnessError, match="nothing was released"):
             mechanism.release_many(np.eye(4))
 
@@ -172,7 +175,7 @@ def test_promise_8_seeding_changes_nothing() -> None:
     for _ in range(2):
         random.seed(1)
         np.random.seed(1)  # noqa: NPY002
-        runs.append([mechanism.release([0]) for _ in range(40)])
+        runs.append([mechanism.release(records=[0]) for _ in range(40)])
     assert runs[0] != runs[1]  # equal with probability below 64^-20
 
 
@@ -193,7 +196,7 @@ def test_the_tape_cannot_be_reached_from_release() -> None:
 def test_the_bytes_drawn_do_not_depend_on_the_data(name: str, records: list[str]) -> None:
     mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 0.7))
     with tape([5, 1 << 61, 9], 62) as reads:
-        mechanism.release(records)
+        mechanism.release(records=records)
     assert reads == [8 * mechanism.engine.words]
 
 
@@ -206,7 +209,7 @@ def test_frequencies_follow_the_law(name: str) -> None:
     p = np.array([0.1, 0.6, 0.0, 0.3])
     draws = 40_000
     drawn = Counter(mechanism.release_many(np.tile(p, (draws, 1))).tolist())
-    for category, share in zip(PRIOR.categories, mechanism.law(p), strict=True):
+    for category, share in zip(PRIOR.categories, mechanism.law(p=p), strict=True):
         deviation = np.sqrt(float(share) * (1 - float(share)) / draws)
         assert abs(drawn[category] / draws - float(share)) <= 6 * deviation + 1e-12  # 6σ: one in 5·10⁸
 
@@ -215,9 +218,9 @@ def test_counts_records_and_distributions_have_one_law() -> None:
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
     records = ["a", "b", "b", "d"]
     by_records = mechanism.law(records=records)
-    by_p = mechanism.law([0.25, 0.5, 0.0, 0.25])
+    by_p = mechanism.law(p=[0.25, 0.5, 0.0, 0.25])
     assert by_records == by_p == mechanism.law(records=records * 3)
-    assert mechanism.law(np.array([[1, 2, 0, 1]])) == by_p
+    assert mechanism.law(p=np.array([[1, 2, 0, 1]])) == by_p
 
 
 # --- promise 9: bad input ---------------------------------------------------------------------------
@@ -241,7 +244,7 @@ def test_promise_9_bad_records(
 ) -> None:
     mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 1.0))
     with caplog.at_level(logging.DEBUG), pytest.raises(sv.errors.UserDataError, match=message) as caught:
-        mechanism.release(records, unknown="error")  # type: ignore[arg-type]
+        mechanism.release(records=records, unknown="error")  # type: ignore[arg-type]
     error: BaseException | None = caught.value
     while error is not None:
         assert "secret" not in str(error)
@@ -266,14 +269,86 @@ def test_promise_9_bad_distributions(p: UsersLike, message: str) -> None:
         mechanism.release(p=p)
 
 
+NUMBERED = sv.Prior([0, 1, 2], [0.5, 0.3, 0.2])
+SHARES = [0.25, 0.75, 0.0]
+
+
+def table_of(shares: list[float]) -> object:
+    return pytest.importorskip("pandas").DataFrame([shares])
+
+
+@pytest.mark.parametrize("prior", [PRIOR, NUMBERED], ids=["text", "integers"])
+@pytest.mark.parametrize(
+    "make",
+    [list, tuple, np.array, lambda p: np.array(p, dtype=np.float32), lambda p: [np.float32(x) for x in p],
+     lambda p: iter(p), lambda p: [None, *p], lambda p: [float("nan"), *p], lambda p: np.array([p]),
+     sparse.csr_array, lambda p: sparse.csr_array([p]), table_of, lambda p: dict(zip("abc", p, strict=True))],
+)  # fmt: skip
+def test_promise_28_a_distribution_given_as_records_is_refused(
+    tmp_path: Path, prior: sv.Prior, make: Callable[[list[float]], Any]
+) -> None:
+    """It was taken for unknown records, so that the prior was released in the user's name."""
+    mechanism = sv.certify(sv.kernel_clip(prior, 1.0))
+    ledger = sv.Ledger.create(tmp_path / "l.db", budget=2)
+    calls: list[Callable[[Any], object]] = [
+        lambda given: mechanism.release(records=given),
+        lambda given: mechanism.release(records=given, unknown="error"),
+        lambda given: mechanism.law(records=given),
+        mechanism.unknown,
+        prior.frequencies,
+        lambda given: ledger.release(mechanism, "ann", records=given),
+    ]
+    for call in calls:
+        with pytest.raises(sv.errors.UserDataError, match="records must be ") as caught:
+            call(make(SHARES))
+        assert "75" not in str(caught.value)
+    assert ledger.users() == 0
+
+
+@pytest.mark.parametrize("prior", [PRIOR, NUMBERED], ids=["text", "integers"])
+def test_promise_28_what_a_user_has_refuses_nothing(prior: sv.Prior) -> None:
+    mechanism = sv.certify(sv.kernel_clip(prior, 1.0))
+    nan, name = float("nan"), prior.categories[1]
+    public = mechanism.law(records=[])
+    for records in (
+        [nan],
+        [nan, None],
+        np.array([]),
+        np.array([nan, nan]),
+        [0.5, "SECRET"],
+        [object()],
+        [[0.5]],
+    ):
+        assert mechanism.law(records=records) == public
+        assert mechanism.release(records=records) in prior.categories
+    mixed: list[Any] = [[name, nan], [name, None], [name, 0.5], np.array([name, nan], dtype=object)]
+    for records in mixed:
+        assert mechanism.law(records=records) == mechanism.law(records=[name])
+
+
+def test_promise_28_records_and_p_are_named() -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    for call in (mechanism.release, mechanism.law):
+        with pytest.raises(TypeError, match="positional argument"):
+            call(["a"])  # type: ignore[call-arg, call-overload]
+
+
+def test_unknown_counts_the_records_that_are_no_category() -> None:
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    assert mechanism.unknown(["a", "b", "a"]) == 0
+    odd: list[Any] = ["A", "b", None, float("nan"), ["a"], 7]
+    assert mechanism.unknown(odd) == 5
+    assert mechanism.unknown([]) == 0
+
+
 @pytest.mark.parametrize("name", sv.SAMPLERS)
 def test_a_mechanism_travels_to_other_processes(name: str) -> None:
     mechanism = sv.certify(sv.SAMPLERS[name](PRIOR, 1.0))
-    mechanism.release(["a"])
+    mechanism.release(records=["a"])
     mechanism.release_many(np.eye(4))
     again = pickle.loads(pickle.dumps(mechanism))  # noqa: S301
     assert again == mechanism
-    assert again.release(["b"]) in PRIOR.categories
+    assert again.release(records=["b"]) in PRIOR.categories
 
 
 def test_a_law_outside_its_box_releases_nothing() -> None:
@@ -291,8 +366,8 @@ def test_counts_that_would_wrap_around_are_refused() -> None:
 
 def test_release_takes_one_kind_of_data() -> None:
     mechanism = sv.certify(sv.minimax_kernel(PRIOR, 1.0))
-    with pytest.raises(sv.errors.ParameterError, match="either records or p="):
+    with pytest.raises(sv.errors.ParameterError, match="either records= or p="):
         mechanism.release()
-    with pytest.raises(sv.errors.ParameterError, match="either records or p="):
-        mechanism.release(["a"], p=[1, 0, 0, 0])
+    with pytest.raises(sv.errors.ParameterError, match="either records= or p="):
+        mechanism.release(records=["a"], p=[1, 0, 0, 0])
     assert repr(mechanism) == "<Mechanism minimax_kernel on 4 categories, epsilon=1>"

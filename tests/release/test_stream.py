@@ -172,7 +172,7 @@ def test_a_user_equal_to_the_prior_is_released_exactly_as_the_prior() -> None:
             law = engine.step_law(list(enumerate(engine.prior)), *ratios)
             assert [Fraction(u, engine.total) for u in engine.units(law)] == exactly
             assert mechanism.law(records=[], state=state) == exactly  # and so is a user without records
-            _, state = mechanism.release([0], state)
+            _, state = mechanism.release(records=[0], state=state)
 
 
 def test_a_lost_state_releases_the_prior_whoever_the_user_is() -> None:
@@ -181,7 +181,7 @@ def test_a_lost_state_releases_the_prior_whoever_the_user_is() -> None:
     state = mechanism.lost(3)
     for _ in range(5):
         assert mechanism.law(records=[0, 0, 0], state=state) == prior
-        _, after = mechanism.release([0], state)
+        _, after = mechanism.release(records=[0], state=state)
         assert (after.low, after.high, after.step) == (state.low, state.high, state.step + 1)
         state = after
 
@@ -255,7 +255,7 @@ def test_the_rule_is_nearest_in_total_variation() -> None:
         counts = random_counts(rng, n)
         p = np.zeros(n)
         p[list(counts)] = np.array(list(counts.values())) / sum(counts.values())
-        x = np.array([float(share) for share in mechanism.law(p, mechanism.start())])
+        x = np.array([float(share) for share in mechanism.law(p=p, state=mechanism.start())])
         best = max(np.maximum(p - most * q, 0).sum(), np.maximum(least * q - p, 0).sum())
         assert np.abs(p - x).sum() / 2 == pytest.approx(best, abs=2e-6)
 
@@ -363,7 +363,7 @@ def test_release_many_carries_the_states_on(persistence: float, monkeypatch: pyt
         for i, (state, answer) in enumerate(zip(states, answers, strict=True)):
             monkeypatch.setattr("sottovoce.release.randomness.words", lambda *_, w=words, i=i: [int(w[i])])
             records = [j for j in range(4) for _ in range(people[i, j])]
-            assert mechanism.release(records, state) == (answer, after[i])
+            assert mechanism.release(records=records, state=state) == (answer, after[i])
             if records:
                 assert mechanism.after(state, people[i] / people[i].sum(), answer) == after[i]
         states = after
@@ -414,13 +414,13 @@ def test_a_stream_needs_its_state_and_nothing_else_takes_one() -> None:
     mechanism, box = made([0.3, 0.7], 2.0), sv.certify(sv.kernel_clip(sv.Prior([0, 1], [0.3, 0.7]), 2.0))
     one = engine_of(mechanism).one
     for wrong in (
-        lambda: mechanism.release([0]),
-        lambda: mechanism.release([0], "state"),  # type: ignore[call-overload]  # the mistake is the test
-        lambda: mechanism.release([0], made([0.3, 0.7], 3.0).start()),
-        lambda: mechanism.release([0], StreamState(mechanism.epsilon, 0, one - 1, one)),
-        lambda: mechanism.release([0], StreamState(mechanism.epsilon, 0, one, one << 10)),
+        lambda: mechanism.release(records=[0]),
+        lambda: mechanism.release(records=[0], state="state"),  # type: ignore[call-overload]  # the mistake is the test
+        lambda: mechanism.release(records=[0], state=made([0.3, 0.7], 3.0).start()),
+        lambda: mechanism.release(records=[0], state=StreamState(mechanism.epsilon, 0, one - 1, one)),
+        lambda: mechanism.release(records=[0], state=StreamState(mechanism.epsilon, 0, one, one << 10)),
         lambda: mechanism.release_many(np.eye(2), [StreamState(mechanism.epsilon, 0, one, one << 70)] * 2),
-        lambda: box.release([0], mechanism.start()),
+        lambda: box.release(records=[0], state=mechanism.start()),
         lambda: box.start(),
         lambda: mechanism.release_many(np.eye(2), [mechanism.start()]),
         lambda: mechanism.draw(mechanism.prepare(np.eye(2))),
@@ -441,7 +441,7 @@ def test_states_that_are_no_integers_are_refused() -> None:
         StreamState(mechanism.epsilon, "x", state.low, state.high),  # type: ignore[arg-type]
     ):
         with pytest.raises(sv.errors.ParameterError):
-            mechanism.release([0], wrong)
+            mechanism.release(records=[0], state=wrong)
     for bad in ("x", 1.5, -1):
         with pytest.raises(sv.errors.ParameterError):
             mechanism.lost(bad)  # type: ignore[arg-type]

@@ -50,13 +50,13 @@ def enclosed(path: Path, answers: list[str], records: list[str]) -> bool:
 
 def test_a_stream_is_charged_once_and_asked_again_gives_the_same(path: Path) -> None:
     ledger = sv.Ledger.open(path)
-    first = [ledger.release(STREAM, "anna", DATA["anna"], epoch=f"w{i}") for i in range(6)]
-    assert [ledger.release(STREAM, "anna", DATA["anna"], epoch=f"w{i}") for i in range(6)] == first
+    first = [ledger.release(STREAM, "anna", records=DATA["anna"], epoch=f"w{i}") for i in range(6)]
+    assert [ledger.release(STREAM, "anna", records=DATA["anna"], epoch=f"w{i}") for i in range(6)] == first
     assert ledger.total("anna") == 6
     assert [state.step for state in states(path).values()] == [6]
     assert enclosed(path, first, DATA["anna"])
     with pytest.raises(sv.errors.BudgetError):  # anything else has nothing left
-        ledger.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "anna", ["a"], epoch="w9")
+        ledger.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "anna", records=["a"], epoch="w9")
 
 
 def test_the_epsilon_of_a_stream_counts_in_every_epoch_and_once_in_a_lifetime(tmp_path: Path) -> None:
@@ -64,35 +64,37 @@ def test_the_epsilon_of_a_stream_counts_in_every_epoch_and_once_in_a_lifetime(tm
     ledger = sv.Ledger.create(tmp_path / "m.db", budget=8)
     other = sv.certify(sv.kernel_clip(PRIOR, 2.0))
     for epoch in ("w1", "w2"):
-        ledger.release(STREAM, "anna", ["a"], epoch=epoch)
+        ledger.release(STREAM, "anna", records=["a"], epoch=epoch)
         assert ledger.left("anna", epoch) == 2
-        ledger.release(STREAM, "anna", ["a"], epoch=epoch)  # the same answer, once more
-        ledger.release(other, "anna", ["a"], epoch=epoch)
+        ledger.release(STREAM, "anna", records=["a"], epoch=epoch)  # the same answer, once more
+        ledger.release(other, "anna", records=["a"], epoch=epoch)
         assert ledger.left("anna", epoch) == 0
         with pytest.raises(sv.errors.BudgetError):
-            ledger.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "anna", ["a"], epoch=epoch)
+            ledger.release(sv.certify(sv.kernel_clip(PRIOR, 1.0)), "anna", records=["a"], epoch=epoch)
     assert ledger.total("anna") == 6 + 2 + 2
     assert ledger.left("anna", "w3") == 8
-    ledger.release(sv.certify(sv.kernel_clip(PRIOR, 3.0)), "anna", ["a"], epoch="w3")
+    ledger.release(sv.certify(sv.kernel_clip(PRIOR, 3.0)), "anna", records=["a"], epoch="w3")
     with pytest.raises(sv.errors.BudgetError, match="needs ε = 6, ε = 5 is left"):
-        ledger.release(STREAM, "anna", ["a"], epoch="w3")  # 5 of 8 are left, and the stream counts 6
+        ledger.release(STREAM, "anna", records=["a"], epoch="w3")  # 5 of 8 are left, and the stream counts 6
     again = sv.certify(sv.stream(PRIOR, 6.0, horizon=2))
-    ledger.release(again, "anna", ["a"], epoch="w2")  # another file of the same life: counted in w2 already
+    ledger.release(
+        again, "anna", records=["a"], epoch="w2"
+    )  # another file of the same life: counted in w2 already
     assert ledger.total("anna") == 13
 
 
 def test_a_new_file_with_the_same_epsilon_carries_the_state_on(path: Path) -> None:
     ledger = sv.Ledger.open(path)
-    ledger.release(STREAM, "anna", ["a"], epoch="w1")
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
     other = sv.certify(sv.stream(sv.Prior(["a", "b", "e"], [0.2, 0.3, 0.5]), 6.0, horizon=3))
-    ledger.release(other, "anna", ["e"], epoch="w2")
+    ledger.release(other, "anna", records=["e"], epoch="w2")
     assert ledger.total("anna") == 6
     assert [state.step for state in states(path).values()] == [2]
     third = sv.certify(sv.stream(PRIOR, 2.0))  # another ε is another life, and there is no budget for it
     with pytest.raises(sv.errors.BudgetError):
-        ledger.release(third, "anna", ["a"], epoch="w3")
+        ledger.release(third, "anna", records=["a"], epoch="w3")
     with pytest.raises(sv.errors.BudgetError):  # and so is another group
-        ledger.release(STREAM, "anna", ["a"], epoch="w3", group="north")
+        ledger.release(STREAM, "anna", records=["a"], epoch="w3", group="north")
 
 
 def test_many_users_at_different_steps_go_on_together(path: Path) -> None:
@@ -126,22 +128,22 @@ def test_two_files_of_one_life_in_one_request_are_charged_once(path: Path) -> No
 
 def test_what_is_refused_leaves_the_ledger_as_it_was(path: Path) -> None:
     ledger = sv.Ledger.open(path)
-    ledger.release(STREAM, "anna", ["a"], epoch="w1")
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
     before = path.read_bytes()
     small = sv.certify(sv.stream(PRIOR, 7.0))
     for user in ("anna", "new"):
         with pytest.raises(sv.errors.BudgetError):
-            ledger.release(small, user, ["a"], epoch="w2")
+            ledger.release(small, user, records=["a"], epoch="w2")
     assert path.read_bytes() == before
 
 
 def test_a_rolled_back_or_copied_store_is_refused(path: Path, tmp_path: Path) -> None:
     ledger = sv.Ledger.open(path)
-    ledger.release(STREAM, "anna", ["a"], epoch="w1")
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
     ledger.close()
     shutil.copy(path, tmp_path / "old.db")
     ledger = sv.Ledger.open(path)
-    ledger.release(STREAM, "anna", ["a"], epoch="w2")
+    ledger.release(STREAM, "anna", records=["a"], epoch="w2")
     ledger.close()
     shutil.copy(tmp_path / "old.db", path)  # the state of one release before
     with pytest.raises(sv.errors.LedgerError):
@@ -153,19 +155,19 @@ def test_a_rolled_back_or_copied_store_is_refused(path: Path, tmp_path: Path) ->
 def test_the_file_is_for_its_owner_and_shows_no_state(path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
     ledger = sv.Ledger.open(path)
-    ledger.release(STREAM, "anna", ["a"], epoch="w1")
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
     (state,) = states(path).values()
     assert str(state.low) not in repr(ledger) + repr(state)
 
 
 def test_a_damaged_state_releases_nothing(path: Path) -> None:
     ledger = sv.Ledger.open(path)
-    ledger.release(STREAM, "anna", ["a"], epoch="w1")
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
     with sqlite3.connect(path) as database:
         database.execute("UPDATE streams SET state = 'x'")
     database.close()
     with pytest.raises(sv.errors.LedgerError, match="state"):
-        ledger.release(STREAM, "anna", ["a"], epoch="w2")
+        ledger.release(STREAM, "anna", records=["a"], epoch="w2")
 
 
 @pytest.mark.parametrize("fails_at", range(1, 6))
@@ -187,7 +189,7 @@ def test_a_full_disk_at_any_commit_uses_no_state_twice(
     shown: dict[str, str] = {}
     for epoch in ("w1", "w2", "w1", "w2", "w3", "w2"):
         try:
-            answer = ledger.release(STREAM, "anna", DATA["anna"], epoch=epoch)
+            answer = ledger.release(STREAM, "anna", records=DATA["anna"], epoch=epoch)
         except sv.errors.LedgerError:
             continue
         assert shown.setdefault(epoch, answer) == answer
@@ -208,7 +210,7 @@ def test_racing_connections_never_use_a_state_twice(path: Path) -> None:
             except sv.errors.LedgerError:
                 time.sleep(0.01)
         try:
-            return epoch, ledger.release(STREAM, "anna", DATA["anna"], epoch=epoch)
+            return epoch, ledger.release(STREAM, "anna", records=DATA["anna"], epoch=epoch)
         finally:
             ledger.close()
 
@@ -228,7 +230,7 @@ stream = sv.certify(sv.stream(prior, 6.0, horizon=8))
 ledger = sv.Ledger.open(sys.argv[1])
 print("ready", flush=True)
 for i in range(int(sys.argv[2]), 400):
-    print(i, ledger.release(stream, "anna", ["a", "a"], epoch=f"w{i}"), flush=True)
+    print(i, ledger.release(stream, "anna", records=["a", "a"], epoch=f"w{i}"), flush=True)
 """
 
 
@@ -248,7 +250,9 @@ def test_killed_at_any_moment_no_epoch_has_two_answers(path: Path, kills: int) -
                 seen[int(number)] = category
         begin = max(max(seen, default=0) - 2, 0)  # the last ones are asked for again
     ledger = sv.Ledger.open(path)
-    answers = [ledger.release(STREAM, "anna", ["a", "a"], epoch=f"w{i}") for i in range(max(seen) + 1)]
+    answers = [
+        ledger.release(STREAM, "anna", records=["a", "a"], epoch=f"w{i}") for i in range(max(seen) + 1)
+    ]
     assert all(answers[i] == category for i, category in seen.items())
     (state,) = states(path).values()
     assert state.step in (len(answers), len(answers) + 1)  # one may have been drawn and never shown

@@ -61,7 +61,7 @@ def test_every_tape_through_the_shipping_path(n: int, base: int) -> None:
         drawn: Counter[Any] = Counter()
         for three in words:
             with tape(list(three), 4) as reads:
-                drawn[mechanism.release(records)] += 1
+                drawn[mechanism.release(records=records)] += 1
             assert reads == [24]
         law = mechanism.law(records=records)
         assert [Fraction(drawn[answer], 16**3) for answer in mechanism.answers] == law
@@ -150,9 +150,9 @@ def test_a_file_says_the_same_again(tmp_path: Path) -> None:
 def test_a_ledger_remembers_a_report(tmp_path: Path) -> None:
     mechanism = sv.certify(sv.survey(range(300), 2.0))
     ledger = sv.Ledger.create(tmp_path / "ledger.db", budget=2)
-    first = ledger.release(mechanism, "ann", [5, 5, 7])
+    first = ledger.release(mechanism, "ann", records=[5, 5, 7])
     assert first in mechanism.answers
-    assert {ledger.release(mechanism, "ann", [9]) for _ in range(20)} == {first}
+    assert {ledger.release(mechanism, "ann", records=[9]) for _ in range(20)} == {first}
     assert set(ledger.release_batch(mechanism, range(50), sparse.csr_array(np.eye(50, 300)))) <= set(
         mechanism.answers
     )

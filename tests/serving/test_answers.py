@@ -63,7 +63,7 @@ def test_reports_of_a_survey_are_numbers(tmp_path: Path) -> None:
     with Collector(tmp_path / "s.json", tmp_path / "s.db") as started:
         for strange in ("5", True, -1, len(survey.answers)):
             assert started.post([report(started.digest, strange)]).status in (400, 422)
-        given = [int(survey.release([7])) for _ in range(200)]
+        given = [int(survey.release(records=[7])) for _ in range(200)]
         assert started.post([report(started.digest, one) for one in given]).status == 202
         live = json.loads(started.ask("GET", "/v1/estimate").body)
     assert live["reports"] == 200

@@ -197,7 +197,7 @@ def test_refused_means_nobody_is_charged(
 def test_one_without_budget_refuses_all_groups_or_is_left_out(
     frame: Any, mechanisms: dict[str, sv.Mechanism], ledger: sv.Ledger, tmp_path: Path
 ) -> None:
-    ledger.release(sv.certify(sv.blend(PRIOR, 0.75, weight=0.5)), "u7", ["a"], epoch="11")
+    ledger.release(sv.certify(sv.blend(PRIOR, 0.75, weight=0.5)), "u7", records=["a"], epoch="11")
     before = totals(ledger)
     call: dict[str, Any] = {**NAMED, "ledger": ledger, "epoch": "11"}
     with pytest.raises(

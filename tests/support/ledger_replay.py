@@ -122,7 +122,7 @@ class Worker(threading.Thread):
             if step.name == "grant":
                 self.book.grant(USER, 1, EPOCH)
                 return IDLE, Outcome()
-            category = self.book.release(MECHANISM, USER, ["c1"], epoch=EPOCH, group=str(step.kind))
+            category = self.book.release(MECHANISM, USER, records=["c1"], epoch=EPOCH, group=str(step.kind))
             self.stop("show")
             return IDLE, Outcome(SHOWN, MECHANISM.index[category])
         except BudgetError:

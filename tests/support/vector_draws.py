@@ -208,7 +208,7 @@ def counted(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
         some.append([2**50 + 12345, 2**49 + 54321, 3 * 2**40 + 6789, 2**50 - 1])
     for counts in (one + [0] * n for one in some):
         p = np.array(counts[:n], dtype=np.int64)
-        law, cases = mechanism.law(p), []
+        law, cases = mechanism.law(p=p), []
         for _ in range(4):
             data = rng.randbytes(8 * mechanism.engine.words)
             cases.append({"bytes": data.hex(), "released": from_bytes(mechanism, data, p=p)})
@@ -345,7 +345,7 @@ def shared(mechanism: sv.Mechanism) -> list[dict[str, Any]]:
         p = [part / 8 for part in parts[:n]] + [0.0] * (n - len(parts))
         p[0] += 1 - sum(p) if sum(p) else 0.0
         cases = [rng.randbytes(8 * mechanism.engine.words) for _ in range(2)]
-        law = [str(share * N**mechanism.engine.words) for share in mechanism.law(np.array(p))]
+        law = [str(share * N**mechanism.engine.words) for share in mechanism.law(p=np.array(p))]
         draws = [{"bytes": data.hex(), "released": from_bytes(mechanism, data, p=p)} for data in cases]
         found.append({"shares": p, **({"weights": law} if few(mechanism) else {}), "draws": draws})
     return found

@@ -9,7 +9,7 @@ own = prior.frequencies(history)
 law = sampler.distribution(own)
 for row in zip(prior.categories, prior.probabilities, own, law, strict=True):
     print("{:8} public {:5.1%}   own {:5.1%}   released {:5.1%}".format(*row))
-print("released now:", sv.certify(sampler).release(history))
+print("released now:", sv.certify(sampler).release(records=history))
 
 mechanism = sv.certify(sv.fitted(prior, 2))
-released: str | int = mechanism.release(["War", "Drama"])
+released: str | int = mechanism.release(records=["War", "Drama"])

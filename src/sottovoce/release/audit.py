@@ -161,8 +161,8 @@ def _check_transcripts(mechanism: Mechanism) -> None:
 def _alone(mechanism: Mechanism, records: list[Any]) -> Any:
     """One release; of a stream the first few of a new user."""
     if not mechanism.streaming:
-        return mechanism.release(records)
-    return tuple(_several(mechanism.release, records, mechanism.start()))
+        return mechanism.release(records=records)
+    return tuple(_several(lambda state: mechanism.release(records=records, state=state), mechanism.start()))
 
 
 def _together(mechanism: Mechanism, rows: Any) -> Any:
@@ -170,12 +170,12 @@ def _together(mechanism: Mechanism, rows: Any) -> Any:
     if not mechanism.streaming:
         return mechanism.release_many(rows)
     states = [mechanism.start()] * rows.shape[0]
-    return list(zip(*_several(mechanism.release_many, rows, states), strict=True))
+    return list(zip(*_several(lambda now: mechanism.release_many(rows, now), states), strict=True))
 
 
-def _several(release: Callable[..., Any], held: Any, state: Any) -> Iterator[Any]:
+def _several(release: Callable[..., Any], states: Any) -> Iterator[Any]:
     for _ in range(STEPS):
-        answer, state = release(held, state)
+        answer, states = release(states)
         yield answer
 
 

@@ -52,7 +52,7 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
 
     >>> from sottovoce import kernel_clip
     >>> mechanism = certify(kernel_clip(Prior(["a", "b"], [0.25, 0.75]), 1.0))
-    >>> mechanism.release(["a", "a", "b"]) in ("a", "b")
+    >>> mechanism.release(records=["a", "a", "b"]) in ("a", "b")
     True
     """
     _validate.one_of(PROVENANCES, provenance=provenance)

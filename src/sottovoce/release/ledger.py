@@ -294,8 +294,8 @@ class Ledger:
         self,
         mechanism: Mechanism,
         user: Category,
-        records: Iterable[Category],
         *,
+        records: Iterable[Category],
         epoch: str | None = None,
         group: str = "",
     ) -> Any:

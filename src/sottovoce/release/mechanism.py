@@ -23,7 +23,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .. import _html
+from .. import _html, _naming
 from .._atomic import write_whole
 from ..errors import CertificateError, ParameterError
 from ..prior import ORIGINS, PROVENANCES, Category, learned_from
@@ -132,22 +132,22 @@ class Mechanism:
 
     @overload
     def release(
-        self, records: Iterable[Category] | None = ..., state: None = ..., *,
-        p: UsersLike | None = ..., unknown: str = ...,
+        self, *, records: Iterable[Category] | None = ..., p: UsersLike | None = ...,
+        state: None = ..., unknown: str = ...,
     ) -> str | int: ...  # fmt: skip
 
     @overload
     def release(
-        self, records: Iterable[Category] | None = ..., state: StreamState = ..., *,
-        p: UsersLike | None = ..., unknown: str = ...,
+        self, *, records: Iterable[Category] | None = ..., p: UsersLike | None = ...,
+        state: StreamState = ..., unknown: str = ...,
     ) -> tuple[str | int, StreamState]: ...  # fmt: skip
 
     def release(
         self,
-        records: Iterable[Category] | None = None,
-        state: StreamState | None = None,
         *,
+        records: Iterable[Category] | None = None,
         p: UsersLike | None = None,
+        state: StreamState | None = None,
         unknown: str = "prior",
     ) -> Any:
         """Release one category for one user, from their records or their distribution p.
@@ -160,10 +160,12 @@ class Mechanism:
         Records that are no categories count for nothing, and a user without records (or with p = 0) is
         released as the public: as a user whose counts are the weights of the prior. With unknown="error" both
         are refused, and a refusal tells whoever sees it, and whoever chose the categories, what the user has.
+        Missing values (None, NaN) count for nothing too. Nothing but floats is refused as records: it is a
+        distribution, in the wrong argument.
 
         Raises
-            UserDataError: p is not a distribution; with unknown="error" also no record or an unknown one.
-                Nothing is released.
+            UserDataError: p is not a distribution, or records are no names; with unknown="error" also no
+                record or an unknown one. Nothing is released.
             RandomnessError: the operating system failed. Nothing is released.
         """
         held = self._held(records, p, unknown)
@@ -173,6 +175,10 @@ class Mechanism:
             raise ParameterError("only a stream takes a state")
         return self.answers[self.engine.position(held, randomness.words(self.engine.words, self.bits))]
 
+    def unknown(self, records: Iterable[Category]) -> int:
+        """How many of a user's records are no category and count for nothing. The number is private."""
+        return _naming.unknown_records(records, self.index)
+
     def _held(
         self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
     ) -> weights.Weights:
@@ -181,7 +187,7 @@ class Mechanism:
             return weights.from_records(records, self.index, unknown)
         if p is not None and records is None:
             return weights.from_law(p, len(self.categories))
-        raise ParameterError("pass either records or p=, one of them")
+        raise ParameterError("pass either records= or p=, one of them")
 
     def start(self) -> StreamState:
         """The state of a user before the first release of a stream."""
@@ -333,12 +339,12 @@ class Mechanism:
 
     def law(
         self,
-        p: UsersLike | None = None,
-        state: StreamState | None = None,
         *,
         records: Iterable[Category] | None = None,
+        p: UsersLike | None = None,
+        state: StreamState | None = None,
     ) -> list[Fraction]:
-        """The exact law of what a user releases, as fractions in the order of the answers.
+        """The exact law of what a user with these records, or this p, releases, in the order of the answers.
 
         Of a stream it is that of the next release of a user with this state.
         """
@@ -409,7 +415,7 @@ def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:
     if any(mechanism.streaming for mechanism in mechanisms):
         raise ParameterError(
             f"{what} keeps no state, and this mechanism is a stream: use a ledger, or mechanism.release("
-            f"records, state) in Python"
+            f"records=…, state=…) in Python"
         )
 
 
