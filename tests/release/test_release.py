@@ -310,17 +310,10 @@ def test_promise_28_what_a_user_has_refuses_nothing(prior: sv.Prior) -> None:
     mechanism = sv.certify(sv.kernel_clip(prior, 1.0))
     nan, name = float("nan"), prior.categories[1]
     public = mechanism.law(records=[])
-    for records in (
-        [nan],
-        [nan, None],
-        np.array([]),
-        np.array([nan, nan]),
-        [0.5, "SECRET"],
-        [object()],
-        [[0.5]],
-    ):
-        assert mechanism.law(records=records) == public
-        assert mechanism.release(records=records) in prior.categories
+    nothing: list[Any] = [[nan], [nan, None], np.array([]), np.array([nan, nan]), [0.5, "SECRET"], [object()]]
+    for without in nothing:
+        assert mechanism.law(records=without) == public
+        assert mechanism.release(records=without) in prior.categories
     mixed: list[Any] = [[name, nan], [name, None], [name, 0.5], np.array([name, nan], dtype=object)]
     for records in mixed:
         assert mechanism.law(records=records) == mechanism.law(records=[name])
