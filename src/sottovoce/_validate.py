@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ParameterError, UserDataError
+from .errors import ParameterError, Setting, UserDataError
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -41,14 +41,14 @@ def real(**named: object) -> float:
     """Return the one named value as a finite float."""
     ((name, value),) = named.items()
     if isinstance(value, bool | np.bool_ | str | bytes | bytearray):
-        raise ParameterError(f"{name} must be a number, got {value!r}")
+        raise ParameterError(Setting(name), f" must be a number, got {value!r}")
     given: Any = value  # whether it is a number is what is asked
     try:
         number = float(given)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} must be a number, got {_short(value)}") from None
+        raise ParameterError(Setting(name), f" must be a number, got {_short(value)}") from None
     if not math.isfinite(number):
-        raise ParameterError(f"{name} must be finite, got {number}")
+        raise ParameterError(Setting(name), f" must be finite, got {number}")
     return number
 
 
@@ -70,7 +70,7 @@ def fraction(**named: object) -> float:
 def _bounded(named: dict[str, object], condition: str, holds: Callable[[float], bool]) -> float:
     number = real(**named)
     if not holds(number):
-        raise ParameterError(f"{next(iter(named))} must {condition}, got {number}")
+        raise ParameterError(Setting(next(iter(named))), f" must {condition}, got {number}")
     return number
 
 
@@ -78,7 +78,7 @@ def whole_at_least(least: int, **named: object) -> int:
     """Return the one named value as an integer no smaller than `least`."""
     ((name, value),) = named.items()
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {_short(value)}")
+        raise ParameterError(Setting(name), f" must be an integer of at least {least}, got {_short(value)}")
     return int(value)
 
 
@@ -87,7 +87,7 @@ def privacy(epsilon: object) -> float:
     number = positive(epsilon=epsilon)
     if number > LARGEST_EPSILON:
         most = f"at most {LARGEST_EPSILON:g}, got {number}: a larger value protects nothing"
-        raise ParameterError(f"epsilon must be {most}")
+        raise ParameterError(Setting("epsilon"), f" must be {most}")
     return number
 
 
@@ -95,7 +95,7 @@ def one_of(choices: tuple[str, ...], **named: object) -> str:
     """Return the one named value, which must be among `choices`."""
     ((name, value),) = named.items()
     if value not in choices:
-        raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {_short(value)}")
+        raise ParameterError(Setting(name), f" must be one of {', '.join(choices)}, got {_short(value)}")
     return str(value)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from . import _html, _naming, _validate
 from ._validate import FloatArray
-from .errors import PriorError
+from .errors import PriorError, Setting
 
 Category: TypeAlias = str | int
 
@@ -37,7 +37,7 @@ ORIGINS = {
 FROM_USERS = (
     "The prior was made from the very users it serves, as far as can be told: good for a comparison, not for "
     "a private release, because the prior itself tells about them. If only its table looks so, state "
-    "what that is where the prior is made (--provenance public, in Python provenance='public'); a prior as "
+    "what that is where the prior is made (its provenance, 'public'); a prior as "
     "close to the users' average as one that was made from them is marked whatever is stated."
 )
 """What every card, comparison and mechanism made from such a prior says."""
@@ -152,7 +152,7 @@ class Prior:
         if np.any(weights < 0):
             _check_against(names, weights, "counts")
         weights += extra
-        _check_against(names, weights, "counts", hint="drop it, merge it or smooth (smoothing=, --smoothing)")
+        _check_against(names, weights, "counts", "drop it, merge it or smooth: ", Setting("smoothing"))
         try:
             total = exact_sum(weights)
         except OverflowError:
@@ -313,10 +313,11 @@ def _weights(values: Any, what: str) -> FloatArray:
     return weights
 
 
-def _check_against(
-    names: Sequence[Category], weights: FloatArray, what: str, hint: str = "drop it or merge it"
-) -> None:
-    """Refuse lengths that differ and weights that are not strictly positive, naming the category."""
+def _check_against(names: Sequence[Category], weights: FloatArray, what: str, *advice: object) -> None:
+    """Refuse lengths that differ and weights that are not strictly positive, naming the category.
+
+    `advice` says what to do with a category of weight zero.
+    """
     if len(names) != len(weights):
         sizes = f"{len(names)} categories, {len(weights)} {what}"
         raise PriorError(f"{what} must have one value per category: {sizes}")
@@ -324,6 +325,6 @@ def _check_against(
     if bad.any():
         i = int(np.argmax(bad))
         others = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
-        advice = f"; {hint}" if weights[i] == 0 else ""
-        has = f"category {names[i]!r} has {weights[i]:g}{others}{advice}"
-        raise PriorError(f"{what} must be finite and greater than 0: {has}")
+        has = f"category {names[i]!r} has {weights[i]:g}{others}"
+        ending = ("; ", *(advice or ("drop it or merge it",))) if weights[i] == 0 else ()
+        raise PriorError(f"{what} must be finite and greater than 0: {has}", *ending)

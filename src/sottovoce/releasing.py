@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from . import _naming
-from .errors import ParameterError, PriorError, SottovoceError, TableError, UserDataError
+from .errors import ParameterError, PriorError, Setting, SottovoceError, TableError, UserDataError
 from .groups import Groups
 from .prior import FROM_USERS
 from .release.ledger import Ledger, Receipt, Request, request
@@ -41,8 +41,9 @@ class ReportForm:
             _naming.group_column(self.by, self.user, self.item)
         if len(set(self.names)) < len(self.names):
             raise ParameterError(
-                "user, item and by (--user, --item, --by) must differ, and not be named epsilon or mechanism"
-            )
+                Setting("user"), ", ", Setting("item"), " and ", Setting("by"),
+                " must differ, and not be named epsilon or mechanism",
+            )  # fmt: skip
 
     @property
     def names(self) -> list[str]:
@@ -151,7 +152,7 @@ def checked_mechanisms(
     if not all(isinstance(mechanism, Mechanism) for mechanism in known.values()):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load, or one per group")
     if provenance != "users" and any(mechanism.provenance == "users" for mechanism in known.values()):
-        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users'")
+        raise PriorError(f"{FROM_USERS} For an experiment pass ", Setting("provenance", "users"))
     return known
 
 
@@ -171,7 +172,7 @@ def check_terms(
     if ledger is None:
         if epoch is not None or exhausted != "error":
             raise ParameterError("epoch and exhausted need a ledger")
-        no_stream(known.values(), "a release without a ledger (--ledger)")
+        no_stream(known.values(), "a release without a ledger")
 
 
 def draw_batches(
@@ -234,7 +235,7 @@ EVERY_USER = ReadingOptions(unknown="prior", empty="skip")
 def release_file(
     mechanisms: Mapping[str, Mechanism],
     table: str | Path,
-    output: str | Path,
+    output: str | Path | None,
     *,
     options: ReadingOptions = EVERY_USER,
     dialect: Dialect = DETECTED,
@@ -245,23 +246,30 @@ def release_file(
     force: bool = False,
     progress: Around = SILENT,
     note: Callable[[str], object] = lambda text: None,
+    warn: Callable[..., object] = lambda *parts, serious: None,
     signals: Any = SILENT,
     **columns: Any,
-) -> int:
-    """Release one private category per user of a file into a new file, and return how many.
+) -> str:
+    """Release one private category per user of a file into a new file, and return what was done, in words.
 
     The guarantees of `release_table` hold, and the output is written whole or not at all. Without a ledger
     users are drawn in batches, and memory does not grow with the table. An interruption and every error tell
     what was charged. The order of the rows depends on the names of groups and users only. `columns` are those
     of `tables.users.checked_users`.
+
+    Without an output everything is read and checked, and what would happen is returned; nobody is charged
+    and nothing is drawn. `warn` gets the parts of messages that are statistics of private data: they are for
+    whoever releases.
     """
-    table, output = Path(table), Path(output)
+    table, output = Path(table), None if output is None else Path(output)
     by = columns.get("by")
     form = ReportForm(mechanisms, columns.get("user", "user"), columns.get("item", "item"), by)
     check_terms(mechanisms, ledger, epoch, exhausted)
-    files.check_writable(output, table, force=force)
+    if output is not None:
+        books = [] if ledger is None else [ledger.path, ledger.witness]
+        files.check_writable(output, table, force=force)
+        files.check_writable(output, *books, force=True)
     if ledger is not None:
-        files.check_writable(output, ledger.path, ledger.witness, force=True)
         epoch = ledger.epoch_meant(epoch)  # before the table is read
     with ExitStack() as stack:
         shown = "standard input" if str(table) in ("-", "/dev/stdin") else table.name
@@ -270,10 +278,14 @@ def release_file(
             users = stack.enter_context(checked_users(table, mechanisms, **reading))
         check_spellings(users, ledger, table)
         note(f"{table.name}: {users.how}.")
+        if users.left.dropped and options.unknown == "prior":
+            warn(*users.left.unknown_share(), serious=users.left.nearly_all_unknown)
         if any(mechanisms[name].provenance == "users" for name in users.cells.groups if name in mechanisms):
             note(FROM_USERS)
         if by is not None:
             note(f"The group of every user, column {by!r}, is published in clear.")
+        if output is None:
+            return _dry_run(form, users, ledger, epoch, exhausted)
         work = _FileRelease(form, users, output, progress, note, signals)
         with work.costs_told():
             if ledger is None:
@@ -282,8 +294,30 @@ def release_file(
             else:
                 drawn = work.charge(ledger, epoch, exhausted, exact)
             work.write(drawn, force)
-        note(f"{form.summary(work.count)}, into {work.target}")
-        return work.count
+        return f"{form.summary(work.count)}, into {work.target}"
+
+
+def _dry_run(
+    form: ReportForm, users: CheckedUsers, ledger: Ledger | None, epoch: str | None, exhausted: str
+) -> str:
+    """What a release of these users would come to, in words; a budget that does not suffice is refused."""
+    nothing = "nobody was charged, nothing was drawn or written."
+    if ledger is None:
+        return f"Dry run: {form.summary(users.left.people)}. There is no ledger; {nothing}"
+    requests = requests_of(form, next(users.batches))
+    receipt = ledger.preview(list(requests.values()), epoch=epoch, exhausted=exhausted)
+    count = sum(map(len, receipt.kept))
+    return f"Dry run: {form.summary(count)}; {_paid(receipt, 'would be charged')}. So far {nothing}"
+
+
+def _paid(receipt: Receipt, charged: str) -> str:
+    """How many releases were charged or would be, and how many need no charge."""
+    paid = f"{receipt.charged:,} releases {charged}, {receipt.repeated:,} repeated as they were at no cost"
+    if receipt.continued:
+        paid += f", {receipt.continued:,} of streams that go on, at no cost"
+    if receipt.left_out:
+        paid += f", {receipt.left_out:,} left out: their users have too little budget left"
+    return paid
 
 
 @dataclass
@@ -329,7 +363,7 @@ class _FileRelease:
         except SottovoceError as problem:
             if self.receipt is None:
                 raise
-            raise type(problem)(f"{problem}; {spent(self.receipt)}") from None
+            raise type(problem)(*problem.args, f"; {spent(self.receipt)}") from None
 
     def charge(self, ledger: Ledger, epoch: str | None, exhausted: str, exact: bool) -> Iterator[Drawn]:
         """Charge the users of all groups in one commit; what they release is drawn as it is taken."""
@@ -342,12 +376,7 @@ class _FileRelease:
         with self.progress("charging", f"{self.users.left.people:,} releases"), self.signals.held_back():
             receipt = ledger.charge(list(requests.values()), epoch=epoch, exhausted=exhausted)
             self.receipt = receipt
-        paid = f"{receipt.charged:,} releases charged, {receipt.repeated:,} repeated as they were at no cost"
-        if receipt.continued:
-            paid += f", {receipt.continued:,} of streams that go on, at no cost"
-        if receipt.left_out:
-            paid += f", {receipt.left_out:,} left out: their users have too little budget left"
-        self.note(f"{paid}.")
+        self.note(f"{_paid(receipt, 'charged')}.")
         return answers_of(ledger, requests, receipt, groups)
 
     def write(self, drawn: Iterable[Drawn], force: bool) -> None:

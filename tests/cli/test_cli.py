@@ -248,7 +248,7 @@ def test_a_prior_from_users_is_named_and_refused(demo: Path, tmp_path: Path) -> 
     assert words in json.loads(compared.stdout)["note"]
     assert words in run("compare", tmp_path / "p.json", members, "-e", 2, "-s", "kernel-clip").stderr
     check_refused(run("design", tmp_path / "p.json", "-e", 2, "-o", tmp_path / "m.json"), words)
-    check_refused(run("design", members, "-e", 2, "-o", tmp_path / "m.json"), "--provenance public")
+    check_refused(run("design", members, "-e", 2, "-o", tmp_path / "m.json"), "(its provenance, 'public')")
     assert not (tmp_path / "m.json").exists()
     accepted = run("design", tmp_path / "p.json", "-e", 2, "-o", tmp_path / "m.json", "--provenance", "users")
     assert accepted.returncode == 0, accepted.stderr

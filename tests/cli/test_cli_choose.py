@@ -76,7 +76,7 @@ def test_what_design_takes_unless_told_otherwise(tmp_path: Path) -> None:
             ["-e", "1", "--nobody-above", "0.1"],
             "the best is 0.8641 with fitted(scale=1.042, exponent=0.625, promise=0.1359)",
         ),
-        ([], "give epsilon, or a target"),
+        ([], "pass --epsilon, or a target"),
         (["--share-within", "0.1"], "share_within and reports belong together"),
         (["-e", "2", "panel.csv"], "public users need --source"),
         (["-e", "2", "--source", "a panel"], "which is missing"),
@@ -134,4 +134,4 @@ def test_amplify_says_what_the_library_says_and_whom_one_has_to_trust(tmp_path: 
     printed = run("amplify", out, "--reports", "500")
     assert printed.stdout.count("500 shuffled reports at a local epsilon of 2") == 2
     assert "only the reports of its own group" in printed.stderr
-    check_refused(run("amplify", out, "--reports", "1"), "reports must be a whole number of at least 2")
+    check_refused(run("amplify", out, "--reports", "1"), "--reports must be an integer of at least 2")

@@ -183,7 +183,10 @@ def test_categories_of_people_are_not_named(tmp_path: Path) -> None:
     """A table with users is about them: what they lack is theirs."""
     table = write(tmp_path, "h.csv", "user,item,weight\nx,Drama,3\ny,War,0\ny,Noir,0\ny,Opera,1\n")
     refused = run("prior", table)
-    check_refused(refused, "2 of 4 categories have none; leave them out")
+    check_refused(
+        refused,
+        "2 of 4 categories have none; when the prior is made, leave them out (--rare drop), merge them with other rare ones (--rare as=NAME, --rare-below N), or smooth (--smoothing)",
+    )
     done = run("prior", table, "--rare", "drop")
     assert "2 categories without a count left out" in done.stderr
     assert not {"War", "Noir"} & {*refused.stderr.split("'"), *done.stderr.split("'")}

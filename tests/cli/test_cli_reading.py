@@ -94,7 +94,7 @@ def test_choose_says_the_design_that_reads_the_same_table(book: Path) -> None:
         (["--read", "sheet=a", "--read", "sheet=b"], "each once"),
         (["--read", "separator=,"], "write separator=comma for a comma"),
         (["--read", "separators=tab"], "got 'separators=tab'"),
-        (["--read", "decimal=dot"], "decimal must be one of point, comma"),
+        (["--read", "decimal=dot"], "--read decimal=… must be one of point, comma"),
     ],
 )
 def test_what_contradicts_itself_is_refused(book: Path, options: list[str], message: str) -> None:

@@ -258,3 +258,67 @@ def test_groups_are_loaded_by_their_own_name(tmp_path: Path) -> None:
     assert set(sv.load_groups(tmp_path / "m.json", policy=ANY)) == {"old", "young"}
     with pytest.raises(sv.errors.MechanismFileError, match="has epsilon 1, the policy allows"):
         sv.load_groups(tmp_path / "m.json", policy=sv.Policy(max_epsilon=0.5))
+
+
+# --- --dry-run, and the share of rows that count for nothing ---
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(made: Path) -> None:
+    run("ledger", "create", made / "b.db", "--budget", 2)
+    before = everything(made)
+    ask = ["release", made / "m.json", made / "users.csv", "--ledger", made / "b.db", "-o", made / "r.csv"]
+    dry = run(*ask, "--dry-run")
+    assert (dry.returncode, everything(made)) == (0, before)
+    assert "3 releases, one for each user and group, ε = 1.5 each; 3 releases would be charged" in dry.stdout
+    assert "nobody was charged, nothing was drawn or written" in dry.stdout
+    assert run(*ask).returncode == 0
+    after = everything(made)
+    again = run(*ask[:-2], "--dry-run")
+    assert "0 releases would be charged, 3 repeated as they were" in again.stdout
+    assert everything(made) == after
+
+
+def test_a_dry_run_without_a_ledger_or_an_output(made: Path) -> None:
+    before = everything(made)
+    dry = run("release", made / "m.json", made / "users.csv", "--max-epsilon", 2, "--dry-run", "--quiet")
+    assert (dry.returncode, dry.stderr, everything(made)) == (0, "", before)
+    assert dry.stdout.startswith("Dry run: 3 releases")
+
+
+def test_a_dry_run_is_refused_as_the_release_would_be(made: Path) -> None:
+    run("ledger", "create", made / "b.db", "--budget", 1)
+    before = everything(made)
+    ask = ["release", made / "m.json", made / "users.csv", "--ledger", made / "b.db"]
+    check_refused_last(run(*ask, "--dry-run"), "3 of 3 users have less than they need; nobody was charged")
+    skipped = run(*ask, "--dry-run", "--exhausted", "skip")
+    assert "0 releases would be charged, 0 repeated as they were at no cost, 3 left out" in skipped.stdout
+    check_refused(run(*ask), "pass --output, where to write, or --dry-run")
+    assert everything(made) == before
+
+
+@pytest.mark.parametrize(
+    ("items", "line"),
+    [
+        ("abcA", "1 of 4 rows have no item of this mechanism and count for nothing.\n"),
+        (
+            "ABCA",
+            "warning: 4 of 4 rows have no item of this mechanism and count for nothing: is --item the right",
+        ),
+        ("aBCAXYZUVWQ", "warning: 10 of 11 rows have no item"),
+    ],
+)
+def test_the_share_of_unknown_rows_is_told_and_decides_nothing(made: Path, items: str, line: str) -> None:
+    table = write(made, "odd.csv", "user,item\n" + "".join(f"u{i},{item}\n" for i, item in enumerate(items)))
+    done = run("release", "--max-epsilon", 2, made / "m.json", table, "-o", made / "r.csv")
+    assert line in done.stderr
+    assert done.returncode == 0
+    assert pl.read_csv(made / "r.csv")["user"].to_list() == sorted(f"u{i}" for i in range(len(items)))
+
+
+def test_no_share_is_told_where_every_row_counts(made: Path) -> None:
+    done = run("release", "--max-epsilon", 2, made / "m.json", made / "users.csv", "-o", made / "r.csv")
+    assert "have no item" not in done.stderr

@@ -99,7 +99,7 @@ def test_a_wrong_column_of_items(tmp_path: Path) -> None:
     prior = write(tmp_path, "prior.csv", "item,count\na,2\nb,1\n")
     check_refused(
         run("compare", prior, users, "-e", 2),
-        "200 of 200 rows do not name one, with 200 different items; nearly none is a category: is it the right column (item=, --item)?",
+        "200 of 200 rows do not name one, with 200 different items; nearly none is a category: is --item the right column?",
     )
 
 

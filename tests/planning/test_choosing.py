@@ -178,7 +178,7 @@ def test_private_users_are_refused(read: bool) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give epsilon, or a target"),
+        ({}, "pass epsilon, or a target"),
         ({"share_within": 0.1}, "belong together"),
         ({"reports": 100}, "belong together"),
         ({"mean_at_most": -1}, "mean_at_most"),

@@ -175,7 +175,7 @@ def test_compare_tells_priors_made_from_part_of_its_users(tmp_path: Path, kind: 
         ("device,item\nu,a\nu,b\nv,a\n", True, "the values of 'device' recur with several items"),
         ("id,item,count\n7,a,2\n7,b,1\n8,b,1\n9,c,2\n", True, "the values of 'id' recur"),
         ("item,when,who\na,1,x\nb,2,x\na,3,y\n", True, "the values of 'who' recur"),
-        ("group,item,count\nx,a,2\nx,b,1\ny,a,1\ny,b,5\n", False, "if they are groups, pass --by group"),
+        ("group,item,count\nx,a,2\nx,b,1\ny,a,1\ny,b,5\n", False, "if they are groups, count by 'group'"),
         ("item,count\na,2\nb,1\n", False, ""),
         ("item,count,note\na,2,one\nb,1,two\n", False, ""),
         ("item,count,source\na,2,survey\nb,1,survey\n", False, ""),  # one value for all: no people

@@ -135,7 +135,7 @@ def test_promise_17_every_refusal_of_the_command(three: Path) -> None:
     before = state(three)
     base = ["release", "--max-epsilon", "100", three / "m.json"]
     for table, arguments, message in (
-        ("users.csv", ["-o", three / "r.csv"], "name an epoch (epoch=, --epoch): the ledger knows 1"),
+        ("users.csv", ["-o", three / "r.csv"], "name an epoch (--epoch): the ledger knows 1"),
         ("users.csv", ["-o", three / "r.csv", "--epoch", " may"], "epoch must be printable text"),
         ("users.csv", ["-o", three / "there.csv", "--epoch", "may"], "is there already"),
         (

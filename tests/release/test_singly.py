@@ -157,7 +157,8 @@ def test_no_batch_is_drawn_for_a_table_or_a_file(name: str, kept: bool, tmp_path
     table = write(tmp_path, "users.csv", pl.DataFrame(ROWS).write_csv())
     with no_batches():
         first = sv.release_table(pl.DataFrame(ROWS), made, exact=True, **terms)
-        assert release_file(Groups.of(made, None), table, tmp_path / "o.parquet", exact=True, **terms) == 3
+        done = release_file(Groups.of(made, None), table, tmp_path / "o.parquet", exact=True, **terms)
+    assert done.startswith("3 releases")
     assert first["user"].unique().sort().to_list() == [7, 8, 9]
     second = pl.read_parquet(tmp_path / "o.parquet")
     assert second.columns == first.columns
@@ -182,7 +183,12 @@ def test_the_option_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     tables = [pl.read_csv(tmp_path / f"{i}.csv") for i in range(2)]
     assert tables[0].drop("item").equals(tables[1].drop("item"))
     asked: list[bool] = []
-    monkeypatch.setattr(command, "release_file", lambda *_, **terms: asked.append(terms["exact"]))
+
+    def released(*_: object, **terms: Any) -> str:
+        asked.append(terms["exact"])
+        return ""
+
+    monkeypatch.setattr(command, "release_file", released)
     for more in ([], ["--exact"]):
         texts = list(map(str, [*given[1:], "-o", tmp_path / "x.csv", *more]))
         command.release_command.main(texts, standalone_mode=False)

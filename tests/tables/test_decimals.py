@@ -104,7 +104,7 @@ def test_counts_with_commas_under_another_name_are_asked_about(tmp_path: Path) -
     path = tmp_path / "t.csv"
     path.write_text("item;views\na;3,5\nb;1,25\n")
     for dialect in (DETECTED, COMMA):
-        with pytest.raises(sv.errors.TableError, match=r"name the column of amounts \(--count\)"):
+        with pytest.raises(sv.errors.TableError, match=r"name the column of amounts \(count\)"):
             priors_table.read_priors(path, ask=True, dialect=dialect)
 
 

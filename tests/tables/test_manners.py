@@ -138,7 +138,7 @@ def test_one_row_for_each_item_and_no_amounts_is_asked_about(tmp_path: Path, nam
     path = tmp_path / "t.csv"
     path.write_text(f"item,{name}\nDrama,30\nWar,10\n")
     with pytest.raises(
-        sv.errors.TableError, match=r"name the column of amounts \(--count\), or pass --count none"
+        sv.errors.TableError, match=r"name the column of amounts \(count\), or pass count='none'"
     ):
         priors_table.read_priors(path, ask=True)
     public = priors_table.read_priors(path, count=name, ask=True)

@@ -65,13 +65,13 @@ def test_without_a_number_those_without_a_count_are_rare() -> None:
     [
         (
             {"merge_rare": "rest"},
-            r"2 categories to be merged .* \('Noir', 'War'\) .*--rare-below 11",
+            r"2 categories to be merged .* \('Noir', 'War'\) .*rare_below=11",
         ),
         ({"merge_rare": "rest", "rare_below": 31}, "all 4 categories are rare"),
-        ({"rare_below": 3}, "--rare as=NAME"),
+        ({"rare_below": 3}, "merge_rare='NAME'"),
         ({"merge_rare": "rest", "rare_below": 0}, "rare_below"),
         ({"merge_rare": "rest", "drop_zero": True}, "drop_zero and merge_rare"),
-        ({}, "2 of 4 categories have none.*--rare as=NAME"),
+        ({}, "2 of 4 categories have none.*merge_rare='NAME'"),
     ],
 )
 def test_what_gives_no_prior_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
@@ -114,9 +114,9 @@ def test_records_and_ready_priors(tmp_path: Path) -> None:
     assert made.how == "amounts from column 'count'; 2 categories below 5 merged into 'rest' ('Noir', 'War')"
     priors_table.write_priors(made, tmp_path / "p.json")
     assert priors_table.read_priors(tmp_path / "p.json").priors["all"].digest == made.priors["all"].digest
-    with pytest.raises(sv.errors.ParameterError, match="--merge-rare is for tables"):
+    with pytest.raises(sv.errors.ParameterError, match="merge_rare is for tables"):
         priors_table.read_priors(tmp_path / "p.json", options=PriorOptions(merge_rare="rest"))
-    with pytest.raises(sv.errors.ParameterError, match="--rare-below is for tables"):
+    with pytest.raises(sv.errors.ParameterError, match="merge_rare is for tables"):
         priors_table.read_priors(tmp_path / "p.json", options=rare)
     path.write_text(json.dumps(counts))
     with pytest.raises(sv.errors.TableError, match="there is no column 'item'"):
@@ -155,7 +155,7 @@ def test_the_refusal_counts_what_is_unknown_and_names_the_way_out(tmp_path: Path
         sv.errors.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
     ) as refused:
         users_table.read_user_groups(path, known, by="g")
-    assert "--unknown as=NAME" in str(refused.value)
+    assert "other='NAME'" in str(refused.value)
     assert "Orchid" not in str(refused.value)
     merging = ReadingOptions(unknown="other", other="rest")
     with pytest.raises(sv.errors.TableError, match=r"no category 'rest' .* in the prior of group 'y'"):

@@ -303,7 +303,7 @@ def test_broken_prior_files(tmp_path: Path) -> None:
             "not a prior file of version 1",
         ),
         (good + f'"groups": {{"all": {law.replace("0.5]", "0.4]")}}}}}', None, "sum to 1"),
-        (good + f'"groups": {{"all": {law}}}}}', "age", "--by age does not fit this prior: it has no groups"),
+        (good + f'"groups": {{"all": {law}}}}}', "age", "by='age' does not fit this prior: it has no groups"),
     ):
         (tmp_path / "p.json").write_text(text)
         with pytest.raises(sv.errors.SottovoceError, match=message):
@@ -416,7 +416,7 @@ def test_options_that_a_ready_prior_cannot_honour(tmp_path: Path) -> None:
     with pytest.raises(sv.errors.ParameterError, match="states another provenance"):
         priors_table.read_priors(tmp_path / "p.json", provenance="users")
     with pytest.raises(
-        sv.errors.ParameterError, match="--smoothing is for tables, and this is a prior that is made"
+        sv.errors.ParameterError, match="smoothing is for tables, and this is a prior that is made"
     ):
         priors_table.read_priors(tmp_path / "p.json", options=smoothed)
     plain = (tmp_path / "p.json").read_text()

@@ -201,7 +201,7 @@ def test_an_empty_sheet_is_refused(tmp_path: Path, rows: Rows) -> None:
 def test_counts_in_a_workbook_are_asked_about(tmp_path: Path) -> None:
     path = write_workbook(tmp_path / "t.xlsx", [["item", "views"], ["Drama", 30], ["War", 10]])
     with pytest.raises(
-        sv.errors.TableError, match=r"every item has as many rows.*\(--count\), or pass --count none"
+        sv.errors.TableError, match=r"every item has as many rows.*\(count\), or pass count='none'"
     ):
         prior_of(path)
     with pytest.raises(sv.errors.TableError, match="the table has item, views; did you mean 'item'"):

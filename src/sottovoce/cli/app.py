@@ -8,18 +8,19 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
+from shlex import quote
+from types import FrameType, MappingProxyType
 from typing import Any, Self
 
 import click
 
 from .. import __version__
-from ..errors import ParameterError, SottovoceError
+from ..errors import ParameterError, Setting, SottovoceError
 from .terminal import console, errors, plain, print_error, print_interruption, print_note, print_text
 
 COMMANDS = {
@@ -55,15 +56,55 @@ TOPICS = (
 
 
 class Option(click.Option):
-    """An option with the panel of the help in which it stands."""
+    """An option with the panel of the help in which it stands, and the parameters it is typed for.
 
-    def __init__(self, *arguments: Any, panel: str = "Options", **settings: Any) -> None:
+    `stands_for` are parameters of the library that have no option of their own: for each of them what is
+    typed behind this one, with {} for the value.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        panel: str = "Options",
+        stands_for: Mapping[str, str] = MappingProxyType({}),
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.panel = panel
+        self.stands_for = stands_for
+
+
+def as_typed(parts: Iterable[object], command: click.Command) -> str:
+    """A message of the library with the options of this command in place of the parameters it names."""
+    return "".join(_typed(part, command) if isinstance(part, Setting) else str(part) for part in parts)
+
+
+def _typed(setting: Setting, command: click.Command) -> str:
+    """A parameter as a user of the command types it; what the command does not have stays as in Python."""
+    name, value = setting.parameter, setting.value
+    for declared in command.params:
+        flag = max(declared.opts, key=len)
+        if isinstance(declared, click.Option) and name in (declared.name, flag.strip("-").replace("-", "_")):
+            return flag if value is None or declared.is_flag else f"{flag} {quote(str(value))}"
+        behind = getattr(declared, "stands_for", {}).get(name)
+        if behind is not None:
+            return f"{flag} {behind.format('…' if value is None else quote(str(value)))}"
+    return str(setting)
+
+
+class Refused(click.ClickException):
+    """An error of the library, in the words of the command that met it."""
 
 
 class Command(click.Command):
     """A command whose help lists the arguments and then the options panel by panel."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the library names its options."""
+        try:
+            return super().invoke(ctx)
+        except SottovoceError as problem:
+            raise Refused(as_typed(problem.args, self)) from problem
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section per panel."""
@@ -201,6 +242,8 @@ def run() -> None:
         raise SystemExit(code if isinstance(code, int) else 0)
     except SottovoceError as problem:
         _stop(str(problem))
+    except Refused as problem:
+        _stop(problem.message)
     except click.ClickException as problem:
         _misused(problem)
     except BrokenPipeError:

@@ -244,7 +244,7 @@ def _choices(
             except TargetError as problem:
                 if public.by is None:
                     raise
-                raise TargetError(f"group {plain(group)!r}: {problem}") from problem
+                raise TargetError(f"group {plain(group)!r}: ", *problem.args) from problem
     return choices
 
 

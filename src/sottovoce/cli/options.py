@@ -210,6 +210,7 @@ near_option = option(
 )  # fmt: skip
 read_option = option(
     "--read", multiple=True, metavar="SETTINGS", panel="Columns",
+    stands_for={key: f"{key}={{}}" for key in ("separator", "encoding", "decimal", "sheet", "missing")},
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
     "sheet, missing; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
@@ -222,6 +223,7 @@ all_columns = packed(
 )  # fmt: skip
 unknown_option = option(
     "--unknown", default="error", metavar="WHAT", panel="Users",
+    stands_for={"other": "as={}", "unknown_groups": "drop", "empty": "drop"},
     help="Items (and groups) that the prior lacks: error, drop their rows, or as=NAME, a category of it.",
 )  # fmt: skip
 prior_argument = path_argument("prior_file", metavar="PRIOR")

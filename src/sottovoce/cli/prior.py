@@ -38,7 +38,7 @@ epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Priv
 @options.column("--user", "The user: the prior is then marked as made from its users.")
 @option("--smoothing", default=0.0, help="Added to every count, so that none is zero.")
 @option(
-    "--rare", default="error", metavar="WHAT",
+    "--rare", default="error", metavar="WHAT", stands_for={"merge_rare": "as={}", "drop_zero": "drop"},
     help="Categories without a count or below --rare-below: as=NAME makes them one; drop leaves out those "
     "without a count.",
 )  # fmt: skip

@@ -18,9 +18,19 @@ from ..releasing import release_file
 from ..tables import files
 from ..tables.users import ReadingOptions
 from . import options
-from .app import Command, signals
+from .app import Command, as_typed, signals
 from .options import PATH, Columns, json_option, option, path_argument
-from .terminal import console, plain, print_facts, print_json, print_note, print_table, shown_text, step
+from .terminal import (
+    console,
+    plain,
+    print_facts,
+    print_json,
+    print_note,
+    print_table,
+    print_text,
+    shown_text,
+    step,
+)
 
 ledger_argument = path_argument("ledger", metavar="LEDGER")
 
@@ -50,7 +60,7 @@ epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The p
 @options.column("--by", "Group, for a file of groups. Its values are published in clear.")
 @options.packed(partial(options.reading_options, choices=("prior", "error", "drop")), "misfits")
 @option(
-    "--unknown", default="prior", metavar="WHAT", panel="Users",
+    "--unknown", default="prior", metavar="WHAT", panel="Users", stands_for={"other": "as={}"},
     help="Items that are no category: prior (they count for nothing, and every user gets a row), error, "
     "drop, or as=NAME. All but prior reveal what users have.",
 )  # fmt: skip
@@ -84,8 +94,12 @@ epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The p
     help="Users with too little budget left.",
 )  # fmt: skip
 @option(
-    "--output", "-o", type=PATH, required=True, panel="Output",
+    "--output", "-o", type=PATH, panel="Output",
     help="Where to write (.csv, .parquet or .json), whole or not at all.",
+)  # fmt: skip
+@option(
+    "--dry-run", is_flag=True, panel="Output",
+    help="Read and check everything and print what would happen: nobody is charged, nothing is drawn.",
 )  # fmt: skip
 @option(
     "--exact", is_flag=True, panel="Output",
@@ -99,7 +113,8 @@ def release_command(
     misfits: ReadingOptions,
     policy: Policy,
     ledger: Path | None,
-    output: Path,
+    output: Path | None,
+    dry_run: bool,
     force: bool,
     **terms: Any,
 ) -> None:
@@ -110,13 +125,18 @@ def release_command(
 
     \b
     Examples:
+      sottovoce release mechanism.json members.csv --by group --max-epsilon 2 \\
+          --dry-run
       sottovoce release mechanism.json members.csv -o reports.csv --by group \\
           --max-epsilon 2
       sottovoce ledger create budget.db --budget 4
       sottovoce release mechanism.json members.csv -o reports.parquet \\
           --by group --ledger budget.db --epoch 2026-11
     """
-    files.check_writable(output, mechanism_file, table, force=force)
+    if output is not None:
+        files.check_writable(output, mechanism_file, table, force=force)
+    elif not dry_run:
+        raise ParameterError("pass --output, where to write, or --dry-run, which writes nothing")
     if policy.max_epsilon == "any" and policy.digest is None and ledger is None:
         raise ParameterError(
             "how much ε may be spent? The file alone must not decide that: pass --max-epsilon, --digest of a "
@@ -125,10 +145,10 @@ def release_command(
     (users,) = columns.tables(table)
     loaded = load_mechanisms(mechanism_file, policy=policy)
     by = _released_column(columns.by, loaded, pinned=policy.digest is not None)
-    release_file(
+    done = release_file(
         loaded.mechanisms,
         table,
-        output,
+        None if dry_run else output,
         **columns.private,
         by=by,
         options=misfits,
@@ -138,8 +158,17 @@ def release_command(
         **terms,
         progress=step,
         note=lambda text: print_note(plain(text)),
+        warn=_print_share,
         signals=signals,
     )
+    show = print_text if dry_run else print_note
+    show(plain(done))
+
+
+def _print_share(*parts: object, serious: bool) -> None:
+    """What share of the rows counts for nothing, which only the operator sees."""
+    text = plain(as_typed(parts, click.get_current_context().command))
+    print_note(f"warning: {text}" if serious else f"{text}.")
 
 
 def _released_column(by: str | None, loaded: MechanismFile, *, pinned: bool) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _validate
 from ..collecting.estimate import how_many, reports_or_none
 from ..divergences import TV, Distance
-from ..errors import ParameterError, TargetError
+from ..errors import ParameterError, Setting, TargetError
 from ..geometry import Geometry, Wasserstein, checked_geometry, wasserstein
 from ..prior import FROM_USERS, Prior
 from ..release.certify import certify
@@ -201,9 +201,9 @@ def choose(
     targets = _targets(mean_at_most, nobody_above, share_within, reports)
     if epsilon is None and not targets:
         raise ParameterError(
-            "give epsilon, or a target to find it by: mean_at_most (--mean-at-most), nobody_above "
-            "(--nobody-above), or share_within with reports (--share-within, --reports)"
-        )
+            "pass ", Setting("epsilon"), ", or a target to find it by: ", Setting("mean_at_most"), ", ",
+            Setting("nobody_above"), ", or ", Setting("share_within"), " with ", Setting("reports"),
+        )  # fmt: skip
     tried = GRID if epsilon is None else (_validate.privacy(epsilon),)
     measured, measured_on = people(prior, users)
     by_survey = _by_survey(prior, tried, share_within, reports)

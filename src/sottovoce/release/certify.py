@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _validate
 from .._validate import FloatArray
-from ..errors import CertificateError, ParameterError, PriorError
+from ..errors import CertificateError, ParameterError, PriorError, Setting
 from ..geometry import Geometry
 from ..prior import FROM_USERS, PROVENANCES, Prior
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_own, is_ours
@@ -61,7 +61,7 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
     if not is_ours(sampler):
         raise _without_integers(sampler)
     if sampler.prior.provenance == "users" != provenance:
-        raise PriorError(f"{FROM_USERS} For an experiment pass provenance='users' (--provenance users)")
+        raise PriorError(f"{FROM_USERS} For an experiment pass ", Setting("provenance", "users"))
     return certify_with(sampler, BITS)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import write_whole
-from ..errors import MechanismFileError, ParameterError
+from ..errors import MechanismFileError, ParameterError, Setting
 from ..groups import Groups
 from ..prior import LARGEST_INTEGER, PROVENANCES, Category
 from .draw import Engine
@@ -210,7 +210,7 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
     try:
         by = _naming.group_column(by)
     except ParameterError as problem:
-        raise MechanismFileError(f"{source} is refused: {problem}") from None
+        raise MechanismFileError(f"{source} is refused: ", *problem.args) from None
     lists = [plain.get("categories") for plain in groups.values() if isinstance(plain, dict)]
     total = sum(len(names) for names in lists if isinstance(names, list))
     if total > rules.max_categories:  # together
@@ -297,7 +297,9 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     if provenance == "users" != rules.provenance:
         raise MechanismFileError(
             f"{source} says that its prior was made from the users it serves; the policy wants a "
-            f"public one (for an experiment: --provenance users)"
+            f"public one (for an experiment: ",
+            Setting("provenance", "users"),
+            ")",
         )
     drawn = engine.read(Fields(plain, source, len(names), BITS, wholes), ratio)
     same = {name: plain[name] for name in ("sampler", "options", "keeps_prior", "prior_digest")}

@@ -31,7 +31,7 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import real_path
-from ..errors import BudgetError, ParameterError
+from ..errors import BudgetError, ParameterError, Setting
 from ..prior import Category
 from ..users import UsersLike
 from . import weights
@@ -338,35 +338,44 @@ class Ledger:
         With exhausted="skip", users who cannot pay for all that is new for them are left out instead; what
         they were answered before is theirs still.
         """
-        _validate.one_of(("error", "skip"), exhausted=exhausted)
-        if len({(asked.mechanism.digest, asked.group) for asked in requests}) < len(requests):
-            raise ParameterError("each mechanism and group must be asked for once")
+        _check_requests(requests, exhausted)
         name = self.epoch_meant(epoch)
-        keys = [[self._hash(user) for user in asked.users] for asked in requests]
         with self._store.exclusively() as database:
-            number, begun = _number(database, "epochs", {"name": name}), set[tuple[bytes, str]]()
-            new = [_new_charges(database, *each, number, begun) for each in zip(requests, keys, strict=True)]
-            here, ever = Counter[bytes](), Counter[bytes]()
-            for charge in chain.from_iterable(new):
-                here[charge.user] += charge.here
-                ever[charge.user] += charge.ever
-            left = {user: self._left(database, user, number) for user in here}
-            lacking = {user for user in here if here[user] > left[user][0] or ever[user] > left[user][1]}
-            if lacking and exhausted == "error":
-                raise self._too_little(len(lacking), len({*chain.from_iterable(keys)}), here, left)
-            paid = [[charge for charge in charges if charge.user not in lacking] for charges in new]
-            if any(paid):  # up to here nothing was written
+            bill = self._bill(database, requests, name, exhausted)
+            if any(bill.paid):  # up to here nothing was written
                 number = _number(database, "epochs", {"name": name}, enter=True)
-                for asked, charges in zip(requests, paid, strict=True):
+                for asked, charges in zip(requests, bill.paid, strict=True):
                     _pay(database, asked, charges, number)
                 self._store.count_commit()
-        charged = sum(charge.ever > 0 for charge in chain.from_iterable(paid))
-        releases, asked_for, paid_for = (sum(map(len, lists)) for lists in (keys, new, paid))
+        return bill.receipt(name)
+
+    def preview(
+        self, requests: Sequence[Request], *, epoch: str | None = None, exhausted: str = "error"
+    ) -> Receipt:
+        """The receipt that `charge` would give now, or its refusal; nobody is charged."""
+        _check_requests(requests, exhausted)
+        name = self.epoch_meant(epoch)
+        with self._store.reading() as database:
+            return self._bill(database, requests, name, exhausted).receipt(name)
+
+    def _bill(
+        self, database: sqlite3.Connection, requests: Sequence[Request], name: str, exhausted: str
+    ) -> _Bill:
+        """What every request costs; refused if somebody cannot pay, unless they may be left out."""
+        keys = [[self._hash(user) for user in asked.users] for asked in requests]
+        number, begun = _number(database, "epochs", {"name": name}), set[tuple[bytes, str]]()
+        new = [_new_charges(database, *each, number, begun) for each in zip(requests, keys, strict=True)]
+        here, ever = Counter[bytes](), Counter[bytes]()
+        for charge in chain.from_iterable(new):
+            here[charge.user] += charge.here
+            ever[charge.user] += charge.ever
+        left = {user: self._left(database, user, number) for user in here}
+        lacking = {user for user in here if here[user] > left[user][0] or ever[user] > left[user][1]}
+        if lacking and exhausted == "error":
+            raise self._too_little(len(lacking), len({*chain.from_iterable(keys)}), here, left)
+        paid = [[charge for charge in charges if charge.user not in lacking] for charges in new]
         out = [[charge.row for charge in charges if charge.user in lacking] for charges in new]
-        kept = [np.delete(np.arange(len(users)), at) for users, at in zip(keys, out, strict=True)]
-        return Receipt(
-            name, charged, paid_for - charged, releases - asked_for, asked_for - paid_for, tuple(kept)
-        )
+        return _Bill([len(users) for users in keys], paid, out)
 
     def answers(self, asked: Request, epoch: str, which: _validate.IntArray) -> list[Any]:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
@@ -426,7 +435,7 @@ class Ledger:
         ]
         if others:
             known = f"{len(others)}, such as {', '.join(map(repr, others[-6:]))}"
-            raise ParameterError(f"name an epoch (epoch=, --epoch): the ledger knows {known}")
+            raise ParameterError("name an epoch (", Setting("epoch"), f"): the ledger knows {known}")
         return ""
 
     def close(self) -> None:
@@ -453,8 +462,9 @@ class Ledger:
         return BudgetError(
             f"{lacking} of {users} users have less than they need; nobody was charged. Users need up to "
             f"ε = {need} here, and the budget of an epoch is {epsilon_text(self._budget)}: release at a "
-            f"smaller ε or in fewer groups, leave these users out (exhausted='skip', --exhausted skip), or "
-            f"grant them more"
+            f"smaller ε or in fewer groups, leave these users out (",
+            Setting("exhausted", "skip"),
+            "), or grant them more",
         )
 
 
@@ -498,6 +508,29 @@ class _Charge(NamedTuple):
     user: bytes
     here: int
     ever: int
+
+
+@dataclass(frozen=True)
+class _Bill:
+    """The charges of some requests: who pays, and which rows are left out because their user cannot."""
+
+    users: list[int]  # how many, of each request
+    paid: list[list[_Charge]]
+    left_out: list[list[int]]
+
+    def receipt(self, epoch: str) -> Receipt:
+        """What it comes to."""
+        charged = sum(charge.ever > 0 for charge in chain.from_iterable(self.paid))
+        releases, paid, left_out = sum(self.users), sum(map(len, self.paid)), sum(map(len, self.left_out))
+        rows = zip(self.users, self.left_out, strict=True)
+        kept = tuple(np.delete(np.arange(users), out) for users, out in rows)
+        return Receipt(epoch, charged, paid - charged, releases - paid - left_out, left_out, kept)
+
+
+def _check_requests(requests: Sequence[Request], exhausted: str) -> None:
+    _validate.one_of(("error", "skip"), exhausted=exhausted)
+    if len({(asked.mechanism.digest, asked.group) for asked in requests}) < len(requests):
+        raise ParameterError("each mechanism and group must be asked for once")
 
 
 def _in_order(users: Sequence[bytes]) -> list[int]:

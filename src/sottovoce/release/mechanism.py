@@ -25,7 +25,7 @@ import numpy as np
 
 from .. import _html, _naming
 from .._atomic import write_whole
-from ..errors import CertificateError, ParameterError
+from ..errors import CertificateError, ParameterError, Setting
 from ..prior import ORIGINS, PROVENANCES, Category, learned_from
 from ..users import Users, UsersLike, rows_for
 from . import randomness, weights
@@ -414,8 +414,9 @@ def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:
     """Refuse streams where nobody keeps their state."""
     if any(mechanism.streaming for mechanism in mechanisms):
         raise ParameterError(
-            f"{what} keeps no state, and this mechanism is a stream: use a ledger, or mechanism.release("
-            f"records=…, state=…) in Python"
+            f"{what} keeps no state, and this mechanism is a stream: use a ledger (",
+            Setting("ledger"),
+            "), or mechanism.release(records=…, state=…) in Python",
         )
 
 

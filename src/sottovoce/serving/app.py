@@ -2,7 +2,7 @@
 
 A port of 127.0.0.1 can be reached by every web page that a browser on this machine has open, under a name of
 the page's own that leads here (DNS rebinding). So a collector that listens on this machine alone answers to
-this machine's names and to those that were named with --name. No cookie is ever set, and none is read.
+this machine's names and to those that the operator named. No cookie is ever set, and none is read.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def is_this_machine(host: str) -> bool:
 def checked_names(host: str, names: Sequence[str]) -> frozenset[str]:
     """The names to answer to: those given, and this machine's where nobody else is listened to.
 
-    An address that others reach has names that are not known here; without --name it answers to all of them.
+    An address that others reach has names that are not known here: unless some are given, it answers to
+    all of them.
     """
     given = frozenset(name.strip().lower() for name in names)
     for name in given:
@@ -332,7 +333,7 @@ def guarded(app: ASGIApp, names: frozenset[str], *, shared: bool) -> ASGIApp:
             await send(message)
 
         if scope["type"] == "http" and names and _name_of(scope) not in names:
-            refusal = _refused(Refusal(421, "this collector has another name: see --name"))
+            refusal = _refused(Refusal(421, "this collector does not serve this host name"))
             await refusal(scope, receive, send_guarded)
         else:
             await app(scope, receive, send_guarded)

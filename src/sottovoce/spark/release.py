@@ -184,7 +184,7 @@ def costs_told(receipt: Receipt) -> Iterator[None]:
     try:
         yield
     except SottovoceError as problem:
-        raise type(problem)(f"{problem}; {spent(receipt)}") from None
+        raise type(problem)(*problem.args, f"; {spent(receipt)}") from None
 
 
 def _names_of(names: Any, group: str) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from .. import _validate
 from .._atomic import inf_to_null, real_path, write_whole, written_whole
-from ..errors import ParameterError, SottovoceError, TableError
+from ..errors import ParameterError, Setting, SottovoceError, TableError
 from . import workbook
 
 TEXTS = (".csv", ".tsv")
@@ -150,9 +150,8 @@ def prefix_errors(table: Any) -> Iterator[None]:
     try:
         yield
     except SottovoceError as problem:
-        text = str(problem)
-        if isinstance(table, Path) and str(table) not in text:
-            problem.args = (f"{table}: {text}",)
+        if isinstance(table, Path) and str(table) not in str(problem):
+            problem.args = (f"{table}: ", *problem.args)
         raise  # the same error: a new one would keep the old as its context
 
 
@@ -179,7 +178,9 @@ def at_hand(table: Any) -> Iterator[Any]:
         try:
             yield named
         except SottovoceError as problem:
-            problem.args = (str(problem).replace(str(named), name),)
+            problem.args = tuple(
+                part.replace(str(named), name) if isinstance(part, str) else part for part in problem.args
+            )
             raise
 
 
@@ -235,9 +236,13 @@ def check_writable(path: Path, *inputs: Path, kinds: Sequence[str] = WRITTEN, fo
     if path.is_dir():
         raise TableError(f"{path} cannot be written: it is a folder")
     if real_path(path) in map(real_path, inputs):
-        raise TableError(f"--output must not be one of the inputs: {path} would be lost")
+        raise TableError(Setting("output"), f" must not be one of the inputs: {path} would be lost")
     if not force and os.path.lexists(path):
-        raise TableError(f"{path} is there already: choose another name, or pass --force to replace it")
+        raise TableError(
+            f"{path} is there already: choose another name, or pass ",
+            Setting("force", True),
+            " to replace it",
+        )
 
 
 def write_rows(rows: list[dict[str, Any]], path: Path, mode: int = 0o600, *, replace: bool = True) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import write_whole
-from ..errors import ParameterError, PriorError, TableError
+from ..errors import ParameterError, PriorError, Setting, TableError
 from ..geometry import Geometry, Line, Tree
 from ..groups import EVERYBODY, Groups
 from ..prior import PROVENANCES, Category, Learned, Prior
@@ -53,7 +53,9 @@ class PriorOptions:
         if self.rare_below is not None:
             _validate.positive(rare_below=self.rare_below)
             if self.merge_rare is None:
-                raise ParameterError("rare_below needs a category for them: merge_rare=, --rare as=NAME")
+                raise ParameterError(
+                    Setting("rare_below"), " needs a category for them: ", Setting("merge_rare", "NAME")
+                )
         if self.merge_rare is not None and not isinstance(self.merge_rare, str):
             raise ParameterError("merge_rare must be the name of a category")
         if self.merge_rare is not None and self.drop_zero:
@@ -141,7 +143,7 @@ def priors_of(
             priors[group] = _prior_of(counted, rare, options, provenance)
         except PriorError as problem:
             where = f"group {group!r}: " if cells.groups != (EVERYBODY,) else ""
-            raise PriorError(f"{where}{problem}") from None
+            raise PriorError(where, *problem.args) from None
     return priors, tuple(name for name in cells.items if name in rare)
 
 
@@ -156,15 +158,19 @@ def _prior_of(
         counts[name] = counts.get(name, 0.0) + float(np.sum([given[category] for category in merged]))
     if merged and len(counts) == 1:
         raise PriorError(
-            f"all {len(merged)} categories are rare, and {name!r} would be the only one left: merge fewer "
-            f"(rare_below=, --rare-below)"
+            f"all {len(merged)} categories are rare, and {name!r} would be the only one left: merge fewer, "
+            "by a smaller ",
+            Setting("rare_below"),
         )
     if merged and not options.smoothing and not counts[name]:
         more = math.floor(min(filter(None, counts.values()))) + 1 if public and any(counts.values()) else "N"
         raise PriorError(
             f"the {len(merged)} categories to be merged into {name!r}{_listed(merged, public)} have no "
-            f"count together: merge more of them (rare_below={more}, --rare-below {more}), merge them into a "
-            f"category that has one, or smooth (smoothing=, --smoothing)"
+            f"count together: merge more of them (",
+            Setting("rare_below", more),
+            "), merge them into a category that has one, or smooth (",
+            Setting("smoothing"),
+            ")",
         )
     if options.drop_zero:
         counts = {category: count for category, count in counts.items() if count}
@@ -172,8 +178,15 @@ def _prior_of(
     if len(zeros) > 1 and not options.smoothing:  # all of them at once, if they are public
         raise PriorError(
             f"counts must be greater than 0: {len(zeros)} of {len(counts)} categories have none"
-            f"{_listed(zeros, public)}; leave them out (sottovoce prior --rare drop), merge them with other "
-            f"rare ones (merge_rare=, --rare as=NAME --rare-below N), or smooth (smoothing=, --smoothing)"
+            f"{_listed(zeros, public)}; when the prior is made, leave them out (",
+            Setting("drop_zero", True),
+            "), merge them with other rare ones (",
+            Setting("merge_rare", "NAME"),
+            ", ",
+            Setting("rare_below", "N"),
+            "), or smooth (",
+            Setting("smoothing"),
+            ")",
         )
     return Prior.from_counts(counts, smoothing=options.smoothing, provenance=provenance)
 
@@ -229,16 +242,16 @@ def read_priors(
         if ready is not None:
             counted = None if count == "none" else count
             given = {"count": counted, "user": user, **asdict(options)}
-            if flags := ", ".join(f"--{name.replace('_', '-')}" for name, value in given.items() if value):
+            for name in (name for name, value in given.items() if value):
                 raise ParameterError(
-                    f"{flags} is for tables, and this is a prior that is made already: make it anew from its "
-                    f"table"
+                    Setting(name),
+                    " is for tables, and this is a prior that is made already: make it anew from its table",
                 )
             data = _ready(ready, by)
             if any(provenance not in (None, prior.provenance) for prior in data.priors.values()):
                 raise ParameterError(
-                    "it states another provenance: if that is wrong, make it anew from its table, with "
-                    f"sottovoce prior --provenance {provenance}"
+                    "it states another provenance: if that is wrong, make it anew from its table with ",
+                    Setting("provenance", provenance),
                 )
             return _placed(data, near, item, {})
         with reader.opened(file, dialect) as source:
@@ -253,7 +266,11 @@ def read_priors(
             if ask and columns.weight is None and _is_even(source, columns, cells, others):
                 raise TableError(
                     "every item has as many rows as any other, so that all would weigh the same: name the "
-                    "column of amounts (--count), or pass --count none if that is meant"
+                    "column of amounts (",
+                    Setting("count"),
+                    "), or pass ",
+                    Setting("count", "none"),
+                    " if that is meant",
                 )
             private, seen = provenance == "users", ""
             if provenance is None:
@@ -311,12 +328,12 @@ def _looks_private(source: Source, columns: Columns, others: Sequence[str]) -> t
         if not (pairs == values * items and counts == 1 and values <= MOST_GROUPS):
             people = max(people, (values, name))
             continue
-        seen = seen or f"; all values of {name!r} added up: if they are groups, pass --by {name}"
+        seen = seen or f"; all values of {name!r} added up: if they are groups, count by {name!r}"
     if not people[1]:
         return False, seen
     return True, (
         f"; the rows look like people, because the values of {people[1]!r} recur with several items (if they "
-        f"are groups, pass --by {people[1]})"
+        f"are groups, count by {people[1]!r})"
     )
 
 
@@ -385,7 +402,9 @@ def _placed(data: PublicData, near: Near | None, item: str, values: Values) -> P
         return data
     made = {_geometry_of(prior, near, values, item) for prior in data.priors.values()}
     if len(made) > 1:
-        raise TableError("the groups have different categories, and --near needs the same ones")
+        raise TableError(
+            "the groups have different categories, and ", Setting("near"), " needs the same ones"
+        )
     return replace(data, geometry=made.pop())
 
 
@@ -427,7 +446,7 @@ def _left_out(
         summary = f"; {without} of {len(cells.groups)} groups left out: they have no amounts"
     lost = {name for prior in priors.values() for name in set(cells.items) - set(prior.categories)}
     if lost and options.drop_zero:
-        names = f": {tally.shown(sorted(map(str, lost)))} (users who hold them: --unknown as=NAME or drop)"
+        names = f": {tally.shown(sorted(map(str, lost)))}"
         summary += f"; {len(lost)} categories without a count left out{names if public else ''}"
     if options.merge_rare is not None:
         what = "without a count" if options.rare_below is None else f"below {options.rare_below:g}"
@@ -441,8 +460,10 @@ def _check_probabilities(cells: Tally, column: str) -> None:
     """A column named probability has to be one: its sum is not quietly divided out."""
     for total in np.bincount(cells.group, cells.amount).tolist():
         if abs(total - 1) > 1e-6:
-            advice = f"if it holds counts, pass --count {column}"
-            raise PriorError(f"column {column!r} sums to {total:.6g}, not to 1; {advice}")
+            raise PriorError(
+                f"column {column!r} sums to {total:.6g}, not to 1; if it holds counts, pass ",
+                Setting("count", column),
+            )
 
 
 def write_priors(data: PublicData, path: Path, *, replace: bool = True) -> None:
@@ -480,7 +501,7 @@ def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
         _naming.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
-        raise TableError(f"--by {by} does not fit this prior: {have}")
+        raise TableError(Setting("by", by), f" does not fit this prior: {have}")
     return PublicData(Groups(priors, grouped_by), f"a prior file ({loaded.get('how')})")
 
 

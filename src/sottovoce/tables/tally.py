@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._validate import FloatArray, IntArray
-from ..errors import TableError
+from ..errors import Setting, TableError
 from ..prior import Category
 from ..users import Categories, Users
 
@@ -93,8 +93,9 @@ def other_category(known: Categories, other: str, group: str | None = None) -> i
     if other not in known.index:
         where = "" if group is None else f" in the prior of group {group!r}"
         raise TableError(
-            f"there is no category {other!r} to take unknown items{where}: name one that there is (other=, "
-            f"--unknown as=NAME), or build the prior with one (sottovoce prior --rare as=NAME --rare-below N)"
+            f"there is no category {other!r} to take unknown items{where}: name one that there is (",
+            Setting("other", "NAME"),
+            "), or build the prior with one, by merging rare categories",
         )
     return known.index[other]
 
@@ -104,8 +105,9 @@ def check_groups(filled: Sequence[str], known: Mapping[str, object], unknown_gro
     missing = len(set(filled) - set(known))
     if missing and (unknown_groups == "error" or missing == len(filled)):
         raise TableError(
-            f"{missing} of {len(filled)} groups have no prior (leave them out with unknown_groups='drop', "
-            f"--unknown-groups drop, compare --unknown drop); there are priors for {shown(list(known))}"
+            f"{missing} of {len(filled)} groups have no prior (to leave them out, pass ",
+            Setting("unknown_groups", "drop"),
+            f"); there are priors for {shown(list(known))}",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 import numpy as np
 
 from .. import _validate
-from ..errors import ParameterError, TableError, UserDataError
+from ..errors import ParameterError, Setting, TableError, UserDataError
 from ..groups import Groups
 from ..users import Categories, Users
 from . import tally
@@ -121,7 +121,8 @@ def check_one_group(several: int, people: int, by: str | None, several_groups: s
         raise UserDataError(
             f"{several} of {people} users have more than one value in column {by!r}: a user has one group, "
             f"because the set of a user's groups tells about the user; take a column that is the same in all "
-            f"rows of a user, or pass several_groups='allow' (--several-groups allow)"
+            f"rows of a user, or pass ",
+            Setting("several_groups", "allow"),
         )
 
 
@@ -161,30 +162,44 @@ class LeftOut:
         """Refuse unknown items and users with nothing left, unless they may be left out."""
         if self.dropped and options.unknown == "error":
             different = f", with {len(self.items)} different items" if self.items else ""
-            advice = (
-                "count them as a category of the prior (--unknown as=NAME; unknown='other', other=NAME), "
-                "leave them out (--unknown drop), or add them to the prior"
-            )
-            if self.dropped > 0.9 * self.rows:
-                advice = "nearly none is a category: is it the right column (item=, --item)?"
+            advice: tuple[object, ...] = (
+                "count them as a category of the prior (", Setting("other", "NAME"), "), leave them out (",
+                Setting("unknown", "drop"), "), or add them to the prior",
+            )  # fmt: skip
+            if self.nearly_all_unknown:
+                advice = ("nearly none is a category: is ", Setting("item"), " the right column?")
+            if not self.same_kind:
+                advice = ("one side has text, the other integers",)
             raise UserDataError(
                 f"items must be categories of the prior: {self.dropped} of {self.rows} rows do not name one"
-                f"{different}; {advice if self.same_kind else 'one side has text, the other integers'}"
+                f"{different}; ",
+                *advice,
             )
         if self.refused and options.empty == "error":
             raise UserDataError(
-                f"{self.refused} of {self.refused + self.people} users have no usable record; leave them out "
-                f"with empty='skip' (--unknown drop)"
+                f"{self.refused} of {self.refused + self.people} users have no usable record; skip them: ",
+                Setting("empty", "skip"),
             )
         if not self.people:
             raise TableError("no user has a usable record")
 
+    @property
+    def nearly_all_unknown(self) -> bool:
+        """Whether so few rows name a category that the column is probably the wrong one."""
+        return self.dropped > 0.9 * self.rows
+
+    def unknown_share(self) -> tuple[object, ...]:
+        """How many rows count for nothing, as the parts of a message."""
+        share = f"{self.dropped:,} of {self.rows:,} rows have no item of this mechanism and count for nothing"
+        return (
+            (share, ": is ", Setting("item"), " the right column?") if self.nearly_all_unknown else (share,)
+        )
+
     def summary(self, options: ReadingOptions) -> str:
         """What happened to rows and users that are not there as they were."""
-        nothing = "count for nothing" if options.unknown == "prior" else "dropped"
         numbers = {
             "groups without a prior left out": self.groups,
-            f"rows with unknown items {nothing}": self.dropped,
+            "rows with unknown items dropped": 0 if options.unknown == "prior" else self.dropped,
             f"rows with unknown items counted as {options.other}": self.moved,
             "users with no usable record left out": self.refused,
         }
