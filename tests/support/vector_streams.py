@@ -53,7 +53,7 @@ def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:
     state = mechanism.start()
     for i in range(STEPS):
         if i == STEPS - 3:
-            state = mechanism.lost(state.step)
+            state = mechanism.lost(state.step, last=None)
         if i == 9 and engine.persistence:
             state = replace(state, last=99)  # of a file with more categories: counts as none
         known = [k for k in MORE[i % len(MORE)] if k < len(mechanism.categories)]
