@@ -517,6 +517,16 @@ def test_a_record_put_together_from_two_is_noticed() -> None:
     assert mixed > 20
 
 
+def test_the_record_of_a_state_is_that_of_the_format() -> None:
+    """The JavaScript client's test has the same text."""
+    text = "8/1 7 1152921504606846976 2305843009213693952 3 6a2a5f1a"
+    state = StreamState(Fraction(8), 7, 1 << 60, 1 << 61, 3)
+    assert state.to_text() == text
+    assert StreamState.from_text(text) == state
+    page = (Path(__file__).parent.parent.parent / "docs" / "format.md").read_text(encoding="utf-8")
+    assert f"`{text}`" in page
+
+
 def test_a_record_from_before_checksums_is_read() -> None:
     state = made([0.3, 0.7], 2.0).start()
     assert StreamState.from_text(state.to_text().rsplit(" ", 1)[0]) == state
