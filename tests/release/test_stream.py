@@ -527,6 +527,12 @@ def test_the_record_of_a_state_is_that_of_the_format() -> None:
     assert f"`{text}`" in page
 
 
+@pytest.mark.parametrize("epsilon", [27.0, 1 / 3, 1e-12, 1e-100])
+def test_the_record_of_a_state_is_read_at_every_epsilon(epsilon: float) -> None:
+    state = made([0.3, 0.7], epsilon).start()
+    assert StreamState.from_text(state.to_text()) == state
+
+
 def test_a_record_from_before_checksums_is_read() -> None:
     state = made([0.3, 0.7], 2.0).start()
     assert StreamState.from_text(state.to_text().rsplit(" ", 1)[0]) == state
