@@ -100,6 +100,7 @@ proofs: $(READY) ## compile the proofs (apt install coq), build the checker, hol
 	@sh proofs/build.sh build/proofs
 	@sort -u build/proofs/assumptions.txt | grep -oE '^[A-Z][A-Za-z_]+\.[a-z_]+' | sed 's/^/assumed: /'
 	PROOFS_EXPECTED=1 $(BIN)/python -m pytest tests/proofs -m "proofs and not full" -rs
+	@sed -n '/^## Which Python it covers/,/^## What is linked/p' proofs/README.md | sed '1d;$$d'
 
 proofs-full: proofs ## the same, and break each definition and each hypothesis: its theorem must fail
 	PROOFS_EXPECTED=1 $(BIN)/python -m pytest -n 2 tests/proofs -m "proofs and full" -rs

@@ -30,6 +30,7 @@ Print Assumptions composition.
 Print Assumptions transcript_private.
 Print Assumptions stream_private.
 Print Assumptions stream_private_exp.
+Print Assumptions losses_private.
 Print Assumptions public_always_fits.
 Print Assumptions tapes_into_counts.
 Print Assumptions check_sound.
@@ -48,5 +49,6 @@ Print Assumptions answered_within_budget.
 Print Assumptions everything_together.
 Print Assumptions together_as_said.
 Print Assumptions public_rule_in_box.
+Print Assumptions lost_rule_in_box.
 Print Assumptions lives_add_up.
 Print Assumptions lives_together.

@@ -215,6 +215,23 @@ Proof.
   cbv zeta. lia.
 Qed.
 
+(** LOST STATE. Whoever loses R at any moment, for any reason, also because of what the user has, and releases from then
+    on the public law of the step, has a rule in its boxes: [lives_together] holds. That law depends on all that was
+    released; a device whose own memory of it is lost cannot follow this rule, see [losses_private]. *)
+Theorem lost_rule_in_box public who (lost : list nat -> nat -> state -> bool) :
+  (forall past life s, check_stream s = true ->
+    length (public past life s) = Z.to_nat (stream_size s) /\ Forall (fun q => (1 <= q)%Z) (public past life s)) ->
+  rule_in_box public who ->
+  rule_in_box public (Person (records who) (fun past life now =>
+    if lost past life now then map (Z.mul (unit_of (fst (fst now)))) (public past life (fst (fst now)))
+    else rule who past life now)).
+Proof.
+  intros Hpublic Hrule past life s low high i Hc H1 H2 H3 Hi. cbn [rule].
+  destruct (lost past life (s, low, high)).
+  - exact (public_rule_in_box public (records who) Hpublic past life s low high i Hc H1 H2 H3 Hi).
+  - exact (Hrule past life s low high i Hc H1 H2 H3 Hi).
+Qed.
+
 Section Two.
 Variable public : list nat -> nat -> stream -> list Z.
 Variable budget : Z.

@@ -222,7 +222,31 @@ Proof.
   - now apply stream_private.
 Qed.
 
-(** The public law itself always fits: whoever lost the state may release it for ever, and the state stays. *)
+(** LOSSES THAT DO NOT DEPEND ON THE DATA. Chance picks what a device loses, with the same weights for all users. In
+    each case everybody has the public law of that case, for instance the prior once the last release is lost. Then the
+    bound holds. It needs no such thing where the public law is the same in all cases: [stream_private], whatever the
+    laws depend on. Silence is a shorter transcript. *)
+Theorem losses_private {L : Type} (losses : list L) (chance : L -> Z) (public law law' : L -> list nat -> list Z)
+    (event : L -> list (list nat)) :
+  (forall x, In x losses -> 0 <= chance x) ->
+  (forall x transcript, In x losses -> In transcript (event x) ->
+    fits start start (steps_of (public x) (law x) [] transcript)
+    /\ fits start start (steps_of (public x) (law' x) [] transcript)) ->
+  down * total (fun x => chance x * total (fun t => units_of (steps_of (public x) (law x) [] t)) (event x)) losses
+  <= up * total (fun x => chance x * total (fun t => units_of (steps_of (public x) (law' x) [] t)) (event x)) losses.
+Proof.
+  intros Hchance Hfits. rewrite <- !total_scale. apply total_le_in. intros x Hx.
+  pose proof (stream_private (public x) (law x) (law' x) (event x) (fun t => Hfits x t Hx)) as H.
+  pose proof (Hchance x Hx) as H0.
+  set (one_law := total (fun t => units_of (steps_of (public x) (law x) [] t)) (event x)) in *.
+  set (other_law := total (fun t => units_of (steps_of (public x) (law' x) [] t)) (event x)) in *.
+  replace (down * (chance x * one_law)) with (chance x * (down * one_law)) by ring.
+  replace (up * (chance x * other_law)) with (chance x * (up * other_law)) by ring.
+  now apply Z.mul_le_mono_nonneg_l.
+Qed.
+
+(** The public law itself always fits: whoever lost R may release it for ever, and the state stays. With persistence
+    it is the law around the last release: whoever lost that too releases another public law ([losses_private]). *)
 Theorem public_always_fits low high q :
   0 < q -> one <= low -> one <= high <= most ->
   least_ratio low * q <= unit * q <= most_ratio high * q

@@ -21,8 +21,15 @@ export interface Released {
 export interface Stream extends Omit<MechanismFacts, "kind"> {
   readonly kind: "stream" | "nearest-stream";
   start(): StreamState;
-  /** The state of a device that lost its own: from then on the prior is released. Never start again. */
-  lost(step?: number): StreamState;
+  /**
+   * The state of a device that lost R after so many releases: from then on the public law of each step is released.
+   * With persistence that lies around `last`, this device's last release, named as in the file that released it and
+   * taken from the device's own record, never from a collector. null: nothing was released, or that is lost too; then
+   * the prior is released, and with persistence ε holds only for losses that do not depend on the data.
+   * Never start again.
+   */
+  lost(step: number, last: Category | null): StreamState;
+  /** The state as one record: store it as a whole. Its checksum shows damage, and a record put together from two. */
   toText(state: StreamState): string;
   fromText(text: string): StreamState;
   /** What is left, from 1 down to 0, where only the public law can be released; private, for the member's own eyes. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ def test_what_is_about_whole_numbers_alone_assumes_nothing(built: Path) -> None:
             "response_law",
             "walk_is_pick",
             "stream_private",
+            "losses_private",
             "moved_inside",
         }
         <= closed
@@ -77,3 +79,16 @@ def test_every_theorem_of_the_readme_is_there_and_is_asked_for_its_assumptions()
     asked = set(re.findall(r"^Print Assumptions (\w+)\.", sources, re.MULTILINE))
     assert len(named) >= 15
     assert named <= proved & asked
+
+
+def test_make_proofs_prints_which_python_is_compared_and_which_is_not() -> None:
+    recipe = subprocess.run(
+        ["make", "-n", "proofs"], cwd=SOURCES.parent, capture_output=True, text=True, check=True
+    ).stdout
+    (command,) = (row for row in recipe.splitlines() if "Which Python it covers" in row)
+    printed = subprocess.run(
+        ["sh", "-c", command], cwd=SOURCES.parent, capture_output=True, text=True, check=True
+    ).stdout
+    compared, beside = printed.split("Not among it")
+    assert all(name in compared for name in ("recheck", "exact_clip", "charge_of", "StreamEngine.box"))
+    assert all(name in beside for name in ("**streams**", "step_law", "**nearest laws**", "release_many"))

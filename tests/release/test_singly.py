@@ -85,7 +85,9 @@ def compare(made: sv.Mechanism, rng: np.random.Generator, users: int) -> int:
 def compare_steps(made: sv.Mechanism, rows: Any, words: Any) -> int:
     """Both paths for two steps of streams that differ in their steps and bounds, states included."""
     users = len(words[0])
-    states: Sequence[StreamState] = [made.lost(7) if i % 9 == 8 else made.start() for i in range(users)]
+    states: Sequence[StreamState] = [
+        made.lost(7, last=None) if i % 9 == 8 else made.start() for i in range(users)
+    ]
     for _ in range(2):
         with tape(words.ravel().tolist(), made.bits):
             many, after = made.draw(rows, states)

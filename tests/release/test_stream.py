@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -178,7 +179,7 @@ def test_a_user_equal_to_the_prior_is_released_exactly_as_the_prior() -> None:
 def test_a_lost_state_releases_the_prior_whoever_the_user_is() -> None:
     mechanism = made([0.1, 0.2, 0.7], 5.0)
     prior = [Fraction(q, 1 << 40) for q in engine_of(mechanism).prior]
-    state = mechanism.lost(3)
+    state = mechanism.lost(3, last=None)
     for _ in range(5):
         assert mechanism.law(records=[0, 0, 0], state=state) == prior
         _, after = mechanism.release(records=[0], state=state)
@@ -354,7 +355,7 @@ def test_a_batch_of_twelve_bits_is_the_single_path() -> None:
 def test_release_many_carries_the_states_on(persistence: float, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = made([0.1, 0.2, 0.3, 0.4], 4.0, horizon=6, persistence=persistence)
     people = np.array([[1, 0, 0, 0], [0, 3, 1, 0], [0, 0, 0, 0], [2, 2, 2, 2]])
-    states = [mechanism.start(), mechanism.start(), mechanism.lost(2), mechanism.start()]
+    states = [mechanism.start(), mechanism.start(), mechanism.lost(2, last=3), mechanism.start()]
     for step in range(6):
         words = np.random.default_rng(step).integers(0, 1 << 62, 4)
         monkeypatch.setattr("sottovoce.release.randomness.word_arrays", lambda *_, w=words: [w])
@@ -432,6 +433,112 @@ def test_a_stream_needs_its_state_and_nothing_else_takes_one() -> None:
             wrong()
 
 
+def test_a_state_of_another_epsilon_is_refused_wherever_a_state_is_taken() -> None:
+    """Its bounds would fit: ⌊A⌋ has as many binary digits, so nothing but ε tells the two apart."""
+    mechanism, other = made([0.3, 0.7], 2.0), made([0.3, 0.7], 1.9)
+    engine, foreign = engine_of(mechanism), other.start()
+    assert engine.one == engine_of(other).one
+    assert engine.one <= foreign.low <= foreign.high <= engine.most
+    _, columns = other.release_many(np.eye(2), [foreign] * 2)  # states of many users
+    for wrong in (
+        lambda: mechanism.release([0], foreign),
+        lambda: mechanism.release([0], StreamState.from_text(foreign.to_text())),
+        lambda: mechanism.law(records=[0], state=foreign),
+        lambda: mechanism.after(foreign, [1.0, 0.0], 0),
+        lambda: mechanism.release_many(np.eye(2), [foreign] * 2),
+        lambda: mechanism.release_many(np.eye(2), [mechanism.start(), foreign], exact=True),
+        lambda: mechanism.release_many(np.eye(2), columns),
+    ):
+        with pytest.raises(sv.errors.ParameterError, match="with this epsilon"):
+            wrong()
+
+
+@pytest.mark.parametrize("wrong", [None, "1", 1.0, True])
+@pytest.mark.parametrize("field", ["epsilon", "step", "low", "high", "last"])
+def test_a_state_with_a_field_of_another_type_is_refused(field: str, wrong: Any) -> None:
+    mechanism = made([0.3, 0.7], 2.0)
+    if field == "last" and wrong is None:
+        return  # nothing was released before
+    if field == "epsilon" and wrong == 1.0:
+        wrong = 2.0  # equal to ε as a number
+    state = replace(mechanism.start(), **{field: wrong})
+    for take in (
+        lambda: mechanism.release([0], state),
+        lambda: mechanism.release_many(np.eye(2), [state] * 2),
+        lambda: mechanism.law(records=[0], state=state),
+        lambda: mechanism.after(state, [1.0, 0.0], 0),
+    ):
+        with pytest.raises(sv.errors.ParameterError):
+            take()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e99999999 0 4 5 -",
+        "1/1e99999999 0 4 5 -",
+        f"{'9' * 10**6}/1 0 4 5 -",
+        f"1/1 0 {'9' * 10**6} 5 -",
+        "1/0 0 4 5 -",
+        "0.5 0 4 5 -",
+        "\u0661/1 0 4 5 -",
+        "1/1 0 4 5 -\n",
+        "1/1 00 4 5 -",
+        "1/1 0 4 5 - 0",
+        "",
+    ],
+)
+def test_the_text_of_a_state_is_bounded_by_its_form_before_a_number_is_computed(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(*_: object) -> Fraction:
+        raise AssertionError("a number was computed")
+
+    monkeypatch.setattr("sottovoce.release.stream.Fraction", computed)
+    with pytest.raises(sv.errors.ParameterError):
+        StreamState.from_text(text)
+
+
+def test_a_record_put_together_from_two_is_noticed() -> None:
+    """R of one state and the last release of another would draw from a public law of nobody's history."""
+    mechanism = made([0.3, 0.7], 2.0, persistence=0.9)
+    p = [1.0, 0.0]
+    first = mechanism.after(mechanism.start(), p, 0).to_text().split(" ")
+    second = mechanism.after(mechanism.after(mechanism.start(), p, 1), p, 1).to_text().split(" ")
+    assert len(first) == len(second) == 6
+    mixed = 0
+    for chosen in itertools.product((0, 1), repeat=6):
+        fields = [(first, second)[which][i] for i, which in enumerate(chosen)]
+        if fields in (first, second):
+            continue
+        with pytest.raises(sv.errors.ParameterError, match="cannot be read"):
+            StreamState.from_text(" ".join(fields))
+        mixed += 1
+    assert mixed > 20
+
+
+def test_the_record_of_a_state_is_that_of_the_format() -> None:
+    """The JavaScript client's test has the same text."""
+    text = "8/1 7 1152921504606846976 2305843009213693952 3 6a2a5f1a"
+    state = StreamState(Fraction(8), 7, 1 << 60, 1 << 61, 3)
+    assert state.to_text() == text
+    assert StreamState.from_text(text) == state
+    page = (Path(__file__).parent.parent.parent / "docs" / "format.md").read_text(encoding="utf-8")
+    assert f"`{text}`" in page
+
+
+@pytest.mark.parametrize("epsilon", [27.0, 1 / 3, 1e-12, 1e-100])
+def test_the_record_of_a_state_is_read_at_every_epsilon(epsilon: float) -> None:
+    state = made([0.3, 0.7], epsilon).start()
+    assert StreamState.from_text(state.to_text()) == state
+
+
+def test_a_record_from_before_checksums_is_read() -> None:
+    state = made([0.3, 0.7], 2.0).start()
+    assert StreamState.from_text(state.to_text().rsplit(" ", 1)[0]) == state
+    assert StreamState.from_text("2/1 0 4 5 1") == StreamState(Fraction(2), 0, 4, 5, 1)
+
+
 def test_states_that_are_no_integers_are_refused() -> None:
     mechanism = made([0.3, 0.7], 2.0)
     state, one = mechanism.start(), engine_of(mechanism).one
@@ -444,7 +551,7 @@ def test_states_that_are_no_integers_are_refused() -> None:
             mechanism.release(records=[0], state=wrong)
     for bad in ("x", 1.5, -1):
         with pytest.raises(sv.errors.ParameterError):
-            mechanism.lost(bad)  # type: ignore[arg-type]
+            mechanism.lost(bad, last=None)  # type: ignore[arg-type]
     with pytest.raises(sv.errors.ParameterError):
         StreamState.from_text(None)  # type: ignore[arg-type]
 

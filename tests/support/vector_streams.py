@@ -19,6 +19,7 @@ from sottovoce.samplers.stream import Stream
 CATEGORIES = ["rare", "some", "many", "most", "Ærøskøbing ✓"]
 PRIOR = [0.01, 0.09, 0.2, 0.3, 0.4]
 STEPS = 24
+LOST = [0, 4]  # with persistence: the last releases of lost states, in further steps
 MORE = [[0, 1], [3], [], [2, 2, 2, 4], [0], [1, 1, 0], [0, 1, 2, 3, 4]]
 
 
@@ -50,10 +51,12 @@ def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:
     rng, engine = random.Random(name), mechanism.engine
     steps: list[dict[str, Any]] = []
     assert isinstance(engine, StreamEngine)
-    state = mechanism.start()
-    for i in range(STEPS):
+    state, lost = mechanism.start(), LOST if engine.persistence else []
+    for i in range(STEPS + len(lost)):
         if i == STEPS - 3:
-            state = mechanism.lost(state.step)
+            state = mechanism.lost(state.step, last=None)
+        if i >= STEPS:
+            state = mechanism.lost(state.step, last=mechanism.categories[lost[i - STEPS]])
         if i == 9 and engine.persistence:
             state = replace(state, last=99)  # of a file with more categories: counts as none
         known = [k for k in MORE[i % len(MORE)] if k < len(mechanism.categories)]

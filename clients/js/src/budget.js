@@ -14,6 +14,7 @@ import { Refused, report } from "./core.js";
 import { fromCounts, fromRecords } from "./counts.js";
 import { limit } from "./numbers.js";
 import { need } from "./refuse.js";
+import { isAnswer, isReport } from "./report.js";
 
 export { Refused };
 
@@ -28,11 +29,22 @@ const costOf = (mechanism) => {
 /** Two groups can have the same mechanism, and are two entries. */
 const keyOf = ({ digest, group }) => (group === undefined ? digest : digest + " " + group);
 
+/** [key, epoch, answer]: the answer is null where it was charged and not drawn, else a report of what the key names. */
+const isEntry = (one) =>
+  Array.isArray(one) && one.length === 3 && typeof one[0] === "string" && typeof one[1] === "string" && one[1] !== "" &&
+  (one[2] === null || (isReport(one[2]) && keyOf({ digest: one[2].mechanism, group: one[2].group }) === one[0]));
+
+/** What is stored, if the mechanism can have released it. Whatever else it is, it is not shown, and not drawn again. */
+function shown(mechanism, stored) {
+  need(isReport(stored) && isAnswer(mechanism, stored.category), "budget", "a stored answer is damaged; nothing is released");
+  return Object.freeze({ ...stored });
+}
+
 /** A state as it must be; anything else is damage, and is never taken for an empty budget. */
 function sound(state, total) {
   const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
   const good = state && state.version === 1 && isCount(state.limit) && isCount(state.spent) && Array.isArray(state.answers);
-  need(good && state.answers.every((one) => Array.isArray(one) && one.length === 3), "budget",
+  need(good && state.answers.every(isEntry), "budget",
     "what is stored is damaged; it is left as it is, and nothing is released");
   const streams = state.streams ?? [];
   need(Array.isArray(streams) && streams.every((one) => Array.isArray(one) && one.length === 2), "budget",
@@ -79,14 +91,14 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
       state.answers.push([key, epoch, null]);
       return null;
     });
-    if (stored) return Object.freeze({ ...stored });
+    if (stored) return shown(mechanism, stored);
     const drawn = report(mechanism, draw());
     // Another tab may have been faster, or a crash may have left a charge without an answer: the first stored one counts.
     return within((state) => {
       const known = entry(state, key, epoch);
       need(known, "budget", "the charge is gone: the storage was cleared meanwhile; nothing is released");
       known[2] ??= { ...drawn };
-      return Object.freeze({ ...known[2] });
+      return shown(mechanism, known[2]);
     });
   };
 
@@ -98,7 +110,7 @@ export async function openWith(store, { limit: epsilon, begin = true }, told = {
     const life = keyOf({ ...stream, digest: stream.epsilon }); // a new file with the same ε carries it on
     return within((state) => {
       const known = entry(state, key, epoch);
-      if (known) return Object.freeze({ ...known[2] });
+      if (known) return shown(stream, known[2]);
       state.streams ??= [];
       let own = state.streams.find((one) => one[0] === life);
       if (!own) {

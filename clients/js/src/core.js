@@ -1,6 +1,7 @@
 import { certify } from "./certificate.js";
 import { judge, mechanism, random } from "./mechanism.js";
 import { Refused, need } from "./refuse.js";
+import { isAnswer } from "./report.js";
 import { hex, parse } from "./text.js";
 
 export { Refused };
@@ -15,8 +16,7 @@ export async function load(bytes, policy) {
 
 /** What is sent to a collector: the id is new, random, and made from nothing else. Send the same report again until it is answered. */
 export function report(mechanism, category) {
-  const { digest, group, categories, reports } = mechanism;
-  const known = reports ? Number.isSafeInteger(category) && category >= 0 && category < reports : categories.includes(category);
-  need(known, "user", "not a category of this mechanism");
+  const { digest, group } = mechanism;
+  need(isAnswer(mechanism, category), "user", "not a category of this mechanism");
   return Object.freeze({ mechanism: digest, id: hex(random(16)), category, ...(group && { group }) });
 }

@@ -3,16 +3,16 @@
  * attempt sends the same bytes, and a failed send draws nothing. Whether, when and how often something is sent depends on
  * the answers of the collector, the clock and chance, never on the content of a report.
  */
-import { isDigest } from "./certificate.js";
 import { random } from "./mechanism.js";
 import { Refused, need } from "./refuse.js";
+import { isReport } from "./report.js";
 
 export { Refused };
 
 const FIRST = 500; // milliseconds: the longest first pause; it doubles with each attempt
 const LONGEST = 30000;
 const ATTEMPT = 30000; // an attempt without an answer ends after this
-const KEYS = ["mechanism", "id", "category", "group"];
+const SHOWN = 300; // characters of an answer that an error shows; no more of it is read
 const DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
 
 /** Reports that were not answered 202. `status` is 0 where no answer came; `final`: the same bytes will not be accepted later. */
@@ -42,15 +42,30 @@ const CLOCK = {
     }),
 };
 
-const isReport = (one) =>
-  Object(one) === one && isDigest(one.mechanism) && /^[0-9a-f]{32}$/.test(one.id) &&
-  ["string", "number"].includes(typeof one.category) && Object.keys(one).every((key) => KEYS.includes(key));
 const isTemporary = (status) => status === 408 || status === 425 || status === 429 || status >= 500;
 
 /** Milliseconds that Retry-After asks for, given in seconds or as a date; 0 for anything else. */
 function retryAfter(text, now) {
   if (/^\d{1,9}$/.test(text)) return 1000 * text;
   return DATE.test(text) ? Math.max(0, Date.parse(text) - now) : 0;
+}
+
+/** The first characters of an answer, or those that arrived; the rest is not read, as it could be of any length. */
+async function beginning(body) {
+  const reader = body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    while (reader && text.length < SHOWN) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value.subarray(0, 4 * SHOWN), { stream: true });
+    }
+  } catch {
+    // The connection broke: what arrived is shown.
+  }
+  reader?.cancel().catch(() => {});
+  return text.slice(0, SHOWN);
 }
 
 /** One request; the status 0 stands for every failure without an answer. */
@@ -61,7 +76,7 @@ async function attempt(fetch, url, init, signals) {
     const answer = await fetch(url, { ...init, signal: stop.signal });
     const { status, headers } = answer;
     const final = !isTemporary(status);
-    const text = final && status !== 202 ? (await answer.text().catch(() => "")).slice(0, 300) : "";
+    const text = final && status !== 202 ? await beginning(answer.body) : "";
     return { status, final, text, after: headers.get("retry-after") };
   } catch {
     return { status: 0, final: false, text: "", after: null };

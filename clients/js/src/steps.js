@@ -38,8 +38,15 @@ export const unitsOfR = (up, down) => {
   return { one, most: (one * up) / down };
 };
 export const firstState = ({ epsilon, start }) => Object.freeze({ epsilon: epsilon.join("/"), step: 0, low: start, high: start, last: null });
-/** Whoever does not know the state: from then on the prior is released. */
-export const lostState = ({ epsilon, one, most }, step = 0) => Object.freeze({ epsilon: epsilon.join("/"), step, low: one, high: most, last: null });
+/**
+ * Whoever lost R: from then on the public law of each step is released. With persistence that lies around the last
+ * release, which is named as in the file that released it; null where nothing was released, or that is lost too.
+ */
+export function lostState(parts, step, last) {
+  const { epsilon, one, most, position } = parts;
+  need(last === null || position.has(last), "call", "the last release must be given: a category of the file that released it, or null");
+  return Object.freeze(checkedState(parts, { epsilon: epsilon.join("/"), step, low: one, high: most, last: last === null ? null : position.get(last) }));
+}
 
 /** Everything that a step needs and no user changes. */
 export function prepareStream(parts) {
@@ -161,21 +168,39 @@ export const roomOf = ({ one, most }, { low, high }) => {
   return Math.max((2 * Math.min(log(low, one), log(most, high))) / log(most, one), 0);
 };
 
-/** A state as text, and back; anything else is refused. */
-export const textOf = ({ epsilon, step, low, high, last }) => [epsilon, step, low, high, last ?? "-"].join(" ");
-export function stateOf(parts, text) {
-  const found = typeof text === "string" && /^(\d+\/\d+) (0|[1-9]\d{0,14}) ([1-9]\d{0,18}) ([1-9]\d{0,18}) (-|0|[1-9]\d{0,14})$/.exec(text);
-  need(found, "budget", "the state of the stream is damaged; nothing is released");
-  const [, epsilon, step, low, high, last] = found;
-  return checkedState(parts, { epsilon, step: Number(step), low: BigInt(low), high: BigInt(high), last: last === "-" ? null : Number(last) });
+/** CRC-32 in hexadecimal, of ASCII. */
+function checksum(text) {
+  let rest = -1;
+  for (let at = 0; at < text.length; at++) {
+    rest ^= text.charCodeAt(at);
+    for (let bit = 0; bit < 8; bit++) rest = (rest >>> 1) ^ (0xedb88320 & -(rest & 1));
+  }
+  return (~rest >>> 0).toString(16).padStart(8, "0");
 }
 
-/** A state that can be one of this stream. */
-export function checkedState({ epsilon, one, most }, state) {
+const RECORD = /^((\d{1,80}\/\d{1,400}) (0|[1-9]\d{0,14}) ([1-9]\d{0,18}) ([1-9]\d{0,18}) (-|0|[1-9]\d{0,14}))(?: ([0-9a-f]{8}))?$/;
+
+/** A state as one record, whose checksum shows damage and a mixture of two, and back; earlier records had none. */
+export function textOf({ epsilon, step, low, high, last }) {
+  const record = [epsilon, step, low, high, last ?? "-"].join(" ");
+  return record + " " + checksum(record);
+}
+export function stateOf(parts, text) {
+  const [, record, epsilon, step, low, high, last, given] = (typeof text === "string" && RECORD.exec(text)) || [];
+  const state = record && { epsilon, step: Number(step), low: BigInt(low), high: BigInt(high), last: last === "-" ? null : Number(last) };
+  need(state && (given === undefined || given === checksum(record)) && isState(parts, state), "budget", "the state of the stream is damaged; nothing is released");
+  return state;
+}
+
+/** Whether a state can be one of this stream. */
+function isState({ epsilon, one, most }, state) {
   const { step, low, high, last } = Object(state);
-  need(Object(state).epsilon === epsilon.join("/"), "call", "a state of this stream is needed: start() for the first release");
   const whole = Number.isSafeInteger(step) && step >= 0 && (last === null || (Number.isSafeInteger(last) && last >= 0));
   const enclosed = typeof low === "bigint" && typeof high === "bigint" && one <= low && low <= high && high <= most;
-  need(whole && enclosed, "call", "a state of this stream is needed: start() for the first release");
+  return Object(state).epsilon === epsilon.join("/") && whole && enclosed;
+}
+
+export function checkedState(parts, state) {
+  need(isState(parts, state), "call", "a state of this stream is needed: start() for the first release");
   return state;
 }

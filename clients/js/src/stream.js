@@ -54,7 +54,7 @@ export async function loadStream(bytes, policy) {
     provenance: parts.provenance,
     bytes: BYTES,
     start: () => firstState(parts),
-    lost: (step) => lostState(parts, step),
+    lost: (step, last) => lostState(parts, step, last),
     toText: (state) => textOf(checkedState(parts, state)),
     fromText: (text) => stateOf(parts, text),
     room: (state) => roomOf(parts, checkedState(parts, state)),

@@ -112,6 +112,28 @@ test("damage, another limit and a lost file are said, never taken for an empty b
   await openBudget({ path, limit: 3, begin: false });
 });
 
+test("a stored answer that is damaged is refused, never shown and never drawn again", async () => {
+  const path = place();
+  const right = await (await openBudget({ path, limit: 3 })).release(mechanism, "e", [a]);
+  const whole = stored(path);
+  const { category, ...lacking } = right;
+  const damaged = [{}, [], "x", 5, 0, false, "", lacking, { ...right, id: "0" }, { ...right, category: null }, { ...right, category: "nowhere" },
+    { ...right, mechanism: "ab".repeat(32) }, { ...right, group: "north" }, { ...right, group: 5 }, { ...right, more: 1 }];
+  for (const answer of damaged) {
+    const text = JSON.stringify({ ...whole, answers: [[whole.answers[0][0], "e", answer]] });
+    writeFileSync(path, text);
+    const released = async () => (await openBudget({ path, limit: 3 })).release(mechanism, "e", [a]);
+    await assert.rejects(released, { reason: "budget" }, JSON.stringify(answer));
+    assert.equal(readFileSync(path, "utf8"), text);
+  }
+  for (const entry of [[5, "e", right], [whole.answers[0][0], 5, right], [whole.answers[0][0], "", right]]) {
+    writeFileSync(path, JSON.stringify({ ...whole, answers: [entry] }));
+    await assert.rejects(openBudget({ path, limit: 3 }), { reason: "budget" });
+  }
+  writeFileSync(path, JSON.stringify(whole));
+  assert.deepEqual(await (await openBudget({ path, limit: 3 })).release(mechanism, "e", [b]), right);
+});
+
 test("the lock of a process that was killed is removed", async () => {
   const path = place();
   const script = `

@@ -76,10 +76,49 @@ test("a lost state releases the prior whoever the user is", async () => {
     const prior = inner.prior.map((one) => String(one << 22n));
     const stream = await loadStream(encode(text), POLICY);
     for (const mine of [[0], [1, 3], []])
-      assert.deepEqual(unitsOf(stepLaw(inner, { mine, counts: mine.map(() => 3n) }, stream.lost(4)), inner.n).map(String), prior);
-    assert.equal(stream.release(["rare"], stream.lost(4)).state.low, inner.one);
+      assert.deepEqual(unitsOf(stepLaw(inner, { mine, counts: mine.map(() => 3n) }, stream.lost(4, null)), inner.n).map(String), prior);
+    assert.equal(stream.release(["rare"], stream.lost(4, null)).state.low, inner.one);
   }
 });
+
+test("a lost state with its last release draws the public law around it, which must be named", async () => {
+  for (const name of ["stream, persistent", "nearest stream, persistent"]) {
+    const { text } = files.find((one) => one.name === name);
+    const inner = await ready(text);
+    const stream = await loadStream(encode(text), POLICY);
+    const kept = inner.prior.map((one) => (one * BigInt(1024 - inner.persistence)) / 1024n || 1n);
+    kept[2] += (1n << 40n) - kept.reduce((x, y) => x + y);
+    const lost = stream.lost(4, stream.categories[2]);
+    assert.deepEqual(stream.fromText(stream.toText(lost)), { ...lost });
+    for (const mine of [[0], [1, 3], []]) {
+      const user = { mine, counts: mine.map(() => 3n) };
+      assert.deepEqual(unitsOf(stepLaw(inner, user, lost), inner.n), kept.map((one) => one << 22n));
+      assert.deepEqual(unitsOf(stepLaw(inner, user, stream.lost(4, null)), inner.n), inner.prior.map((one) => one << 22n));
+    }
+    const { state, category } = stream.release(["rare"], lost);
+    assert.deepEqual([state.low, state.high, state.step], [lost.low, lost.high, 5]);
+    assert.equal(stream.categories[state.last], category);
+    for (const wrong of [[], [4], [4, undefined], [4, 2], [4, "nowhere"], [-1, null], ["4", null]])
+      assert.throws(() => stream.lost(...wrong), { reason: "call" }, JSON.stringify(wrong));
+  }
+});
+
+test("a record put together from two is noticed, and one from before checksums is read", async () => {
+  const stream = await loadStream(encode(files.find((one) => one.name === "stream, persistent").text), POLICY);
+  assert.equal(stream.toText(stream.start()).split(" ").length, 6);
+  const after = (state, k) => (k ? after(stream.release(["rare"], state).state, k - 1) : state);
+  const [first, second] = [1, 2].map((k) => stream.toText(after(stream.start(), k)).split(" "));
+  for (let mask = 1; mask < 63; mask++) {
+    const fields = first.map((_, i) => ((mask >> i) & 1 ? first : second)[i]).join(" ");
+    if (fields === first.join(" ") || fields === second.join(" ")) continue;
+    assert.throws(() => stream.fromText(fields), { reason: "budget" }, fields);
+  }
+  assert.deepEqual(stream.fromText(first.slice(0, 5).join(" ")), stream.fromText(first.join(" ")));
+  assert.equal(stream.toText({ ...stream.start(), step: 7, low: 1n << 60n, high: 1n << 61n, last: 3 }), CHECKED);
+});
+
+/** What Python writes: tests/release/test_stream.py has the same. */
+const CHECKED = "8/1 7 1152921504606846976 2305843009213693952 3 6a2a5f1a";
 
 test("states that cannot be, files of other kinds and changed ones are refused", async () => {
   const stream = await loadStream(encode(files[0].text), POLICY);
@@ -114,7 +153,7 @@ test("twenty visits cost one epsilon, and asking again gives the same", async ()
   assert.equal(await budget.left(), 0);
   const room = await budget.room(stream);
   assert.ok(room >= 0 && room < 1);
-  assert.ok(Math.abs(stream.room(stream.lost())) < 1e-12);
+  assert.ok(Math.abs(stream.room(stream.lost(0, null))) < 1e-12);
   const again = await openBudget({ path, limit: 8 });
   const all = await Promise.all(visits.map((_, k) => again.visit(stream, `visit ${k}`, ["most"])));
   assert.deepEqual(all, visits);
@@ -170,8 +209,14 @@ test("a damaged state releases nothing", async () => {
   const store = { update: async (change) => (state = change(structuredClone(state))) };
   const budget = await openWith(store, { limit: 8 });
   await budget.visit(stream, "a", ["rare"]);
+  const { answers } = structuredClone(state);
+  for (const damaged of [null, {}, 5]) {
+    state.answers[0][2] = damaged;
+    await assert.rejects(budget.visit(stream, "a", ["rare"]), { reason: "budget" }, JSON.stringify(damaged));
+  }
+  state.answers = answers;
   state.streams[0][1] = "8/1 0 1 1 -";
-  await assert.rejects(budget.visit(stream, "b", ["rare"]));
+  await assert.rejects(budget.visit(stream, "b", ["rare"]), { reason: "budget" });
   state.streams = [["x"]];
   await assert.rejects(budget.visit(stream, "b", ["rare"]), { reason: "budget" });
 });

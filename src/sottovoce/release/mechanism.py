@@ -193,13 +193,26 @@ class Mechanism:
         """The state of a user before the first release of a stream."""
         return StreamState(self.epsilon, 0, *self._engine().first())
 
-    def lost(self, releases: int = 0) -> StreamState:
-        """The state of a user whose state was lost after so many releases.
+    def lost(self, releases: int = 0, *, last: Category | None) -> StreamState:
+        """The state of a device that lost R after so many releases, and made the release `last`.
 
-        It releases from the prior and stays that way: nothing more is spent, and nothing is learned.
+        It releases from the public law of the step and stays that way: nothing more is spent, and nothing is
+        learned. With persistence this law lies around the last release, so `last` must be what this device
+        released last, from its own record, never from a collector's. It is named as in the mechanism that
+        released it; the state is good for every other file with the same ε.
+
+        last=None: nothing was released, or the last release is lost too. Then the prior is released and, with
+        persistence, ε holds only for losses that do not depend on the data.
         """
-        engine = self._engine()
-        return self.check_state(StreamState(self.epsilon, releases, engine.one, engine.most))
+        engine, index = self._engine(), None if last is None else self._index_of_release(last)
+        return self.check_state(StreamState(self.epsilon, releases, engine.one, engine.most, index))
+
+    def _index_of_release(self, category: Category) -> int:
+        """Where a category stands that was released before."""
+        known = isinstance(category, str | int | np.integer) and not isinstance(category, bool)
+        if not known or category not in self.index:
+            raise ParameterError("last must be a category of the mechanism that released it, or None")
+        return self.index[category]
 
     def after(self, state: StreamState, p: UsersLike, category: Category) -> StreamState:
         """The state that follows the release of a category: for planning, and for replaying attacks."""
@@ -218,9 +231,8 @@ class Mechanism:
         if not isinstance(state, StreamState):
             raise ParameterError("a stream needs the user's state: mechanism.start() for the first release")
         engine = self._engine()
-        whole = {type(state.step), type(state.low), type(state.high), type(state.last)} <= {int, type(None)}
-        inside = whole and engine.one <= state.low <= state.high <= engine.most and 0 <= state.step < 1 << 62
-        if not inside or state.epsilon != self.epsilon:
+        inside = state.is_well_formed() and engine.one <= state.low <= state.high <= engine.most
+        if not inside or not 0 <= state.step < 1 << 62 or state.epsilon != self.epsilon:
             raise ParameterError("the state is not one of a stream with this epsilon")
         if state.last is not None and not 0 <= state.last < len(self.categories):
             return replace(state, last=None)  # of an earlier file, with more categories

@@ -8,7 +8,8 @@ less the binary digits of ⌊A⌋, and in this file A stands for ⌊2^s·A⌋/2^
 every step and cut to [1, A]. They give the box of a step: V·Q_i ≤ x_i ≤ U·Q_i with V = ⌈2^22/R⁻⌉ and
 U = ⌊2^22·A/R⁺⌋. Hence 1/R ≤ x_i/(2^22·Q_i) ≤ A/R, and R·x_i/(2^22·Q_i) is again between 1 and A: the theorem
 of `samplers.stream`. V ≤ 2^22 ≤ U always holds, so x = 2^22·Q is in the box. Bounds of 1 and A, which is what
-a device that lost its state takes, leave nothing but that, and it leaves R as it is.
+a device that lost R takes, leave nothing but that, and it leaves R as it is. With persistence Q depends on
+the last release, so a device that lost R still has to know that one.
 
 **The law.** With p_i the user's shares in N units, m_i = ⌊p_i/Q_i⌋ cut to [V, U], V for what the user does
 not have. If Σ m_i·Q_i exceeds N, the largest ratios are cut down to a level; else the smallest are raised to
@@ -21,6 +22,8 @@ There is no float in this file. `stream_many` does the same for many users in ar
 
 from __future__ import annotations
 
+import re
+import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,12 +47,21 @@ MOST_DIGITS = 40  # ⌊A⌋ has at most so many: with more, a ratio could leave 
 OCTAVE = 64  # a pace looks at log2 of a ratio in 64ths
 SHARE_DIGITS = 41  # binary digits to which a user's weights are cut, all of them together
 
+_COUNT = "(?:0|[1-9][0-9]{0,18})"
+_RECORD = re.compile(
+    f"((?P<epsilon>[1-9][0-9]{{0,79}}/[1-9][0-9]{{0,399}}) (?P<step>{_COUNT}) (?P<low>{_COUNT}) "
+    f"(?P<high>{_COUNT}) (?P<last>-|{_COUNT}))( (?P<checksum>[0-9a-f]{{8}}))?",
+    re.ASCII,
+)
+"""A state as text. Its form is checked before any number is computed: 1e99999999 would take minutes."""
+
 
 @dataclass(frozen=True, repr=False)
 class StreamState:
     """What a device keeps between two releases of a stream. It is as private as the history itself.
 
-    `low` and `high` enclose R, in units of the stream; `last` is the index of the last release.
+    `low` and `high` enclose R, in units of the stream; `last` is the index of the last release. They belong
+    together: store the state as a whole, as `to_text` writes it, never a part of it.
     """
 
     epsilon: Fraction
@@ -62,25 +74,38 @@ class StreamState:
         return f"<state of a stream after {self.step} releases>"
 
     def to_text(self) -> str:
-        """The state as text, to be stored where only its owner can read it."""
+        """The state as one record, to be stored where only its owner can read and write it.
+
+        Its checksum shows a damaged record, or one put together from two. It is no signature: whoever can
+        write the record can make another.
+        """
         last = "-" if self.last is None else str(self.last)
-        return (
+        record = (
             f"{self.epsilon.numerator}/{self.epsilon.denominator} {self.step} {self.low} {self.high} {last}"
         )
+        return f"{record} {_checksum(record)}"
 
     @classmethod
     def from_text(cls, text: str) -> StreamState:
-        """What `to_text` wrote."""
-        try:
-            epsilon, step, low, high, last = text.split(" ")
-            again = None if last == "-" else int(last)
-            state = cls(Fraction(epsilon), int(step), int(low), int(high), again)
-            readable = state.to_text() == text and min(state.step, state.low, state.high, again or 0) >= 0
-        except (AttributeError, ValueError, ZeroDivisionError):
-            readable = False
-        if not readable:
+        """What `to_text` wrote, now or before records had a checksum."""
+        match = _RECORD.fullmatch(text) if isinstance(text, str) else None
+        if match is None or match["checksum"] not in (None, _checksum(match[1])):
             raise ParameterError("the state of a stream cannot be read")
-        return state
+        last = None if match["last"] == "-" else int(match["last"])
+        epsilon = Fraction(match["epsilon"])
+        if f"{epsilon.numerator}/{epsilon.denominator}" != match["epsilon"]:  # not in lowest terms
+            raise ParameterError("the state of a stream cannot be read")
+        return cls(epsilon, int(match["step"]), int(match["low"]), int(match["high"]), last)
+
+    def is_well_formed(self) -> bool:
+        """Whether every field is of its type; a stream decides whether the numbers can be its own."""
+        whole = all(type(number) is int for number in (self.step, self.low, self.high))
+        return whole and type(self.epsilon) is Fraction and type(self.last) in (int, type(None))
+
+
+def _checksum(record: str) -> str:
+    """CRC-32 in hexadecimal, as every language has it."""
+    return f"{zlib.crc32(record.encode('ascii')):08x}"
 
 
 class StepLaw(NamedTuple):

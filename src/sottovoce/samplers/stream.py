@@ -88,7 +88,8 @@ def stream(
     Guarantees
         The whole transcript of a user is ε-private, without δ and without a limit on its length. A user whose
         data equal the public law of a step (without persistence: the prior) is released exactly as that law.
-        A device that lost its state releases the public law from then on and stays private.
+        A device that lost its state releases the public law from then on and stays private; with persistence
+        it has to know its last release, or the loss must not depend on the data.
 
     Parameters
         horizon: for how many releases the budget is planned. Later ones get what is left. None plans as if

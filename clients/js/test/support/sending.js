@@ -129,6 +129,30 @@ export const RULES = {
     }
   },
 
+  async "no more of an answer is read than is shown"(source) {
+    const { send } = await part(source);
+    const chunk = new TextEncoder().encode("é".repeat(20000));
+    for (const size of [chunk.length, 7]) { // 7: characters are cut in two
+      let pulls = 0;
+      let ended = false;
+      const pull = (controller) => {
+        if (++pulls > 2000) controller.close(); // so much that it shows: it could be without an end
+        else controller.enqueue(chunk.slice(0, size));
+      };
+      const body = new ReadableStream({ pull, cancel: () => void (ended = true) }, { highWaterMark: 0 });
+      const fetch = async () => new Response(body, { status: 400 });
+      const { message } = await unsent(() => send("http://127.0.0.1/", REPORT, { fetch }), { status: 400, final: true, attempts: 1 });
+      assert.ok(pulls * size <= 100000, `${pulls} pieces were read`);
+      assert.ok(ended, "the rest was not cancelled");
+      assert.equal(/\): (.*)$/.exec(message)[1].length, 300);
+    }
+    const empty = async () => new Response(null, { status: 400 });
+    await unsent(() => send("http://127.0.0.1/", REPORT, { fetch: empty }), { status: 400, final: true, attempts: 1 });
+    const torn = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("why")), pull: (controller) => controller.error(new Error("torn")) });
+    const breaking = async () => new Response(torn, { status: 400 });
+    await unsent(() => send("http://127.0.0.1/", REPORT, { fetch: breaking }), { status: 400, final: true, attempts: 1 });
+  },
+
   async "attempts and time are bounded"(source) {
     const { send } = await part(source);
     for (const [options, attempts] of [[{}, 8], [{ attempts: 3 }, 3], [{ attempts: 1 }, 1], [{ timeout: 1000 }, 3], [{ timeout: 1 }, 1]]) {
@@ -225,9 +249,10 @@ const BOUND = "attempts and time are bounded";
 const DOWN = "a collector that is down is sent to again, and one that hangs is left";
 const ABORT = "an abort ends an attempt and a pause";
 const KEY = "a key goes with every attempt";
+const READ = "no more of an answer is read than is shown";
 const ONLY = "nothing but reports is sent, and only the report";
 
-/** Faults of send.js: the check that catches each, what is replaced, and by what. */
+/** Faults: the check that catches each, the file unless it is send.js, what is replaced, and by what. */
 export const FAULTS = {
   "no key": [KEY, "key !== undefined", "false"],
   "another kind of key": [KEY, "Bearer", "Basic"],
@@ -238,6 +263,8 @@ export const FAULTS = {
   "200 is taken for 202": [FINAL, "if (status === 202) return;", "if (status >= 200 && status < 300) return;"],
   "redirects are followed": [FINAL, 'redirect: "manual"', 'redirect: "follow"'],
   "the answer is not shown": [FINAL, "{text && \": \" + text}", "{\"\"}"],
+  "an answer is read to its end": [READ, "text.length < SHOWN", "true"],
+  "the rest of an answer is left open": [READ, "reader?.cancel().catch(() => {});", ""],
   "another id each time": [AGAIN, "{ ...init, signal:", "{ ...init, body: init.body.replace(/[0-9a-f]{32}\"/, Math.random()), signal:"],
   "the reports as they are by then": ["what the caller changes meanwhile is not sent", "{ ...init, signal:", "{ ...init, body: init.body(), signal:", "const body = JSON", "const body = () => JSON"],
   "Retry-After is ignored": [AFTER, "retryAfter(after, clock.now()) +", "0 +"],
@@ -260,7 +287,7 @@ export const FAULTS = {
   "an abort before the next attempt is not seen": [ABORT, "++) {\n    signal?.throwIfAborted();", "++) {"],
   "an abort does not end a pause": ["the clock of the machine ends a pause when it is aborted", 'signal?.addEventListener("abort", done);', ""],
   "anything is sent": [ONLY, "list.length && list.every(isReport)", "true"],
-  "a report with more in it": [ONLY, " && Object.keys(one).every((key) => KEYS.includes(key))", ""],
+  "a report with more in it": [ONLY, "report", " && Object.keys(one).every((key) => KEYS.includes(key))", ""],
   "cookies are sent": [ONLY, 'credentials: "omit"', 'credentials: "include"'],
   "any address": [ONLY, "URL.canParse(url, globalThis.location?.href)", "true"],
   "no limits of attempts": [ONLY, "Number.isSafeInteger(attempts) && attempts > 0 && ", ""],

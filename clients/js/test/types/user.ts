@@ -23,6 +23,7 @@ export async function tell(bytes: Uint8Array, records: string[], signal: AbortSi
   const group = (await loadGroups(bytes.buffer as ArrayBuffer, policy)).get("young");
   const stream = await loadStream(bytes, { ...policy, provenance: "public" });
   const { state } = stream.release(records, stream.start());
+  stream.lost(state.step, records[0] ?? null);
   const far = remote(new Worker(new URL("https://example.org/worker.js"), { type: "module" }));
   const other = await far.load(bytes, policy, { grid: 20, budget: { limit: 6 } });
   await send("/v1/reports", [await budget.visit(stream, "1", records), await other.release(records, "1")]);
