@@ -142,7 +142,8 @@ def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any
         keys = {(mechanism.digest, group): (group, mechanism) for group, mechanism in mechanisms.items()}
         numbers = _numbers(database, path, list(keys))
         known = {numbers[key]: named for key, named in keys.items()}
-        rows = database.execute("SELECT id, mechanism, category FROM reports")
+        # Ids are random: in their order nothing of the order of arrival is left, whatever index SQLite has.
+        rows = database.execute("SELECT id, mechanism, category FROM reports ORDER BY id")
         while part := rows.fetchmany(10_000):
             exported = []
             for name, (group, mechanism), category in ((a, known[b], c) for a, b, c in part if b in known):
