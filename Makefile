@@ -35,8 +35,9 @@ $(SMALL): pyproject.toml locks/cli.txt
 	@$(PIP) --no-index --no-deps --no-build-isolation -e .
 	@touch $(SMALL)
 
-$(READY): $(SMALL) locks/dev.txt
+$(READY): $(SMALL) locks/collect.txt locks/dev.txt
 	@echo "installing the tools of a developer into $(VENV) (once)"
+	@$(PIP) $(LOCKED) -r locks/collect.txt
 	@$(PIP) $(LOCKED) -r locks/dev.txt
 	@touch $(READY)
 
@@ -124,9 +125,9 @@ $(MATRIX)/lowest/.ready: pyproject.toml locks/lowest.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(MATRIX)/%/.ready: pyproject.toml locks/cli.txt locks/dev.txt
+$(MATRIX)/%/.ready: pyproject.toml locks/cli.txt locks/collect.txt locks/dev.txt
 	@python$* -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/cli.txt -r locks/dev.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) -r locks/cli.txt -r locks/collect.txt -r locks/dev.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -194,18 +195,21 @@ $(LOCKER)/.ready: locks/lock.txt
 	@touch $@
 
 # One resolution of everything (all.txt, seeded with today's pins) decides the versions; each lock is its share of it.
-# docs also holds what dev needs on some systems only (colorama): the site needs it on all.
+# docs also holds what dev needs on some systems only (colorama): the site needs it on all. dev also holds what collect needs on some Pythons only.
 lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgrade for newer versions)
-	@cat locks/cli.txt locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt locks/fuzz.txt > $(LOCKER)/all.txt
+	@cat locks/cli.txt locks/collect.txt locks/dev.txt locks/spark.txt locks/browser.txt locks/docs.txt locks/fuzz.txt > $(LOCKER)/all.txt
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  > $(LOCKER)/build.in
 	@echo editables >> $(LOCKER)/build.in
 	@$(COMPILE) $(UPGRADE) pyproject.toml $(LOCKER)/build.in --extra dev --extra spark --extra browser --extra docs --extra fuzz \
 	  -o $(LOCKER)/all.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra cli -c $(LOCKER)/all.txt > $(LOCKER)/cli.txt
+	@$(COMPILE) pyproject.toml --extra collect -c $(LOCKER)/all.txt \
+	  $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/cli.txt) > $(LOCKER)/collect.txt
+	@cat $(LOCKER)/cli.txt $(LOCKER)/collect.txt > $(LOCKER)/served.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in --extra dev -c $(LOCKER)/all.txt \
-	  $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/cli.txt) > $(LOCKER)/dev.txt
-	@cat $(LOCKER)/cli.txt $(LOCKER)/dev.txt > $(LOCKER)/both.txt
+	  $$(sed -nE 's/^([a-z0-9.-]+)==[^;]*$$/--no-emit-package \1/p' $(LOCKER)/served.txt) > $(LOCKER)/dev.txt
+	@cat $(LOCKER)/served.txt $(LOCKER)/dev.txt > $(LOCKER)/both.txt
 	@for need in spark browser fuzz; do \
 	  $(COMPILE) pyproject.toml --extra dev --extra $$need -c $(LOCKER)/all.txt \
 	    $$(sed -nE 's/^([a-z0-9.-]+)==.*/--no-emit-package \1/p' $(LOCKER)/both.txt) > $(LOCKER)/$$need.txt || exit 1; \
@@ -218,7 +222,7 @@ lock: $(LOCKER)/.ready ## write locks/ again from pyproject.toml (UPGRADE=--upgr
 	@cp $(LOCKER)/both.txt $(LOCKER)/lowest.txt
 	@$(COMPILE) pyproject.toml $(LOCKER)/build.in $(LOCKER)/lowest.in --extra dev -o $(LOCKER)/lowest.txt >/dev/null
 	@printf 'uv\ntwine\n' | $(COMPILE) $(UPGRADE) - -o locks/lock.txt >/dev/null
-	@for need in cli dev spark browser docs fuzz lowest; do \
+	@for need in cli collect dev spark browser docs fuzz lowest; do \
 	  sed -i.full '/^#/d' $(LOCKER)/$$need.txt && cmp -s $(LOCKER)/$$need.txt locks/$$need.txt || cp $(LOCKER)/$$need.txt locks/; \
 	done
 

@@ -14,6 +14,7 @@ import sottovoce as sv
 from sottovoce.cli.explore import Source, page
 from sottovoce.groups import Groups
 from sottovoce.planning.choose import people
+from sottovoce.prior import FROM_USERS
 from sottovoce.release.file import ANY
 
 COUNTS = {"Drama": 40, "Comedy": 30, "War": 20, "Western": 10}
@@ -104,6 +105,17 @@ def test_the_command_takes_no_users(folder: Path) -> None:
     done = run("explore", "prior.csv", "users.csv", "-o", "page.html", cwd=folder)
     check_refused(done, "unexpected extra argument")
     assert not (folder / "page.html").exists()
+
+
+def test_a_page_of_a_table_of_users_comes_with_the_warning_of_prior(folder: Path) -> None:
+    """What the page shows is then about its users: who passes it on must know."""
+    warned = run("prior", "users.csv", "--count", "none", cwd=folder)
+    done = run("explore", "users.csv", "--count", "none", "-o", "page.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for stderr in (warned.stderr, done.stderr):
+        assert " ".join(FROM_USERS.split()) in " ".join(stderr.split())
+    public = run("explore", "prior.csv", "-o", "public.html", cwd=folder)
+    assert " ".join(FROM_USERS.split()) not in " ".join(public.stderr.split())
 
 
 def test_a_page_tells_no_folder_of_its_owner(folder: Path) -> None:

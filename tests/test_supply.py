@@ -19,6 +19,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 NEEDS = (
     "cli",
+    "collect",
     "dev",
     "spark",
     "browser",
@@ -150,7 +151,7 @@ def installed_faults(locks: Mapping[str, Mapping[str, Requirement]], installed: 
             found = installed(name)
             if pin.marker is not None and not pin.marker.evaluate():
                 continue
-            if found is None and need in ("cli", "dev"):
+            if found is None and need in ("cli", "collect", "dev"):
                 yield f"{name} is not installed"
             if found is not None and found != version(pin):
                 yield f"{name} {found} is installed, the lock says {version(pin)}"
@@ -296,6 +297,59 @@ def test_the_tree_holds_no_data_of_others() -> None:
     names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
     assert not strangers({name: (ROOT / name).stat().st_size for name in names})
     assert strangers({"ml.pkl": 10, "docs/a.md": 10, "docs/large.md": 400_001}) == ["ml.pkl", "docs/large.md"]
+
+
+def container_faults(text: str) -> Iterator[str]:
+    """What an image would take by a name that may mean something else tomorrow."""
+    lines = logical_lines(text)
+    for line in lines:
+        if line.startswith("FROM ") and not re.fullmatch(
+            r"FROM [\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}( AS \w+)?", line
+        ):
+            yield f"{line} names an image without its digest"
+    for command in (part for line in lines for part in line.split("&&") if "pip install" in part):
+        locked = re.search(r"--require-hashes --only-binary :all:( -r locks/[a-z]+\.txt)+\s*$", command)
+        own = re.search(r"--no-index --no-deps --no-build-isolation \.\s*$", command)
+        if not (locked or own):
+            yield f"{command.strip()} installs something without a hash"
+
+
+CONTAINER = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
+
+
+def test_the_container_has_one_base_by_its_digest_and_installs_with_hashes() -> None:
+    assert list(container_faults(CONTAINER)) == []
+    assert len({line.split()[1] for line in logical_lines(CONTAINER) if line.startswith("FROM ")}) == 1
+    assert len(list(container_faults(re.sub(r"@sha256:\w+", "", CONTAINER)))) == 2
+    for option in ("--require-hashes", "--no-index"):
+        assert len(list(container_faults(CONTAINER.replace(option, "")))) == 1
+
+
+def test_what_the_container_installs_is_all_that_a_collector_needs() -> None:
+    """Whatever the requirements of the extra require in turn, on the Python of the image."""
+    (python,) = set(re.findall(r"^FROM python:(\d+\.\d+)[\w.-]*@", CONTAINER, re.MULTILINE))
+    locks, _ = read_locks(FILES)
+    named = re.findall(r"-r (locks/[a-z]+\.txt)", CONTAINER)
+    system = {"python_version": python, "python_full_version": f"{python}.1", "sys_platform": "linux"}
+    system |= {"platform_system": "Linux", "implementation_name": "cpython", "extra": ""}
+    there = {
+        name
+        for file in named
+        for name, pin in locks[file].items()
+        if pin.marker is None or pin.marker.evaluate(system)
+    }
+    extras = tomllib.loads(FILES["pyproject.toml"])["project"]["optional-dependencies"]
+    waiting = [line for need in ("collect", "cli", "tables") for line in extras[need]]
+    needed = set[str]()
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = canonicalize_name(requirement.name)
+        wanted = requirement.marker is None or requirement.marker.evaluate(system)
+        if wanted and name not in needed | {"sottovoce"}:
+            needed.add(name)
+            waiting += metadata.requires(name) or []
+    assert needed <= there
+    assert not there & {"pytest", "mypy", "ruff"}
 
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))

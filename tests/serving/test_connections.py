@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from collector import Running, report, rows_of, write_mechanism
 
 from sottovoce.serving import app, server
 from sottovoce.serving.app import Settings
-from sottovoce.serving.batches import read_served
+from sottovoce.serving.batches import Served, read_served
 
 MOST = 4
 LIMIT = 1.0
@@ -33,14 +35,20 @@ POST = b"POST /v1/reports HTTP/1.1\r\nhost: localhost\r\ncontent-type: applicati
 def served(tmp_path: Path) -> Iterator[tuple[Running, Callable[[], int], str]]:
     """A server in a thread, how many connections it has, and the digest of its mechanism."""
     found = replace(read_served(write_mechanism(tmp_path)), content=bytes(1 << 24))
+    with serving(Settings(store=tmp_path / "r.db"), found) as (running, port):
+        yield Running(None, port), lambda: len(running.server_state.connections), found.digests["all"]  # type: ignore[arg-type]
+
+
+@contextmanager
+def serving(settings: Settings, found: Served) -> Iterator[tuple[server.Server, int]]:
+    """A server in a thread, and its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        running = server.server_of(Settings(store=tmp_path / "r.db"), [found])
+        running = server.server_of(settings, [found])
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             until(lambda: running.started)
-            port = listener.getsockname()[1]
-            yield Running(None, port), lambda: len(running.server_state.connections), found.digests["all"]  # type: ignore[arg-type]
+            yield running, listener.getsockname()[1]
         finally:
             running.should_exit = True
             thread.join()
@@ -108,3 +116,77 @@ def test_a_connection_that_keeps_the_collector_waiting_is_ended(
             monkeypatch.undo()  # an honest sender has its time, however slow the machine is
             assert running.post([report(digest)])[0] == 202
         assert len(rows_of(tmp_path / "r.db")) == 1 + (status == 202)
+
+
+def test_of_an_answer_that_is_not_read_two_pieces_are_kept(tmp_path: Path) -> None:
+    """The rest of 16 MiB stays in the one copy of the file, however many connections wait for it."""
+    found = replace(read_served(write_mechanism(tmp_path)), content=bytes(1 << 24))
+    settings = Settings(store=tmp_path / "r.db")
+    with serving(settings, found) as (running, port), held(port, GET + b"\r\n", b""):
+
+        def waiting() -> list[Any]:
+            connections: list[Any] = list(running.server_state.connections)
+            return [one for one in connections if one.flow and one.flow.write_paused]
+
+        until(lambda: len(waiting()) == MOST)
+        kept = [one.transport.get_write_buffer_size() for one in waiting()]
+        assert len(kept) == MOST
+        assert max(kept) <= 2 * app.PIECE
+
+
+@dataclass
+class Clock:
+    """What a connection asks of its event loop: the time, and to be ended later."""
+
+    now: float = 0.0
+    timers: list[tuple[float, SimpleNamespace]] = field(default_factory=list)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, *_: object) -> Any:
+        timer = SimpleNamespace(cancelled=False)
+        timer.cancel = lambda: setattr(timer, "cancelled", True)
+        self.timers.append((self.now + seconds, timer))
+        return timer
+
+    def pass_by(self, seconds: float) -> bool:
+        """Whether the connection is still there after so many seconds."""
+        self.now += seconds
+        return all(timer.cancelled or self.now < end for end, timer in self.timers)
+
+
+def taken(tmp_path: Path, rate: float, size: int) -> int:
+    """How many bytes of an answer a reader gets at a steady rate, in bytes per second, before it is ended."""
+    collector = server.server_of(Settings(store=tmp_path / "r.db"), [read_served(write_mechanism(tmp_path))])
+    collector.config.load()
+    clock, unsent = Clock(), [0]
+    transport: Any = SimpleNamespace(
+        get_write_buffer_size=lambda: unsent[0],
+        set_write_buffer_limits=lambda **_: None,
+        get_extra_info=lambda _: None,
+        abort=lambda: None,
+    )
+    connection: Any = server.Connection(collector.config, collector.server_state, {}, clock)  # type: ignore[arg-type]
+    connection.connection_made(transport)
+    connection.cycle = SimpleNamespace(response_complete=False)
+    high, low, got = 2 * app.PIECE, app.PIECE // 4, 0
+    connection._watch()
+    while got < size:
+        unsent[0] = high
+        connection.pause_writing()
+        if not clock.pass_by((high - low) / rate):
+            return got
+        unsent[0] = low
+        got += high - low
+        connection.resume_writing()
+    return got
+
+
+def test_an_answer_has_one_time_limit_however_many_pieces_it_has(tmp_path: Path) -> None:
+    """Twenty seconds of delay for the whole answer, and not for each of its pieces."""
+    size = 1 << 26
+    assert taken(tmp_path, 3 * server.LEAST_TAKEN, size) >= size
+    slow = taken(tmp_path, server.LEAST_TAKEN / 4, size)
+    # At a rate r an answer falls behind by 1/r − 1/LEAST_TAKEN seconds a byte, and may fall behind by 20.
+    assert slow / server.LEAST_TAKEN * (4 - 1) <= server.SECONDS_FOR_A_HEAD

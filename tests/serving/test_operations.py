@@ -11,8 +11,10 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +39,8 @@ from collector import (
 from command import check_refused, run
 
 import sottovoce as sv
-from sottovoce.collecting.store import create_store
-from sottovoce.release.file import ANY
+from sottovoce.collecting.store import create_store, export
+from sottovoce.release.file import ANY, load_mechanisms
 from sottovoce.serving import app, server
 from sottovoce.serving.batches import read_served
 from sottovoce.serving.operations import OPERATIONS
@@ -249,6 +251,69 @@ def test_an_export_of_groups(tmp_path: Path) -> None:
         assert rows_of_json(run("estimate", path, tmp_path / "r.csv", "--json")) == rows_of_json(
             run("estimate", path, store, "--json")
         )
+
+
+def test_an_export_holds_no_transaction_while_it_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow reader keeps the log of the store neither from being taken in nor from being emptied."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(app, "PIECE", 1024)
+    store, answers = tmp_path / "r.db", []
+    with Collector(write_mechanism(tmp_path), store) as collector:
+        reports = [report(collector.digest) for _ in range(500)]
+        assert collector.post(reports).status == 202
+
+        def while_it_is_sent(message: Any) -> None:
+            other = sqlite3.connect(store, isolation_level=None, timeout=0)
+            other.execute("INSERT INTO reports VALUES (?, 1, 0)", (os.urandom(16),))
+            answers.append(other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            other.close()
+            assert (tmp_path / "r.db-wal").stat().st_size == 0
+            assert (
+                list((tmp_path / "temporary").iterdir()) == []
+            )  # a file without a name, gone with its process
+
+        body = collector.ask("GET", "/v1/export", each=while_it_is_sent).body
+    assert len(answers) > 20
+    assert set(answers) == {0}  # never busy
+    ids = [line.split(",")[0].strip('"') for line in body.decode().splitlines()[1:]]
+    assert ids == sorted(str(one["id"]) for one in reports)  # of one moment, in the order of the random ids
+
+
+def test_an_export_is_ordered_by_ids_whatever_the_order_of_arrival(tmp_path: Path) -> None:
+    path, store = write_mechanism(tmp_path), tmp_path / "r.db"
+    with Collector(path, store) as collector:
+        reports = sorted((report(collector.digest) for _ in range(300)), key=lambda one: str(one["id"]))
+        for one in (reports[200:], reports[:100], reports[100:200]):
+            assert collector.post(one[::-1]).status == 202
+        database = sqlite3.connect(store)  # an index in which SQLite might rather look
+        database.execute("CREATE INDEX other ON reports (mechanism, category, id DESC)")
+        database.close()
+        lines = collector.ask("GET", "/v1/export").body.decode().splitlines()[1:]
+    parts = list(export(store, load_mechanisms(path, policy=ANY).mechanisms))[1:]
+    assert [line.split(",")[0].strip('"') for line in lines] == [one["id"] for one in reports]
+    assert [row[0] for part in parts for row in part] == [one["id"] for one in reports]
+
+
+def test_few_exports_are_sent_at_once_and_each_gives_its_place_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MOST_EXPORTS", 1)
+    path, store = write_mechanism(tmp_path), tmp_path / "r.db"
+    with Collector(path, store) as collector:
+        assert collector.ask("GET", "/v1/export").status == 200
+        with monkeypatch.context() as patched:
+            patched.setattr(app, "export", lambda *_: iter([(1 / 0,)]))
+            assert collector.ask("GET", "/v1/export").status == 500
+        with suppress(IndexError):  # it may be gone before the head is sent
+            collector.ask("GET", "/v1/export", end="cut")
+        assert collector.ask("GET", "/v1/export").status == 200
+    monkeypatch.setattr(app, "MOST_EXPORTS", 0)
+    with Collector(path, store) as collector:
+        refused = collector.ask("GET", "/v1/export")
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
 
 
 def test_a_key_is_asked_for_and_each_kind_opens_its_own(tmp_path: Path) -> None:

@@ -122,6 +122,65 @@ def test_no_other_site_may_ask_unless_it_was_named(collector: Collector, tmp_pat
             assert "cross-origin-resource-policy" not in answer.headers
 
 
+A = "https://a.example"
+OPENED = [
+    ("POST", "/v1/reports", 415),
+    ("POST", "/v1/reports", 413),
+    ("GET", "/v1/reports", 405),
+    ("GET", "/v1/mechanism", 200),
+    ("GET", "/v1/mechanism?digest=0", 404),
+    ("PUT", "/v1/mechanism", 405),
+    ("GET", "/v1/mechanism", 500),
+]
+SHUT = [
+    *(("GET", path, 200) for path in ("/", "/v1/estimate", "/v1/export", "/metrics", "/healthz")),
+    ("GET", "/openapi.json", 200),
+    ("GET", "/v1/nothing", 404),
+    ("POST", "/v1/export", 405),
+    ("POST", "/v1/reports/", 404),
+    ("GET", "/v1/estimate", 500),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "opened"), [(*one, one in OPENED) for one in (*OPENED, *SHUT)]
+)
+def test_a_named_site_reads_every_answer_of_the_paths_that_it_may_ask_and_of_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str, status: int, opened: bool
+) -> None:
+    """Whatever the status is: a page must see why it was refused. The other paths stay shut to all sites."""
+
+    async def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    if status == 500:
+        for name in ("mechanism", "estimate"):
+            monkeypatch.setattr(app._Answers, name, fails)
+    headers, body = (JSON, bytes(1 << 21)) if status == 413 else ((), b"")
+    origins = frozenset({A})
+    with Collector(write_mechanism(tmp_path), tmp_path / "o.db", origins=origins) as collector:
+        for origin in (A, "https://c.example"):
+            answer = collector.ask(method, path, [("origin", origin), *headers], body)
+            assert answer.status == status
+            allowed = answer.headers.get("access-control-allow-origin")
+            assert allowed == (A if opened and origin == A else None)
+            policy = answer.headers.get("cross-origin-resource-policy")
+            assert policy == (None if opened else "same-origin")
+
+
+def test_an_answer_is_sent_in_pieces(collector: Collector) -> None:
+    """A connection that reads nothing keeps no more than a piece of it, because each waits for the last."""
+    long = json.dumps({"padding": "".join(map(str, range(1 << 16)))}).encode()
+    object.__setattr__(collector.served, "content", long)  # it is frozen
+    sizes = []
+    answer = collector.ask(
+        "GET", "/v1/mechanism", each=lambda message: sizes.append(len(message.get("body", b"")))
+    )
+    assert answer.body == long
+    assert answer.headers["content-length"] == str(len(long))
+    assert max(sizes) <= app.PIECE < len(long)
+
+
 def test_an_origin_is_named_as_often_as_there_are_sites(tmp_path: Path) -> None:
     path, store = write_mechanism(tmp_path), tmp_path / "r.db"
     arguments = ["--origin", "https://a.example", "--origin", "https://b.example"]

@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -151,8 +151,12 @@ class Collector:
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | list[bytes] = b"",
         end: str = "whole",
+        each: Callable[[Any], object] = lambda _: None,
     ) -> Answer:
-        """The answer to a request, whose body may come in parts, go silent, or be cut off."""
+        """The answer to a request, whose body may come in parts, go silent, or be cut off.
+
+        `each` is called with every message of the answer, before the next one is made.
+        """
         given = list(headers)
         if not any(name == "host" for name, _ in given):
             given.append(("host", "127.0.0.1:8000"))
@@ -170,6 +174,7 @@ class Collector:
 
         async def send(message: Any) -> None:
             sent.append(message)
+            each(message)
 
         path, _, query = path.partition("?")
         scope = {

@@ -20,6 +20,7 @@ from typing import Any, Self
 import click
 
 from .. import __version__
+from .._temporary import remove_abandoned
 from ..errors import ParameterError, Setting, SottovoceError
 from .terminal import console, errors, plain, print_error, print_interruption, print_note, print_text
 
@@ -181,6 +182,7 @@ def app(quiet: bool) -> None:
     user's own data, and no answer is more than e^ε times likelier from one user than from another.
     """
     errors.quiet = quiet
+    remove_abandoned()
 
 
 # ---------------------------------------------------------------- the documents in the terminal

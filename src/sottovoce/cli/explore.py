@@ -28,7 +28,7 @@ from ..planning.choose import GAP, Choice, choose, people
 from ..planning.compare import Comparison
 from ..planning.fitted import fitted
 from ..planning.limit import limit
-from ..prior import Prior
+from ..prior import FROM_USERS, Prior
 from ..release.certify import certify
 from ..release.file import mechanisms_text, save_mechanisms
 from . import options
@@ -170,6 +170,8 @@ def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, o
         (table,) = columns.tables(prior_file)
         public = table.priors()
         print_note(f"{prior_file.name}: {plain(public.how)}.")
+        if any(prior.provenance == "users" for prior in public.priors.values()):
+            print_note(FROM_USERS)
         # A page that is passed on tells no folder of its owner.
         private = prior_file.is_absolute() or ".." in prior_file.parts
         shown = prior_file.name if private else str(prior_file)

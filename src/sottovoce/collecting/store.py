@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._atomic import write_whole
+from .._temporary import private_file, private_folder
 from .._validate import FloatArray
 from ..errors import EstimateError, StoreError
 from ..groups import Groups
@@ -142,7 +142,8 @@ def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any
         keys = {(mechanism.digest, group): (group, mechanism) for group, mechanism in mechanisms.items()}
         numbers = _numbers(database, path, list(keys))
         known = {numbers[key]: named for key, named in keys.items()}
-        rows = database.execute("SELECT id, mechanism, category FROM reports")
+        # Ids are random: in their order nothing of the order of arrival is left, whatever index SQLite has.
+        rows = database.execute("SELECT id, mechanism, category FROM reports ORDER BY id")
         while part := rows.fetchmany(10_000):
             exported = []
             for name, (group, mechanism), category in ((a, known[b], c) for a, b, c in part if b in known):
@@ -159,8 +160,9 @@ def back_up(path: Path, copy: Path) -> int:
         raise StoreError(f"{path} is not a store of reports")
     if os.path.lexists(copy) or _has_log(copy):
         raise StoreError(f"{copy} is there already, or its -wal or -journal file: choose another name")
-    with tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True) as folder:
+    with private_folder() as folder:
         made = Path(folder) / "copy.db"
+        open(made, "xb", opener=private_file).close()  # SQLite writes into an empty file, and leaves its mode
         with reading(path) as database:
             database.execute("ROLLBACK")  # SQLite copies outside a transaction only
             database.execute("VACUUM INTO ?", (str(made),))

@@ -17,16 +17,16 @@ import ipaddress
 import json
 import os
 import re
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -48,6 +48,10 @@ THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", re.ASCII)
 _NAME = re.compile(r"[a-z0-9.-]{1,253}|\[[0-9a-f:]+\]", re.ASCII)
 
+PIECE = 1 << 15
+"""Bytes of an answer that are handed to a connection at once; the next ones wait until it has taken them."""
+MOST_EXPORTS = 4
+"""Exports that are made or sent at once: each has a file of its own in TMPDIR until it is sent."""
 SECONDS_FOR_A_BODY = 20.0
 _KEY = re.compile(rb"[A-Za-z0-9._~+/=-]{20,200}")
 _JSON = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
@@ -124,12 +128,16 @@ def read_keys(path: Path | None) -> frozenset[bytes]:
     return frozenset(hashlib.sha256(key).digest() for key in lines)
 
 
+OPENED = frozenset({"/v1/reports", "/v1/mechanism"})
+"""The paths that --origin opens: pages of these sites may fetch a mechanism, and send reports."""
+
+
 class _Shared(CORSMiddleware):
-    """What pages of other sites may do: fetch a mechanism, and send reports."""
+    """What pages of other sites may do."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let everything else be answered as to a page of no site at all."""
-        called = super().__call__ if scope.get("path") in ("/v1/reports", "/v1/mechanism") else self.app
+        """Let every other path be answered as to a page of no site at all."""
+        called = super().__call__ if scope.get("path") in OPENED else self.app
         await called(scope, receive, send)
 
 
@@ -143,15 +151,16 @@ def make_app(settings: Settings, files: Sequence[Served], say: Callable[[str], N
         await asyncio.to_thread(answers.close)
 
     routes = [answers.route(operation) for operation in answers.operations]
-    shared = []
-    if settings.origins:
-        allowed: Any = {"allow_origins": settings.origins, "allow_methods": ["GET", "POST"]}
-        allowed |= {"allow_headers": ["authorization", "content-type"]}
-        shared = [Middleware(_Shared, **allowed, expose_headers=["etag", "retry-after"])]
     handlers: Any = {HTTPException: _no_route, Exception: _failed}
-    app = Starlette(routes=routes, lifespan=lifespan, middleware=shared, exception_handlers=handlers)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return guarded(app, settings.names, shared=bool(settings.origins))
+    if not settings.origins:
+        return guarded(app, settings.names, opened=frozenset())
+    allowed: Any = {"allow_origins": settings.origins, "allow_methods": ["GET", "POST"]}
+    allowed |= {"allow_headers": ["authorization", "content-type"]}
+    # Around the whole application, not among its middleware: a page must be able to read a 500, too.
+    shared = _Shared(app, **allowed, expose_headers=["etag", "retry-after"])
+    return guarded(shared, settings.names, opened=OPENED)
 
 
 class _Answers:
@@ -159,7 +168,7 @@ class _Answers:
 
     def __init__(self, settings: Settings, files: Sequence[Served], say: Callable[[str], None]) -> None:
         self.operations = [operation for operation in OPERATIONS if settings.page or not operation.live]
-        self._settings, self._files = settings, files
+        self._settings, self._files, self._say = settings, files, say
         self._known = reportable(files)
         if not os.path.lexists(settings.store):
             with suppress(FileExistsError):  # another collector was quicker: both share its store
@@ -169,6 +178,7 @@ class _Answers:
         self._metrics = Metrics()
         self._live = {served.digest: Live(served, settings.store, self._writer.numbers) for served in files}
         self._reading = asyncio.Lock()
+        self._exports = asyncio.Semaphore(MOST_EXPORTS)
 
     def route(self, operation: Operation) -> Route:
         """The route of an operation, which asks for a key first where keys are set."""
@@ -231,7 +241,21 @@ class _Answers:
             if mechanisms.by is None or group not in mechanisms:
                 raise Refusal(404, "the mechanism file has no such group")
             mechanisms = Groups({group: mechanisms[group]}, mechanisms.by)
-        return StreamingResponse(_csv(self._settings.store, mechanisms), media_type="text/csv")
+        if self._exports.locked():
+            raise Refusal(503, "the collector is sending as many exports as it does at once: ask again later")
+        return _Export(lambda file: self._write(mechanisms, file), self._exports)
+
+    def _write(self, mechanisms: Groups[Mechanism], file: BinaryIO) -> None:
+        """Write the reports of one moment to a file, as CSV."""
+        try:
+            for rows in export(self._settings.store, mechanisms):
+                part = io.StringIO()
+                csv.writer(part, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
+                file.write(part.getvalue().encode())
+            file.flush()
+        except OSError as problem:
+            self._say(f"an export was not sent: its temporary file: {problem.strerror}")
+            raise
 
     async def healthz(self, _: Request) -> Response:
         """Whether the store takes writes, by a write that changes nothing."""
@@ -275,11 +299,32 @@ def _check_key(request: Request, keys: Iterable[bytes]) -> None:
         raise Refusal(401, "this needs a key of the operator's: Authorization: Bearer, then the key")
 
 
-def _csv(store: Path, mechanisms: Groups[Mechanism]) -> Iterator[str]:
-    for rows in export(store, mechanisms):
-        part = io.StringIO()
-        csv.writer(part, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
-        yield part.getvalue()
+class _Export(Response):
+    """A table that is written to a private file, and then sent from there.
+
+    A transaction that a reader could hold open by reading slowly would keep SQLite from emptying its log, in
+    which the reports are in the order of their arrival: it ends before the first byte is sent. The file has
+    mode 0600 and no name, so that nothing is left of it however the process ends.
+    """
+
+    def __init__(self, write: Callable[[BinaryIO], None], places: asyncio.Semaphore) -> None:
+        super().__init__()
+        self._write, self._places = write, places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Write the file, send it, and give the place back, whatever happens."""
+        async with self._places:
+            with tempfile.TemporaryFile() as file:
+                await asyncio.to_thread(self._write, file)
+                size = {"content-length": str(file.seek(0, os.SEEK_END))}
+                file.seek(0)
+                answer = StreamingResponse(_parts(file), headers=size, media_type="text/csv")
+                await answer(scope, receive, send)
+
+
+async def _parts(file: BinaryIO) -> AsyncIterator[bytes]:
+    while part := await asyncio.to_thread(file.read, PIECE):
+        yield part
 
 
 async def _body(request: Request) -> bytes:
@@ -321,16 +366,22 @@ async def _failed(_request: Request, _problem: Exception) -> Response:
     return _json(500, {"error": "the collector failed; nothing of this request was accepted"})
 
 
-def guarded(app: ASGIApp, names: frozenset[str], *, shared: bool) -> ASGIApp:
-    """An application that answers to these names, to all if there are none; its answers have our headers."""
-    headers = _HEADERS | ({} if shared else {"cross-origin-resource-policy": "same-origin"})
-    encoded = {name.encode(): value.encode() for name, value in headers.items()}
+def guarded(app: ASGIApp, names: frozenset[str], *, opened: frozenset[str]) -> ASGIApp:
+    """An application that answers to these names, to all if there are none.
+
+    Its answers have our headers, and are sent in pieces. Pages of other sites may use the paths `opened`.
+    """
+    public = {name.encode(): value.encode() for name, value in _HEADERS.items()}
+    closed = public | {b"cross-origin-resource-policy": b"same-origin"}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = public if scope.get("path") in opened else closed
+
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": list((encoded | dict(message.get("headers", []))).items())}
-            await send(message)
+                message = {**message, "headers": list((headers | dict(message.get("headers", []))).items())}
+            for piece in _pieces(message):
+                await send(piece)
 
         if scope["type"] == "http" and names and _name_of(scope) not in names:
             refusal = _refused(Refusal(421, "this collector does not serve this host name"))
@@ -339,6 +390,18 @@ def guarded(app: ASGIApp, names: frozenset[str], *, shared: bool) -> ASGIApp:
             await app(scope, receive, send_guarded)
 
     return answer
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """A message as several with little of the body in each: the server sends one when the last was taken."""
+    body = message.get("body", b"")
+    if message["type"] != "http.response.body" or len(body) <= PIECE:
+        yield message
+        return
+    for begin in range(0, len(body), PIECE):
+        end = begin + PIECE
+        more = end < len(body) or message.get("more_body", False)
+        yield {**message, "body": body[begin:end], "more_body": more}
 
 
 def _name_of(scope: Scope) -> str | None:

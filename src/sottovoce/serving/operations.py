@@ -45,7 +45,7 @@ MEANINGS = {
     421: "the collector does not answer to this host name",
     422: "another mechanism, an unknown category, or the wrong group",
     500: "the collector failed; nothing of the request was accepted",
-    503: "too many connections or reports, or the store takes no writes: try again later",
+    503: "too many connections, reports or exports, or the store takes no writes: try again later",
 }
 
 

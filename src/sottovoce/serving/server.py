@@ -3,6 +3,8 @@
 Nothing is logged per request: a log would hold addresses and times, which the store was made not to hold.
 uvicorn bounds neither how long a request head takes nor how slowly an answer is read, so that a thousand
 silent connections would keep everybody else out: `Connection` does. A body has a limit of its own, in `app`.
+Of an answer two pieces wait in memory: one in the buffer of the connection, which then asks the application
+to wait, and the one that filled it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .app import Settings, make_app
+from .app import PIECE, Settings, make_app
 from .batches import Served
 
 MOST_CONNECTIONS = 1000
@@ -29,9 +31,21 @@ LEAST_TAKEN = 10_000
 
 
 class Connection(H11Protocol):
-    """A connection that is ended if it is the other side's turn for too long, however many bytes trickle."""
+    """A connection that is ended if it is the other side's turn for too long, however many bytes trickle.
+
+    A head has SECONDS_FOR_A_HEAD. An answer has as much delay in all: each second in which it is not taken
+    counts, and each LEAST_TAKEN bytes that are taken make up for one of them.
+    """
 
     _end: asyncio.TimerHandle | None = None
+    _turn: object = None
+    _left = _since = 0.0
+    _unsent = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Let the application wait as soon as one piece is not taken."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=PIECE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is awaited."""
@@ -43,18 +57,26 @@ class Connection(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused:
             self._stop()
         elif self._end is None:
-            seconds = SECONDS_FOR_A_HEAD + self.transport.get_write_buffer_size() / LEAST_TAKEN
+            turn = self.cycle, self.cycle is not None and self.cycle.response_complete
+            if turn != self._turn:  # another answer, or the next head
+                self._turn, self._left = turn, SECONDS_FOR_A_HEAD
+            self._since, self._unsent = self.loop.time(), self.transport.get_write_buffer_size()
+            seconds = self._left + self._unsent / LEAST_TAKEN
             self._end = self.loop.call_later(seconds, self.transport.abort)
 
     def _stop(self) -> None:
+        """Let the time stand, and take what was used of it from what is left."""
         if self._end is not None:
             self._end.cancel()
             self._end = None
+            taken = self._unsent - self.transport.get_write_buffer_size()
+            self._left += taken / LEAST_TAKEN - (self.loop.time() - self._since)
+            self._left = min(self._left, SECONDS_FOR_A_HEAD)  # what was fast before is no credit
 
 
 def _then_watch(name: str) -> Callable[..., None]:
     """The protocol's own method, after which the time may run or stop."""
-    method = getattr(H11Protocol, name)
+    method = getattr(Connection, name)
 
     def watched(self: Connection, *arguments: Any) -> None:
         method(self, *arguments)

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 
 from .. import _validate
 from .._atomic import inf_to_null, real_path, write_whole, written_whole
+from .._temporary import private_file, private_folder
 from ..errors import ParameterError, Setting, SottovoceError, TableError
 from . import workbook
 
@@ -169,7 +169,7 @@ def at_hand(table: Any) -> Iterator[Any]:
     name = "standard input" if standard else str(given)
     if standard and getattr(sys.stdin, "buffer", None) is None:
         raise TableError(f"{name} is closed: name a file, or pipe a table into it")
-    with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:  # for its owner alone: mode 0700
+    with private_folder() as folder:
         copy = Path(folder) / "table"
         with contextlib.nullcontext(sys.stdin.buffer) if standard else given.open("rb") as source:
             _copy(source, copy, name)
@@ -189,7 +189,7 @@ def _copy(source: BinaryIO, copy: Path, name: str) -> None:
     if source.isatty():
         raise TableError(f"{name} is the keyboard: pipe a table into it, as in  cat table.csv | sottovoce …")
     total = 0
-    with open(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+    with open(copy, "xb", opener=private_file) as file:
         while piece := source.read(_STEP):
             total += len(piece)
             if total > LONGEST_PIPE:

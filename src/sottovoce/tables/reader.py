@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -30,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _naming
+from .._temporary import private_file, private_folder
 from .._validate import IntArray
 from ..errors import ParameterError, SottovoceError, TableError
 from ..groups import EVERYBODY
@@ -158,7 +158,7 @@ def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None =
     path = files.checked(Path(table)) if isinstance(table, str | Path) else None
     if dialect not in (None, DETECTED) and path is None:
         raise ParameterError("dialect is for the path of a file: leave it out")
-    with _folder() as folder, closing(_connection(folder)) as connection:
+    with private_folder() as folder, closing(_connection(folder)) as connection:
         source = Source(connection, path, dialect or DETECTED)
         sql, allowed = "SELECT * FROM frame", list[str]()
         if path is None:
@@ -196,11 +196,6 @@ def _stamp(path: Path | None) -> tuple[int, ...]:
         facts = os.stat(path or "")
         return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
     return ()
-
-
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for a connection, which goes with it."""
-    return tempfile.TemporaryDirectory(prefix="sottovoce-", ignore_cleanup_errors=True)
 
 
 def _connection(folder: str, memory: int = MEMORY) -> duckdb.DuckDBPyConnection:
@@ -299,7 +294,7 @@ def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
     if files.compression_of(path) == "zstd":
         raise TableError(f"{path} is packed with zstd, and then UTF-8 is read only: unpack it first (unzstd)")
     try:
-        with copy.open("w", encoding="utf-8", newline="") as target:
+        with open(copy, "x", encoding="utf-8", newline="", opener=private_file) as target:
             for piece in files.unpacked(path):
                 target.write(decoder.decode(piece))
             target.write(decoder.decode(b"", final=True))
@@ -676,7 +671,7 @@ class Writer(ExitStack):
     def __init__(self, columns: Mapping[str, type]) -> None:
         super().__init__()
         self._columns = columns
-        self._folder = self.enter_context(_folder())
+        self._folder = self.enter_context(private_folder())
         self._connection = self.enter_context(closing(_connection(self._folder, WRITER_MEMORY)))
         declared = ", ".join(f"{quoted(name)} {_SQL_TYPES[kind]}" for name, kind in columns.items())
         self._run(f"CREATE TABLE written ({declared})")
@@ -704,7 +699,8 @@ class Writer(ExitStack):
         kind = ".csv" if files.is_standard(path) else path.suffix.lower()
         form = {".csv": "CSV, HEADER", ".parquet": "PARQUET", ".json": "JSON, ARRAY true"}[kind]
         made = Path(self._folder) / f"written{kind}"
-        self._run(f"COPY written TO {text(str(made))} (FORMAT {form})")
+        open(made, "xb", opener=private_file).close()  # DuckDB writes into it, and leaves its mode
+        self._run(f"COPY written TO {text(str(made))} (FORMAT {form}, USE_TMP_FILE false)")
         files.copy_whole(made, path, mode, replace=replace)
 
 

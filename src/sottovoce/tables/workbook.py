@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._temporary import private_folder
 from ..errors import SottovoceError, TableError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def read_sheet(path: Path, sheet: str | int | None) -> tuple[Any, Sheet]:
     """The requested sheet as an arrow table, and what is known about it."""
     import pyarrow as pa
 
-    with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:
+    with private_folder() as folder:
         answer = _ask(path, folder, sheet, None)
         with pa.OSFile(f"{folder}/{_TABLE}") as file:
             return pa.ipc.open_file(file).read_all(), Sheet(path, **answer)
@@ -283,6 +284,7 @@ def _protected(path: Path) -> TableError:
 def _main() -> None:
     """Answer one question of `_ask`; what fails is told without data, or not at all."""
     path, folder, question = sys.argv[1:]
+    os.umask(0o077)  # of this process alone: the table is for its owner
     try:
         answer = _answer(Path(path), Path(folder), *json.loads(question))
     except SottovoceError as problem:
