@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import oracles
@@ -44,7 +45,7 @@ def test_the_kl_panel_of_figure_2_against_the_recursion_and_a_bisection() -> Non
 
 def test_each_panel_of_figure_2_shows_the_divergence_that_its_axis_names() -> None:
     """The lines and the bands are the rows of that divergence, sampler by sampler."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "p1": first,
             "divergence": f,
