@@ -22,6 +22,8 @@ from .documents import write_block
 SPLITS = 200
 SERVED = 2000
 """Invented users who are measured."""
+SURVEYS = 20
+"""Surveys of each invented population: one alone repeats in its first digit only."""
 
 
 def genres_of_users(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -91,8 +93,12 @@ def population(n: int, users: int, rng: np.random.Generator) -> tuple[sparse.csr
     return rows, weights @ types
 
 
-def populations_table(most: int = 1_000_000) -> str:
-    """Invented populations: the mean of users served after surveys of several sizes, as Markdown."""
+def populations_table(most: int = 1_000_000, surveys: int = SURVEYS) -> str:
+    """Invented populations: the mean of users served after surveys of several sizes, as Markdown.
+
+    What is surveyed is a mean over several surveys, in two digits, which repeat; the rest is no matter of
+    chance and has three.
+    """
     sizes = [size for size in (1000, 10_000, 100_000, 1_000_000) if size <= most]
     head = ["categories", "ε", "known", *(f"{size:,} reports" for size in sizes), "uniform", "no prior"]
     lines = [f"| {' | '.join(head)} |", "|" + "---:|" * len(head)]
@@ -101,30 +107,50 @@ def populations_table(most: int = 1_000_000) -> str:
         people = sparse.csr_array(rows[max(sizes) :] / 20)
         for epsilon in (1.0, 2.0, 4.0):
             mechanism = sv.certify(sv.survey(range(n), epsilon))
-            answers = mechanism.release_many(rows[: max(sizes)]).astype(np.int64)
-            cells = [mean(sv.fitted(sv.Prior(range(n), truth), epsilon), people)]
-            for size in sizes:
-                counts = np.bincount(answers[:size], minlength=len(mechanism.answers)).astype(float)
-                prior = sv.estimate(mechanism, counts).as_prior(force=True)
-                cells.append(mean(sv.fitted(prior, epsilon), people))
+            found = np.zeros((surveys, len(sizes)))
+            for survey in range(surveys):
+                answers = mechanism.release_many(rows[: max(sizes)]).astype(np.int64)
+                for k, size in enumerate(sizes):
+                    counts = np.bincount(answers[:size], minlength=len(mechanism.answers)).astype(float)
+                    prior = sv.estimate(mechanism, counts).as_prior(force=True)
+                    found[survey, k] = mean(sv.fitted(prior, epsilon), people)
             flat = sv.Prior.uniform(range(n))
-            cells += [mean(sv.fitted(flat, epsilon), people), mean(sv.global_minimax(flat, epsilon), people)]
-            lines.append(f"| {n:,} | {epsilon:g} | {' | '.join(f'{cell:.3f}' for cell in cells)} |")
+            known, uniform, without = (
+                f"{mean(sampler, people):.3f}"
+                for sampler in (
+                    sv.fitted(sv.Prior(range(n), truth), epsilon),
+                    sv.fitted(flat, epsilon),
+                    sv.global_minimax(flat, epsilon),
+                )
+            )
+            cells = [known, *(f"{cell:.2f}" for cell in found.mean(axis=0)), uniform, without]
+            lines.append(f"| {n:,} | {epsilon:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def rivals(n: int, epsilon: float) -> dict[str, float]:
     """m times the variance of a rare category: P₀(1 − P₀)/(P₁ − P₀)² (Wang et al. 2017)."""
     a = math.exp(epsilon)
-    size, values = max(1, round(n / (a + 1))), round(a) + 1
-    own = size * a / (size * a + n - size)
+    values = round(a) + 1
     chances = {
         "randomized response": (a / (a + n - 1), 1 / (a + n - 1)),
         "OUE": (0.5, 1 / (a + 1)),
         "OLH": (a / (a + values - 1), 1 / values),
-        "subset selection": (own, own * (size - 1) / (n - 1) + (1 - own) * size / (n - 1)),
     }
-    return {name: q * (1 - q) / (p - q) ** 2 for name, (p, q) in chances.items()}
+    sizes = {max(1, near(n / (a + 1))) for near in (math.floor, math.ceil)}
+    subsets = min(_variance(*_subset(n, size, a)) for size in sizes)
+    return {name: _variance(p, q) for name, (p, q) in chances.items()} | {"subset selection": subsets}
+
+
+def _subset(n: int, size: int, a: float) -> tuple[float, float]:
+    """The chances that a random set of so many categories holds one's own, and another one."""
+    own = size * a / (size * a + n - size)
+    return own, own * (size - 1) / (n - 1) + (1 - own) * size / (n - 1)
+
+
+def _variance(p: float, q: float) -> float:
+    """Of one report, for a rare category: a report supports its own with chance p, another one with q."""
+    return q * (1 - q) / (p - q) ** 2
 
 
 def rivals_table() -> str:

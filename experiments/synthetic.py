@@ -45,7 +45,7 @@ def measure() -> list[Row]:
             means = values.mean(axis=0)
             finite = np.isfinite(means)  # a sampler that drops categories has infinite KL, without error bar
             errors = np.full(len(means), np.inf)
-            errors[finite] = values[:, finite].std(axis=0) / np.sqrt(ROUNDS)
+            errors[finite] = values[:, finite].std(axis=0, ddof=1) / np.sqrt(ROUNDS)
             for first, mean, error in zip(FIRST, means, errors, strict=True):
                 cells = (float(first), f.name, name, float(mean), float(error))
                 rows.append(dict(zip(COLUMNS, cells, strict=True)))
@@ -56,7 +56,7 @@ def table() -> str:
     """TV and KL at the two ends of the grid and in its middle, mean ± standard error, as Markdown."""
     rows = {(row["divergence"], row["sampler"], row["p1"]): row for row in measure()}
     shown = [float(FIRST[i]) for i in (0, 45, 99)]
-    head = [f"{f.upper()} at p₁ = {p:.3g}" for f in ("tv", "kl") for p in shown]
+    head = [f"{f.upper()} at p₁ = {p:.4g}" for f in ("tv", "kl") for p in shown]
     lines = [f"| sampler | {' | '.join(head)} |", f"|---{'|---:' * len(head)}|"]
     for name in sv.SAMPLERS:
         cells = []

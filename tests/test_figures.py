@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import oracles
@@ -38,8 +39,46 @@ def test_the_kl_panel_of_figure_2_against_the_recursion_and_a_bisection() -> Non
         mine = [row for row in rows if row["sampler"] == name and row["divergence"] == "kl"]
         found = np.array(rounds[name])
         assert [mine[i]["mean"] for i in at] == pytest.approx(found.mean(axis=0).tolist(), abs=1e-9)
-        error = found.std(axis=0) / np.sqrt(10)
+        error = np.sqrt(((found - found.mean(axis=0)) ** 2).sum(axis=0) / 9 / 10)  # n − 1: a sample of priors
         assert [mine[i]["standard_error"] for i in at] == pytest.approx(error.tolist(), abs=1e-9)
+
+
+def test_each_panel_of_figure_2_shows_the_divergence_that_its_axis_names() -> None:
+    """The lines and the bands are the rows of that divergence, sampler by sampler."""
+    rows: list[dict[str, Any]] = [
+        {
+            "p1": first,
+            "divergence": f,
+            "sampler": name,
+            "mean": 10 * k + first,
+            "standard_error": (k + 1) / 100,
+        }
+        for k, (f, name) in enumerate((f, name) for f in ("kl", "tv") for name in PAPERS)
+        for first in (0.1, 0.5, 0.9)
+    ]
+    figure = synthetic.draw(rows, PAPERS)
+    assert [axes.get_ylabel().split()[0] for axes in figure.axes] == ["TV", "KL"]
+    for axes in figure.axes:
+        f = axes.get_ylabel().split()[0].lower()
+        assert [line.get_label() for line in axes.lines] == list(PAPERS)
+        for line, band, name in zip(axes.lines, axes.collections, PAPERS, strict=True):
+            mine = [row for row in rows if (row["divergence"], row["sampler"]) == (f, name)]
+            assert line.get_xdata().tolist() == [row["p1"] for row in mine]
+            assert line.get_ydata().tolist() == [row["mean"] for row in mine]
+            heights = band.get_paths()[0].vertices[:, 1]
+            low, high = (mine[0]["mean"] + sign * mine[0]["standard_error"] for sign in (-1, 1))
+            assert low == pytest.approx(heights.min())
+            assert high + 0.8 == pytest.approx(heights.max())
+
+
+def test_the_table_of_figure_2_names_its_grid_in_four_digits() -> None:
+    """The middle of the grid is 0.4555, which 0.455 is not."""
+    head, _, *lines = synthetic.table().splitlines()
+    assert head.count("p₁ = 0.4555") == 2
+    assert synthetic.FIRST[45] == pytest.approx(0.45545454)
+    (line,) = (line for line in lines if "`minimax_kernel`" in line)
+    kl = [cell.strip() for cell in line.split("|")[5:8]]
+    assert all("±" in cell for cell in kl)
 
 
 @pytest.mark.parametrize("number", recursion.PRIORS)

@@ -18,6 +18,8 @@ export interface PolicyLimits {
   maxCategories: number;
   /** Refuse a file that says its prior was made from the users it serves. */
   provenance?: "public" | "users";
+  /** The largest ε of the private reports that a prior may have been learned from; one that states none is refused, and one made from users. */
+  maxLearnedEpsilon?: number | string;
   /** The names that the file must have, exactly these, in any order; of a file of groups, in each group. */
   categories?: readonly Category[];
 }

@@ -45,7 +45,10 @@ FROM_USERS = (
 
 @dataclass(frozen=True)
 class Learned:
-    """What a prior was learned from: so many ε-private reports of the mechanism with this digest."""
+    """What a prior was learned from: so many private reports of the mechanism with this digest.
+
+    `epsilon` is the largest ε of these reports and of those behind the prior that they started from.
+    """
 
     reports: int
     epsilon: float
@@ -58,7 +61,13 @@ class Learned:
             raise PriorError("a prior is learned from reports, at an epsilon, of a mechanism's digest")
 
     def __str__(self) -> str:
-        return learned_from(self.reports, f"{self.epsilon:g}", self.mechanism)
+        return learned_from(self.reports, shortest_text(self.epsilon), self.mechanism)
+
+
+def shortest_text(epsilon: float) -> str:
+    """An ε as short as can be, and still the same double when it is read."""
+    short = f"{epsilon:g}"
+    return short if float(short) == epsilon else repr(float(epsilon))
 
 
 def learned_from(reports: int, epsilon: str, mechanism: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -113,3 +114,22 @@ def test_bad_reports_exit_2_with_one_line(
     mechanism, *rest = arguments
     check_refused(run("estimate", made / mechanism, tmp_path / "r.csv", *rest), message)
     assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
+
+
+def test_a_prior_made_from_users_keeps_its_mark_whatever_older_prior_is_named(tmp_path: Path) -> None:
+    """No prior is learned with a mechanism of raw users, and no message advises a way round that."""
+    where: dict[str, Any] = {"cwd": tmp_path}
+    rows = "".join(f"u{i},{'aab'[i % 3]}\n" for i in range(300))
+    write(tmp_path, "users.csv", "user,item\n" + rows)
+    assert run("prior", "users.csv", "--user", "user", "-o", "raw.json", **where).returncode == 0
+    design = "design", "raw.json", "-e", 2, "-s", "minimax-kernel", "--provenance", "users", "-o", "m.json"
+    assert run(*design, **where).returncode == 0
+    release = "release", "m.json", "users.csv", "--max-epsilon", 2, "--provenance", "users", "-o", "r.csv"
+    assert run(*release, **where).returncode == 0
+    write(tmp_path, "flat.csv", "item,count\na,1\nb,1\n")
+    assert run("prior", "flat.csv", "-o", "uniform.json", **where).returncode == 0
+    for more in ([], ["--older", "uniform.json"]):
+        done = run("estimate", "m.json", "r.csv", "--as-prior", "laundered.json", *more, **where)
+        check_refused(done, "was made from the users")
+        assert "--older" not in done.stderr
+        assert not (tmp_path / "laundered.json").exists()

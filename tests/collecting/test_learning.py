@@ -182,11 +182,13 @@ def test_a_prior_made_from_users_is_not_laundered() -> None:
     raw = sv.Prior(["a", "b", "c"], [0.7, 0.2, 0.1], provenance="users")
     mechanism = sv.certify(sv.minimax_kernel(raw, 2.0), provenance="users")
     found = sv.estimate(mechanism, ["a"] * 300 + ["b"] * 200 + ["c"] * 100)
-    for force in (False, True):
-        with pytest.raises(sv.errors.PriorError, match="made from the users"):
-            found.as_prior(force=force, mixture=1.0)
-    public = found.as_prior(older=sv.Prior.uniform(["a", "b", "c"]), mixture=1.0)
-    assert_allclose(public.probabilities, 1 / 3, rtol=0, atol=1e-15)
+    flat = sv.Prior.uniform(["a", "b", "c"])
+    settings: list[dict[str, Any]] = [{}, {"older": flat}, {"mixture": 1.0}, {"older": flat, "mixture": 1.0}]
+    for more in settings:
+        for force in (False, True):
+            with pytest.raises(sv.errors.PriorError, match="was made from the users") as refused:
+                found.as_prior(**more, force=force)
+            assert "older" not in str(refused.value)  # no advice that would lose the mark
     with pytest.raises(sv.errors.PriorError, match="not learned"):
         sv.Prior(["a", "b"], [0.5, 0.5], provenance="users", learned=Learned(9, 1.0, "0" * 64))
     table = {"user": ["u", "v"], "item": ["a", "b"]}
@@ -195,6 +197,32 @@ def test_a_prior_made_from_users_is_not_laundered() -> None:
     for odd in ((0, 1.0, "0" * 64), (5, float("nan"), "0" * 64), (5, 1.0, "x"), (10**20, 1.0, "0" * 64)):
         with pytest.raises(sv.errors.PriorError):
             Learned(*odd)
+
+
+def learned_at(epsilon: float, older: sv.Prior | None = None) -> sv.Prior:
+    """A prior learned from the reports of a survey at this ε, perhaps with an earlier one to start from."""
+    survey = sv.certify(sv.survey(["a", "b", "c"], epsilon))
+    return sv.estimate(survey, {"a": 3000, "b": 2000, "c": 1000}).as_prior(older=older)
+
+
+def test_a_learned_prior_states_the_largest_epsilon_of_all_reports_behind_it() -> None:
+    """A later round at a small ε, started from an earlier one at a large ε, is no more private than that."""
+    nearly_raw = learned_at(40.0)
+    later = learned_at(1.0, older=nearly_raw)
+    assert later.learned is not None
+    assert (later.learned.epsilon, later.learned.reports) == (40.0, 6000)
+    collecting = sv.certify(sv.minimax_kernel(nearly_raw, 1.0))  # the earlier prior is that of the mechanism
+    reports = {"a": 3000, "b": 2000, "c": 1000}
+    found = sv.estimate(collecting, reports)
+    for older in (None, sv.Prior.uniform(["a", "b", "c"])):
+        again = found.as_prior(older=older).learned
+        assert again is not None
+        assert again.epsilon == 40.0
+    unstated = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2], provenance="learned")
+    with pytest.raises(sv.errors.PriorError, match="does not state"):
+        learned_at(1.0, older=unstated)
+    with pytest.raises(sv.errors.PriorError, match="does not state"):
+        sv.estimate(sv.certify(sv.minimax_kernel(unstated, 1.0)), reports).as_prior()
 
 
 def test_only_unbiased_reports_are_learned_from() -> None:

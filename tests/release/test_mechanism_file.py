@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from sottovoce.prior import Learned
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of
 
@@ -81,6 +82,41 @@ def test_policy(name: str) -> None:
         read(text, max_categories=3)
     with pytest.raises(sv.errors.MechanismFileError, match="not the expected mechanism"):
         read(text, digest="0" * 64)
+
+
+def learned_at(epsilon: float) -> str:
+    """The file of a mechanism whose prior was learned from reports at this ε."""
+    prior = sv.Prior(["a", "b"], [0.7, 0.3], learned=Learned(500, epsilon, "0" * 64))
+    return signed(sv.certify(sv.kernel_clip(prior, 1.0)).document())
+
+
+def test_a_policy_bounds_the_epsilon_that_a_prior_was_learned_at() -> None:
+    """The stated ε is a double, as the one of the policy: 0.3 is 0.3, and a hair above it is above it."""
+    for bound in (0.3, Fraction(0.3), "3/10", 5, None):
+        assert read(learned_at(0.3), max_learned_epsilon=bound).learned_epsilon == 0.3
+    for stated, bound in ((0.3, 0.2999999), (2.0000001, 2), (40.0, 0.5)):
+        with pytest.raises(sv.errors.MechanismFileError, match="learned from reports at epsilon"):
+            read(learned_at(stated), max_learned_epsilon=bound)
+    assert read(learned_at(2.0000001)).learned_epsilon == 2.0000001  # every digit is in the file
+    assert read(signed(make("kernel_clip").document()), max_learned_epsilon=0.1).provenance == "public"
+    with pytest.raises(sv.errors.ParameterError, match="max_learned_epsilon"):
+        sv.Policy(max_epsilon=1, max_learned_epsilon=0)
+
+
+def test_a_policy_that_bounds_it_refuses_a_prior_that_states_none() -> None:
+    plain = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.7, 0.3]), 1.0)).document()
+    options = plain["options"]
+    for provenance, stated in (
+        ("learned", {}),
+        ("learned", {"learned_epsilon": "nan"}),
+        ("learned", {"learned_epsilon": "٣"}),
+        ("users", {}),
+        ("users", {"learned_epsilon": "1"}),
+    ):
+        text = signed({**plain, "provenance": provenance, "options": {**options, **stated}})
+        assert read(text).learned_epsilon is None
+        with pytest.raises(sv.errors.MechanismFileError, match="max_learned_epsilon"):
+            read(text, max_learned_epsilon=100)
 
 
 @everyone

@@ -137,6 +137,18 @@ def test_a_category_is_released_as_itself_at_least_as_often_as_promised(
     assert 1 - kept.min() == pytest.approx(s.worst_case(sv.TV), abs=1e-12)
 
 
+def test_a_floor_that_leaves_little_to_spare_keeps_what_is_left_beside_it() -> None:
+    """By hand: a = 6, c = (.2, .3, .4), C = .9: who has i alone gets 1 − C + c_i, below the cap a·c_i."""
+    floor = np.array([0.2, 0.3, 0.4])
+    s = sv.ClipSampler("own", numbered(np.full(3, 1 / 3)), math.log(6), floor)
+    assert_allclose(
+        s.distribution(np.eye(3)), [[0.3, 0.3, 0.4], [0.2, 0.4, 0.4], [0.2, 0.3, 0.5]], atol=1e-12
+    )
+    assert_allclose(sv.bounds.released_as_itself(s), [0.3, 0.4, 0.5], rtol=0, atol=1e-12)
+    wide = sv.ClipSampler("own", numbered(np.full(3, 1 / 3)), math.log(2), np.array([0.1, 0.2, 0.3]))
+    assert_allclose(sv.bounds.released_as_itself(wide), [0.2, 0.4, 0.6], rtol=0, atol=1e-12)  # here a·c_i
+
+
 @pytest.mark.parametrize("case", ["two categories", "ties", "one dominant", "random 25"])
 def test_gamma_tv_is_the_largest_probability_of_releasing_another_category(case: str) -> None:
     q = cases.PRIORS[case]
@@ -176,6 +188,18 @@ def test_the_papers_kernel_is_not_the_only_minimax_kernel() -> None:
     assert (best.max(axis=0) / best.min(axis=0)).max() <= a * (1 + 1e-8)
     assert np.diag(best)[1] > 0.5381 - 5e-5 > papers[1, 1] + 0.01
     assert np.diag(best).min() == pytest.approx(papers[0, 0], abs=1e-9)
+    prior = numbered(q)
+    for f in (
+        sv.TV,
+        sv.KL,
+        sv.CHI2,
+        sv.HELLINGER2,
+    ):  # the worst case is at a point mass, for every f (Lemma 1)
+        alone = [f.of_point_mass(kept, 1 - kept) for kept in np.diag(best).tolist()]
+        assert max(alone) == pytest.approx(sv.bounds.optimal_utility(prior, 1.0, f), rel=1e-7)
+    second = np.eye(3)[1]  # a user who is nearer to their own law with the other kernel
+    assert np.abs(second - second @ best).sum() < np.abs(second - second @ papers).sum() - 0.02
+    assert "a minimax one" in str(sv.minimax_kernel.__doc__).split("\n")[0]  # not "the best one"
 
 
 # --- distance to the prior ---
@@ -270,6 +294,27 @@ def test_local_minimax_is_minimax_where_sets_of_its_mass_cover_all_alike(
     ours = worst(sv.local_minimax, q, gamma, gamma=gamma)
     assert ours == pytest.approx(oracles.best_floor_lp(users, np.array(q), 1.0, "any"), abs=1e-9)
     assert ours == pytest.approx(stated(gamma), abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.8, 0.9, 0.98, 1.0, 1.2])
+@pytest.mark.parametrize("parts", [3, 4, 6])
+def test_local_minimax_attains_its_bound_up_to_where_its_users_fit_the_mollifier(
+    parts: int, share: float
+) -> None:
+    """γ + 1 equal categories and e^ε = γ^(2·share): the bound is met just below γ² = e^ε, and is 0 above."""
+    gamma = parts - 1.0
+    epsilon = 2 * share * math.log(gamma)
+    a = math.exp(epsilon)
+    users = oracles.users_within_a_factor(np.full(parts, 1 / parts), gamma)
+    made = of_kind(sv.local_minimax(sv.Prior.uniform(range(parts)), epsilon, gamma=gamma), sv.ClipSampler)
+    bound = max(0.0, (gamma**2 - a) / ((gamma + 1) * (gamma + a)))
+    assert made.divergence(users, sv.TV).max() == pytest.approx(bound, abs=1e-12)
+    if share >= 1:  # then it is the relative mollifier
+        assert_allclose(
+            made.distribution(np.eye(parts)),
+            sv.relative_mollifier(made.prior, epsilon).distribution(np.eye(parts)),
+            rtol=1e-12,
+        )
 
 
 @pytest.mark.parametrize(("q", "gamma"), ONE_SET)

@@ -140,6 +140,11 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
             'float(Fraction(document["epsilon"])) <= float(Fraction(policy["max_epsilon"]))',
         )
     ],
+    "a prior learned at any epsilon": [('"max_learned_epsilon" in policy and', "False and")],
+    "a learned prior that states no epsilon": [
+        ('need(document["provenance"] == "learned" and bool(re.fullmatch(form, stated)), "policy")', "pass"),
+        ("Fraction(float(stated))", "Fraction(float(stated or 0))"),
+    ],
     "less than the largest epsilon": [
         ('Fraction(document["epsilon"]) <= Fraction(', 'Fraction(document["epsilon"]) < Fraction(')
     ],

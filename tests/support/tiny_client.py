@@ -197,6 +197,11 @@ def check_policy(documents: dict[str, Document], digest: str, policy: dict[str, 
         if "max_epsilon" in policy:
             need(Fraction(document["epsilon"]) <= Fraction(policy["max_epsilon"]), "policy")
         need(not (policy.get("provenance") == "public" and document.get("provenance") == "users"), "policy")
+        if "max_learned_epsilon" in policy and "provenance" in document:
+            stated = document["options"].get("learned_epsilon", "")
+            form = "[0-9]{1,3}([.][0-9]{1,25})?(e-[0-9]{1,2})?"
+            need(document["provenance"] == "learned" and bool(re.fullmatch(form, stated)), "policy")
+            need(Fraction(float(stated)) <= Fraction(policy["max_learned_epsilon"]), "policy")
     if "max_categories" in policy:
         size = sum(len(document["categories"]) for document in documents.values())
         need(size <= policy["max_categories"], "policy")

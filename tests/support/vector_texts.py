@@ -82,6 +82,18 @@ def accepted() -> Iterator[dict[str, Any]]:
     names = BOX["categories"]
     yield {"name": "policy: these categories", "text": signed(BOX), "policy": {"categories": names[::-1]}}
     yield {"name": "policy: a double", "text": signed(tenths()), "policy": {"max_epsilon": 0.5}}
+    learned: dict[str, Any] = {"max_learned_epsilon": 0.3}
+    yield {
+        "name": "policy: learned at exactly this epsilon",
+        "text": signed(learned_at("0.3")),
+        "policy": learned,
+    }
+    yield {
+        "name": "policy: learned at a small epsilon",
+        "text": signed(learned_at("1e-05")),
+        "policy": learned,
+    }
+    yield {"name": "policy: not learned", "text": signed(BOX), "policy": learned}
     whole = digest_of(grouped(GROUPS))
     yield {
         "name": "policy: this file of groups",
@@ -134,6 +146,11 @@ def wide() -> str:
 def tenths() -> dict[str, Any]:
     """A box with ε = 3/10, which is above the double 0.3."""
     return aimed(with_low(EVEN, N // 5), Fraction(3, 10))
+
+
+def learned_at(epsilon: str) -> dict[str, Any]:
+    """A box whose prior was learned from private reports at this ε."""
+    return changed(BOX, provenance="learned", options={"learned_epsilon": epsilon})
 
 
 FOUR: dict[str, Any] = {"length": 65_536 + 4 * 1_024, "policy": {"max_categories": 4}}
@@ -194,6 +211,23 @@ def refused() -> Iterator[dict[str, Any]]:
         ("another category", BOX, {"categories": ["Rare", *BOX["categories"][1:]]}),
         ("numbers for texts", WHOLE, {"categories": list(map(str, WHOLE["categories"]))}),
         ("another category in a group", grouped({"a": BOX, "b": WHOLE}), {"categories": BOX["categories"]}),
+        ("learned at a larger epsilon", learned_at("0.30000000000000004"), {"max_learned_epsilon": 0.3}),
+        (
+            "learned at an epsilon that is not stated",
+            changed(BOX, provenance="learned"),
+            {"max_learned_epsilon": 9},
+        ),
+        ("learned at an epsilon that is no number", learned_at("Infinity"), {"max_learned_epsilon": 9}),
+        (
+            "made from users, with an epsilon",
+            {**learned_at("1"), "provenance": "users"},
+            {"max_learned_epsilon": 9},
+        ),
+        (
+            "learned at a larger epsilon in a group",
+            grouped({"a": BOX, "b": learned_at("4")}),
+            {"max_learned_epsilon": "3/1"},
+        ),
     ]
     for name, plain, policy in policies:
         yield {"name": f"policy: {name}", "reason": "policy", "text": signed(plain), "policy": policy}

@@ -180,5 +180,5 @@ export async function certify(plain, stream) {
   const keeps = stream ? !parts.persistence : CERTIFY[kind === "nearest" ? "box" : kind](parts, up, down);
   need(get("keeps_prior") === keeps, "keeps_prior", "wrong");
   await signed(plain);
-  return { ...parts, kind, n, names, position, epsilon: [a, b], provenance, keeps, digest: get("digest"), sampler: get("sampler") };
+  return { ...parts, kind, n, names, position, epsilon: [a, b], provenance, learned: options.get("learned_epsilon"), keeps, digest: get("digest"), sampler: get("sampler") };
 }

@@ -6,14 +6,23 @@ import { need } from "./refuse.js";
 
 const crypto = globalThis.crypto;
 export const random = (count) => crypto.getRandomValues(new Uint8Array(count));
-const POLICY = ["maxEpsilon", "maxCategories", "digest", "digests", "provenance", "categories"];
+const POLICY = ["maxEpsilon", "maxCategories", "digest", "digests", "provenance", "categories", "maxLearnedEpsilon"];
+
+/** Whether a learned prior states an ε up to [a, b]; it is written in the digits of a double. */
+function states({ provenance, learned }, [a, b]) {
+  if (provenance !== "learned" || !/^\d{1,3}(\.\d{1,25})?(e-\d{1,2})?$/.test(learned)) return false;
+  if (Number(learned) === 0) return true;
+  const [c, d] = limit(Number(learned));
+  return c * b <= a * d;
+}
 
 /** A policy as a function that refuses what it does not accept. */
 export function judge(policy) {
   need(policy && typeof policy === "object", "policy", "a policy is required");
   for (const key of Object.keys(policy)) need(POLICY.includes(key), "policy", "unknown key");
-  const { maxEpsilon, maxCategories, digest, digests = digest && [digest], provenance, categories } = policy;
+  const { maxEpsilon, maxCategories, digest, digests = digest && [digest], provenance, categories, maxLearnedEpsilon } = policy;
   const [a, b] = limit(maxEpsilon);
+  const learned = maxLearnedEpsilon === undefined ? null : limit(maxLearnedEpsilon);
   need(Number.isSafeInteger(maxCategories) && maxCategories > 0, "policy", "maxCategories");
   need(Array.isArray(digests) && !(digest && policy.digests), "policy", "state digest or digests");
   need(digest === "any" || digests.every(isDigest), "policy", "a digest is not 64 hexadecimal digits (0-9, a-f): give the whole digest of the file");
@@ -26,6 +35,7 @@ export function judge(policy) {
       n += one.n;
       need(one.epsilon[0] * b <= a * one.epsilon[1], "policy", "epsilon above maxEpsilon");
       need(provenance !== "public" || one.provenance !== "users", "policy", "prior from users");
+      need(!learned || one.provenance === "public" || states(one, learned), "policy", "prior learned above maxLearnedEpsilon, or at an epsilon that is not stated");
       need(!categories || (categories.length === one.n && categories.every((name) => one.position.has(name))), "policy", "categories");
     }
     need(n <= maxCategories, "policy", "categories above maxCategories");

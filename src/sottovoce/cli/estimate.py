@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,10 @@ from typing import Any
 import click
 
 from .. import _validate
+from .._validate import FloatArray
 from ..collecting.estimate import TOGETHER, Estimate, Verdict, estimate, whole_population
-from ..collecting.model import model_of
-from ..collecting.reports import read_reports
+from ..collecting.model import Model, model_of
+from ..collecting.reports import read_collection, read_reports
 from ..errors import ParameterError
 from ..groups import Groups
 from ..prior import FROM_USERS
@@ -20,7 +23,7 @@ from ..tables import files
 from ..tables.priors import PublicData, read_priors, write_priors
 from . import options, terminal
 from .app import Command
-from .options import JSON, PATH, Columns, Output, option
+from .options import JSON, PATH, Columns, Output, Table, option
 from .terminal import number, plain, print_json, print_note, print_table, print_text, shown_text, step
 
 LISTED = 25
@@ -43,7 +46,7 @@ MALICIOUS = 0.01
 
 @click.command("estimate", cls=Command)
 @options.mechanism_argument
-@options.path_argument("reports", metavar="REPORTS")
+@options.path_argument("reports", metavar="REPORTS…", nargs=-1, required=True)
 @options.packed(Columns, "columns")
 @options.item_option
 @options.column("--user", "The user; default user if there: nobody counts twice.")
@@ -58,7 +61,7 @@ MALICIOUS = 0.01
 @option("--picture", type=PATH, panel="Output", help="Draw prior, estimate and intervals (.png, .pdf, .svg).")
 def estimate_command(
     mechanism_file: Path,
-    reports: Path,
+    reports: tuple[Path, ...],
     columns: Columns,
     level: float,
     simultaneous: bool,
@@ -70,7 +73,7 @@ def estimate_command(
     """Estimate what the users are like on average, from their private reports.
 
     REPORTS are a table that `sottovoce release -o` wrote, or the store of `sottovoce collect`, also while it
-    grows.
+    grows. Several stores and exports of collectors are one collection: a report counts once, by its id.
 
     \b
     Examples:
@@ -78,27 +81,26 @@ def estimate_command(
       sottovoce estimate mechanism.json reports.csv --error 0.005
       sottovoce estimate mechanism.json reports.csv --level 0.99 --json
       sottovoce estimate mechanism.json reports.db
+      sottovoce estimate mechanism.json one.db other.db
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
     _validate.positive(error=error)
-    output.check(mechanism_file, reports)
+    output.check(mechanism_file, *reports)
     if as_prior is not None:
         others = filter(None, (output.output, older))
-        files.check_writable(as_prior, mechanism_file, reports, *others, kinds=JSON, force=output.force)
+        files.check_writable(as_prior, mechanism_file, *reports, *others, kinds=JSON, force=output.force)
     elif older is not None:
         raise ParameterError("--older is for --as-prior: name the file of the prior")
-    (table,) = columns.tables(reports)
+    tables = columns.tables(*reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
     if columns.by is not None and loaded.by is None:
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
     by = columns.by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(mechanism) for group, mechanism in mechanisms.items()}
-    with step("reading", reports.name), files.at_hand(reports) as path, files.prefix_errors(path):
-        named: Any = {"item": columns.item, "user": columns.user, "by": by, "dialect": table.dialect}
-        counts, how = read_reports(path, Groups(models, by).returned, **named)
+    counts, how = _read(tables, Groups(models, by))
     if how:
-        print_note(f"{reports.name}: {how}.")
+        print_note(f"{how}.")
     with step("estimating", total=len(counts), unit="groups") as going:
         estimates = {
             group: going.after(estimate(mechanisms[group], counted, level=level))
@@ -137,6 +139,19 @@ def estimate_command(
                 print_note(legend)
         if any(shares.bounded for shares in shown.values()):
             print_note(BOUNDED)
+
+
+def _read(tables: Sequence[Table], models: Groups[Model]) -> tuple[Mapping[str, FloatArray], str]:
+    """How often each answer was reported, by group, and what was left out in reading."""
+    columns, known = tables[0].columns, models.returned
+    named: Any = {"item": columns.item, "user": columns.user, "by": models.by}
+    with step("reading", ", ".join(table.path.name for table in tables)), ExitStack() as stack:
+        paths = [stack.enter_context(files.at_hand(table.path)) for table in tables]
+        if len(tables) > 1:
+            return read_collection(paths, known, **named, dialects=[table.dialect for table in tables])
+        stack.enter_context(files.prefix_errors(paths[0]))
+        counts, how = read_reports(paths[0], known, **named, dialect=tables[0].dialect)
+    return counts, how and f"{tables[0].path.name}: {how}"
 
 
 def _learn(estimates: dict[str, Estimate], by: str | None, older: Path | None) -> PublicData:

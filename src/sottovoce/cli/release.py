@@ -79,6 +79,10 @@ epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The p
         "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
         callback=lambda _context, _option, value: "any" if value is None else value,
     ),
+    option(
+        "--max-learned-epsilon", type=float, panel="Budget",
+        help="Refuse a prior that was learned from reports at a larger epsilon, or does not state it.",
+    ),
     option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
     option(
         "--provenance", default="public", type=click.Choice(("public", "users")), panel="Budget",

@@ -34,7 +34,7 @@ from ..prior import Category, Learned, Prior
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
 from ..tables.files import DETECTED, Dialect
-from .learning import SPREAD, posterior_mean, reports_for_prior, starting_law
+from .learning import SPREAD, largest_epsilon, posterior_mean, reports_for_prior, starting_law
 from .model import AsReleased, Model, SurveyKernel, model_of
 from .reports import counted
 
@@ -182,7 +182,8 @@ class Estimate(_html.Listed):
         Guarantees
             Positive everywhere: every category has at least `mixture` times its probability in the older
             prior, whatever the reports say, and however many of them lie. Its provenance is "learned", with
-            the number of reports, ε and the digest of the mechanism; every mechanism made from it names them.
+            the number of reports, the digest of the mechanism and the largest ε of all reports behind it,
+            those of an older learned prior included; every mechanism made from it states them.
 
         Parameters
             older: an earlier prior with the same categories, from which the reports may lead away; by default
@@ -193,7 +194,8 @@ class Estimate(_html.Listed):
         Raises
             EstimateError: too few reports (how many are needed), biased ones, or not those of one certified
                 mechanism.
-            PriorError: the older prior was made from its users, or has other categories.
+            PriorError: the older prior, or that of the mechanism, was made from its users, or was learned
+                and does not state its ε; the older prior has other categories.
         """
         model = self.model
         if model.digest is None:
@@ -219,7 +221,7 @@ class Estimate(_html.Listed):
         kept = usual if mixture is None else _validate.fraction(mixture=mixture)
         q = posterior_mean(self.values, self.standard_errors, centre)
         q = (1 - kept) * q / q.sum() + kept * centre
-        source = Learned(int(self.reports), model.epsilon, model.digest)
+        source = Learned(int(self.reports), largest_epsilon(older, model), model.digest)
         return Prior(model.categories, q / q.sum(), learned=source)
 
     def verdict(self, *, error: float = 0.01) -> Verdict:
@@ -356,7 +358,8 @@ def estimate(
     Parameters
         mechanism: what the users released with: a mechanism or, in a simulation, a sampler.
         reports: a list of released categories; how often each was released, as a mapping or as a numpy array
-            in the order of the categories; or a table or path.
+            in the order of the categories; a table or path; or a list of `Path` of stores and exports, in
+            which a report that stands several times counts once, by its id.
         level: of intervals and bands.
         item, user, dialect: of a table: the column of the category, that of the user, where there is one, so
             that nobody counts twice, and how its file is written.

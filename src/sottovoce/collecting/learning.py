@@ -59,13 +59,17 @@ def reports_for_prior(model: Model) -> int:
 
 
 def starting_law(older: Prior | None, model: Model) -> FloatArray:
-    """The older prior, or that of the mechanism, in the order of its categories; none made from users."""
+    """The older prior, or that of the mechanism, in the order of its categories; none made from users.
+
+    A mechanism whose prior was made from users is refused whatever the older prior is: its categories, the
+    law of its reports and their inverse all contain that prior, so what is learned with it would too.
+    """
+    if isinstance(model.source, Mechanism) and model.source.provenance == "users":
+        raise PriorError(
+            "the prior of this mechanism was made from the users it serves, and what is learned from its "
+            "reports is no more public: collect with a survey, or with a mechanism of a public prior"
+        )
     if older is None:
-        if isinstance(model.source, Mechanism) and model.source.provenance == "users":
-            raise PriorError(
-                "the prior of this mechanism was made from the users it serves, and would stay a part of "
-                "what is learned: give a public one to start from (older=, --older)"
-            )
         return model.prior
     if checked_prior(older).provenance == "users":
         raise PriorError(
@@ -74,6 +78,27 @@ def starting_law(older: Prior | None, model: Model) -> FloatArray:
     if set(older.categories) != set(model.categories):
         raise PriorError("the older prior must have the categories of the mechanism")
     return older.probabilities[[older.index[name] for name in model.categories]]
+
+
+def largest_epsilon(older: Prior | None, model: Model) -> float:
+    """The largest ε of all reports behind a learned prior: these, and those of the priors it starts from."""
+    rounds = [model.epsilon]
+    if isinstance(model.source, Mechanism) and model.source.provenance == "learned":
+        rounds.append(_stated(model.source.learned_epsilon, "the prior of this mechanism"))
+    if older is not None and older.provenance == "learned":
+        known = None if older.learned is None else older.learned.epsilon
+        rounds.append(_stated(known, "the older prior"))
+    return max(rounds)
+
+
+def _stated(epsilon: float | None, whose: str) -> float:
+    """The ε that an earlier prior was learned at; what is learned from it must be able to state one."""
+    if epsilon is None:
+        raise PriorError(
+            f"{whose} was learned from private reports and does not state at which epsilon: start from one "
+            f"that does, or from a public prior"
+        )
+    return epsilon
 
 
 def posterior_mean(values: FloatArray, errors: FloatArray, centre: FloatArray) -> FloatArray:

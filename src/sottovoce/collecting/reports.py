@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _validate
-from .._validate import FloatArray
+from .._validate import FloatArray, IntArray
 from ..errors import EstimateError, ParameterError
 from ..groups import EVERYBODY, Groups
 from ..tables import tally
-from ..tables.files import DETECTED, Dialect
+from ..tables.files import DETECTED, Dialect, prefix_errors
 from ..tables.tally import Tally
 from .model import Model, SurveyKernel
-from .store import is_store, stored_counts
+from .store import is_store, stored_counts, stored_reports
 
 
 def counted(model: Model, reports: Any, item: str, user: str | None, dialect: Dialect) -> FloatArray:
     """How often each answer was reported, from any form that reports come in."""
+    if isinstance(reports, list | tuple) and reports and all(isinstance(path, Path) for path in reports):
+        return read_collection(reports, model, item=item, user=user, dialects=[dialect] * len(reports))[0][
+            EVERYBODY
+        ]
     if isinstance(reports, str | Path) or hasattr(type(reports), "columns"):  # a path, or any dataframe
         return read_reports(reports, model, item=item, user=user, dialect=dialect)[0][EVERYBODY]
     if (item, user, dialect) != ("item", None, DETECTED):
@@ -84,13 +90,153 @@ def read_reports(
 ) -> tuple[Mapping[str, FloatArray], str]:
     """How often each category was reported, by group, and what was left out or chosen in reading, in words.
 
-    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile.
+    A path may also be that of a store, which `sottovoce collect` may be writing to meanwhile. In a table with
+    a column `id`, and no users or counts, a report is what stands beside an id, and counts once.
     """
     known: Mapping[str, Model] = Groups.of(models, by)
     if is_store(table):
-        if item != "item" or user is not None or dialect != DETECTED:
-            raise ParameterError("item and user are columns of a table; a store of reports has none")
+        _check_store(item, user, dialect)
         return stored_counts(Path(table), known), ""
+    items = _tallied(table, known, item, user, by, dialect)
+    if items.by_id:
+        with Collection(known) as collection:
+            collection.add(items.reports(known))
+            return collection.counts(), "; ".join(filter(None, (items.how, collection.repeated())))
+    counts = {}
+    for name, g in items.tally.filled.items():
+        counts[name] = _added_up(
+            items.indices(g, known[name]), items.tally.amount[items.tally.cells(g)], known[name]
+        )
+    return counts, items.how
+
+
+def read_collection(
+    paths: Sequence[Path],
+    models: Model | Mapping[str, Model],
+    *,
+    item: str = "item",
+    user: str | None = None,
+    by: str | None = None,
+    dialects: Sequence[Dialect],
+) -> tuple[Mapping[str, FloatArray], str]:
+    """The same of several stores and exports: a report that stands in more than one counts once."""
+    known: Mapping[str, Model] = Groups.of(models, by)
+    told = []
+    with Collection(known) as collection:
+        for path, dialect in zip(paths, dialects, strict=True):
+            if is_store(path):
+                _check_store(item, user, dialect)
+                collection.add(stored_reports(path, known))
+                continue
+            with prefix_errors(path):
+                items = _tallied(path, known, item, user, by, dialect)
+                if not items.by_id:
+                    raise EstimateError(
+                        "it has no column 'id' by which a report is known that stands in several tables "
+                        "(beside a column of users or of counts an id is not looked at)"
+                    )
+            collection.add(items.reports(known))
+            told += [f"{path.name}: {items.how}"] if items.how else []
+        return collection.counts(), "; ".join(filter(None, (*told, collection.repeated())))
+
+
+def _check_store(item: str, user: str | None, dialect: Dialect) -> None:
+    if item != "item" or user is not None or dialect != DETECTED:
+        raise ParameterError("item and user are columns of a table; a store of reports has none")
+
+
+@dataclass(frozen=True)
+class _Items:
+    """A table of reports as it was read: its tally, whether users are ids of reports, what was left out."""
+
+    tally: Tally
+    by_id: bool
+    as_text: bool
+    how: str
+
+    def indices(self, g: int, model: Model) -> IntArray:
+        """The answer that each cell of a group names, or -1."""
+        known = model.indices(self.tally.items, as_text=self.as_text)
+        return np.asarray(known[self.tally.item[self.tally.cells(g)]])
+
+    def reports(self, known: Mapping[str, Model]) -> Iterator[list[tuple[str, str, int]]]:
+        """Every row of the table: its id, its group and its answer."""
+        names = np.array(() if self.tally.users is None else self.tally.users, dtype=object)
+        for group, g in self.tally.filled.items():
+            cells = self.tally.cells(g)
+            ids = np.repeat(names[self.tally.user[cells]], self.tally.rows[cells])
+            indices = np.repeat(self.indices(g, known[group]), self.tally.rows[cells])
+            yield [(str(name), group, index) for name, index in zip(ids, indices.tolist(), strict=True)]
+
+
+class Collection:
+    """Reports by their ids, from any number of tables and stores, in a temporary database of its own.
+
+    SQLite removes the name of such a file as soon as it is open, and keeps little of it in memory.
+    """
+
+    def __init__(self, known: Mapping[str, Model]) -> None:
+        self._known, self._groups = known, list(known)
+        self._read = 0
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute(
+            "CREATE TABLE reports (id TEXT PRIMARY KEY, part INTEGER, answer INTEGER, "
+            "same INTEGER DEFAULT 1) STRICT, WITHOUT ROWID"
+        )
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, parts: Iterable[list[tuple[str, str, int]]]) -> None:
+        """Take up reports: id, group and answer; one that is there already must be the same."""
+        numbers = {name: number for number, name in enumerate(self._groups)}
+        for part in parts:
+            self._read += len(part)
+            self._database.execute("BEGIN")
+            self._database.executemany(
+                "INSERT INTO reports (id, part, answer) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                "SET same = 0 WHERE part <> excluded.part OR answer <> excluded.answer",
+                ((name, numbers[group], answer) for name, group, answer in part),
+            )
+            self._database.execute("COMMIT")
+
+    def counts(self) -> dict[str, FloatArray]:
+        """How often each answer was reported, by group."""
+        (different,) = self._database.execute("SELECT count(*) FROM reports WHERE same = 0").fetchone()
+        if different:
+            have = "id has" if different == 1 else "ids have"
+            raise EstimateError(
+                f"{different} {have} different contents: a report is never changed, so not all of these "
+                f"tables and stores are of one collection (a column 'id' must name reports)"
+            )
+        found: dict[str, list[tuple[int, int]]] = {}
+        rows = self._database.execute(
+            "SELECT part, answer, count(*) FROM reports GROUP BY part, answer ORDER BY part, answer"
+        )
+        for part, answer, reports in rows:
+            found.setdefault(self._groups[part], []).append((answer, reports))
+        if not found:
+            raise EstimateError("there is no report yet")
+        return {group: self._counted(group, found[group]) for group in sorted(found)}
+
+    def _counted(self, group: str, answers: Sequence[tuple[int, int]]) -> FloatArray:
+        indices, amounts = np.array(answers, dtype=np.int64).T
+        return _added_up(indices, amounts.astype(np.float64), self._known[group])
+
+    def repeated(self) -> str:
+        """How many of the reports that were read stood there before, in words."""
+        (kept,) = self._database.execute("SELECT count(*) FROM reports").fetchone()
+        again = self._read - kept
+        return f"{again:,} of {self._read:,} reports are repeated and count once" if again else ""
+
+
+def _tallied(
+    table: Any, known: Mapping[str, Model], item: str, user: str | None, by: str | None, dialect: Dialect
+) -> _Items:
+    """Read a table of reports, and check its groups, its mechanism and that no user is in it twice."""
     from ..tables.reader import Columns, count_missing, left_unread, opened, tally_of
 
     with opened(table, dialect) as source:
@@ -98,7 +244,8 @@ def read_reports(
         described = "mechanism" in columns and all(model.digest is not None for model in known.values())
         item, user = _named(columns, item, user)
         added_up = user is None and "count" in columns and item != "count"
-        read = Columns(item, user, "count" if added_up else None, by)
+        by_id = user is None and not added_up and "id" in columns and "id" not in (item, by)
+        read = Columns(item, "id" if by_id else user, "count" if added_up else None, by)
         items = tally_of(source, read)
         digests = tally_of(source, Columns("mechanism", by=by)) if described else None
         if described and dialect.missing == "drop":  # a row that lacks its mechanism alone would still count
@@ -115,12 +262,7 @@ def read_reports(
         _check_digests(digests, known)
     if user is not None:
         _check_once(items)
-    counts = {}
-    for name, g in items.filled.items():
-        cells, model = items.cells(g), known[name]
-        indices = model.indices(items.items, as_text=as_text)[items.item[cells]]
-        counts[name] = _added_up(indices, items.amount[cells], model)
-    return counts, how
+    return _Items(items, by_id, as_text, how)
 
 
 def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, str | None]:

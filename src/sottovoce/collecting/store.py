@@ -117,11 +117,17 @@ def open_store(path: Path, served: Sequence[Key]) -> tuple[sqlite3.Connection, d
         raise StoreError(f"{path} cannot be opened: {_reason(problem)}") from None
 
 
-def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
-    """How often each category was reported, by group, of one moment of a store that may be growing."""
+def _keys(known: Mapping[str, Model]) -> dict[str, Key]:
+    """The digest and group under which a store has the reports of each group."""
     keys = {group: (model.digest, group) for group, model in known.items() if model.digest is not None}
     if len(keys) < len(known):
         raise EstimateError("a store names the mechanism of its reports: give that mechanism, not a sampler")
+    return keys
+
+
+def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArray]:
+    """How often each category was reported, by group, of one moment of a store that may be growing."""
+    keys = _keys(known)
     with reading(path) as database:
         numbers = _numbers(database, path, list(keys.values()))
         counts = {
@@ -132,6 +138,20 @@ def stored_counts(path: Path, known: Mapping[str, Model]) -> dict[str, FloatArra
     if not filled:
         raise EstimateError(f"{path} holds no report yet")
     return filled
+
+
+def stored_reports(path: Path, known: Mapping[str, Model]) -> Iterator[list[tuple[str, str, int]]]:
+    """The reports of one moment of a store, in parts: the id as exports write it, the group, the category."""
+    keys = _keys(known)
+    with reading(path) as database:
+        numbers = _numbers(database, path, list(keys.values()))
+        groups = {numbers[key]: group for group, key in keys.items()}
+        rows = database.execute("SELECT id, mechanism, category FROM reports")
+        while part := rows.fetchmany(10_000):
+            served = [(name, groups[number], category) for name, number, category in part if number in groups]
+            if not all(0 <= category < len(known[group].answers) for _, group, category in served):
+                raise StoreError(CHANGED)
+            yield [(name.hex(), group, category) for name, group, category in served]
 
 
 def export(path: Path, mechanisms: Groups[Mechanism]) -> Iterator[list[tuple[Any, ...]]]:

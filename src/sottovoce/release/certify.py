@@ -17,7 +17,7 @@ from .. import _validate
 from .._validate import FloatArray
 from ..errors import CertificateError, ParameterError, PriorError, Setting
 from ..geometry import Geometry
-from ..prior import FROM_USERS, PROVENANCES, Prior
+from ..prior import FROM_USERS, PROVENANCES, Prior, shortest_text
 from ..samplers.base import BoxSampler, ClipSampler, KernelSampler, Sampler, check_own, is_ours
 from ..samplers.kernels import MinimaxKernel, ResponseKernel
 from ..samplers.nearest import NearestSampler
@@ -116,7 +116,7 @@ def _mechanism(sampler: Sampler | Stream | Survey, engine: Engine, ratio: Fracti
     """The mechanism of an engine, if its certificate holds: it is checked here, and only here."""
     options = {key: repr(float(value)) for key, value in sampler.options.items()}
     if (learned := sampler.prior.learned) is not None:
-        values = str(learned.reports), f"{learned.epsilon:g}", learned.mechanism
+        values = str(learned.reports), shortest_text(learned.epsilon), learned.mechanism
         options |= dict(zip(LEARNED, values, strict=True))
     return Mechanism(
         sampler=sampler.name,

@@ -16,7 +16,7 @@ from .. import _naming, _validate
 from .._atomic import write_whole
 from ..errors import MechanismFileError, ParameterError, Setting
 from ..groups import Groups
-from ..prior import LARGEST_INTEGER, PROVENANCES, Category
+from ..prior import LARGEST_INTEGER, PROVENANCES, Category, shortest_text
 from .draw import Engine
 from .exact import BITS
 from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
@@ -49,6 +49,8 @@ class Policy:
         digest: the one file that is expected, as 64 hexadecimal digits, or None for any. For a file of groups
             it is the digest of the whole file: its group column, its group names and every mechanism.
         provenance: "public" refuses a mechanism whose prior was made from the users it serves.
+        max_learned_epsilon: the largest ε of the private reports that a prior may have been learned from. A
+            learned prior that does not state its ε, and a prior made from users, are refused then.
         categories: the names that are expected, in any order; a file with others, with fewer or with more is
             refused. Whoever writes the file cannot choose then what is asked.
     """
@@ -58,6 +60,7 @@ class Policy:
     digest: str | None = None
     provenance: str = "users"
     categories: Iterable[Category] | None = None
+    max_learned_epsilon: Fraction | int | float | str | None = None
 
     def __post_init__(self) -> None:
         if self.max_epsilon is None and self.digest is None:
@@ -68,12 +71,9 @@ class Policy:
         if self.categories is not None:
             object.__setattr__(self, "categories", _expected(self.categories))
         if self.max_epsilon not in (None, "any"):
-            try:
-                limit = Fraction(self.max_epsilon)
-            except (ValueError, OverflowError, TypeError, ZeroDivisionError):
-                limit = Fraction(0)
-            if limit <= 0:
-                raise ParameterError(f"max_epsilon must be a number above 0, got {self.max_epsilon!r}")
+            _check_bound(self.max_epsilon, "max_epsilon")
+        if self.max_learned_epsilon is not None:
+            _check_bound(self.max_learned_epsilon, "max_learned_epsilon")
         if type(self.max_categories) is not int or self.max_categories < 1:
             raise ParameterError(f"max_categories must be an integer ≥ 1, got {self.max_categories!r}")
         if self.digest is not None and not _is_digest(self.digest):
@@ -83,6 +83,16 @@ class Policy:
 
 ANY = Policy(max_epsilon="any")
 """Accepts every file that certifies itself: for programs that release nothing."""
+
+
+def _check_bound(value: Any, name: str) -> None:
+    """Refuse a bound that is no number above 0."""
+    try:
+        bound = Fraction(value)
+    except (ValueError, OverflowError, TypeError, ZeroDivisionError):
+        bound = Fraction(0)
+    if bound <= 0:
+        raise ParameterError(f"{name} must be a number above 0, got {value!r}")
 
 
 def _expected(categories: object) -> frozenset[Category]:
@@ -311,8 +321,27 @@ def build(plain: Any, source: str, rules: Policy) -> Mechanism:
     heading = {name: value for name, value in plain.items() if name not in engine.own_fields}
     if type(plain["bits"]) is not int or mechanism.heading() != heading:
         raise MechanismFileError(f"{source} is not written in the canonical way")
+    if rules.max_learned_epsilon is not None:
+        _check_learned(mechanism, source, rules.max_learned_epsilon)
     mechanism.__dict__["digest"] = digest  # the same document: it need not be written out again
     return mechanism
+
+
+def _check_learned(mechanism: Mechanism, source: str, most: Any) -> None:
+    """Refuse a prior that was learned at a larger ε than the policy allows, or states none."""
+    if mechanism.provenance == "public":
+        return
+    stated = mechanism.learned_epsilon
+    if stated is None:
+        raise MechanismFileError(
+            f"{source} does not state at which epsilon its prior was learned; the policy bounds it "
+            f"(max_learned_epsilon)"
+        )
+    if Fraction(stated) > Fraction(most):
+        raise MechanismFileError(
+            f"{source} has a prior learned from reports at epsilon {shortest_text(stated)}, the policy "
+            f"allows {most} (max_learned_epsilon)"
+        )
 
 
 def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:

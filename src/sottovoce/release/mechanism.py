@@ -47,6 +47,8 @@ PROVENANCE = "provenance"
 """The field that names where the prior comes from; a document of a public prior does not have it."""
 LEARNED = ("learned_reports", "learned_epsilon", "learned_mechanism")
 """Options of a mechanism whose prior was learned: from how many reports, at which ε, of which mechanism."""
+_STATED = re.compile(r"[0-9]{1,3}(\.[0-9]{1,25})?(e-[0-9]{1,2})?", re.ASCII)
+"""How the option of that ε is written: the digits of a double between 0 and 100."""
 
 SEAM = '","'
 """Between two texts of a list in the canonical form."""
@@ -99,6 +101,13 @@ class Mechanism:
         if self.provenance != "learned" or not re.fullmatch("[0-9]{1,16}", reports, re.ASCII):
             return ORIGINS[self.provenance]
         return learned_from(int(reports), epsilon, mechanism)
+
+    @property
+    def learned_epsilon(self) -> float | None:
+        """The largest ε of the reports that a learned prior comes from, as the file states it, if it does."""
+        text = self.options.get(LEARNED[1], "")
+        states = self.provenance == "learned" and _STATED.fullmatch(text)
+        return float(text) if states else None
 
     @property
     def streaming(self) -> bool:

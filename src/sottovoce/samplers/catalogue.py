@@ -22,7 +22,10 @@ from .kernels import MinimaxKernel, ResponseKernel, most_likely
 
 
 def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
-    """The paper's sampler, Q(p) = pK: the best *linear* one that keeps the prior.
+    """The paper's sampler, Q(p) = pK: a minimax one among the *linear* samplers that keep the prior.
+
+    Its worst case is the smallest that a linear sampler which keeps the prior can have. It is not the only
+    such sampler, nor the best of them for every user: docs/paper.md has another with a larger diagonal.
 
     Guarantees
         ε-locally private; keeps the prior; its worst case equals `bounds.optimal_utility` for every

@@ -25,12 +25,13 @@ export function bytesOf({ text, bytes, length }) {
   return padded;
 }
 
-const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, provenance, categories } = {}) => ({
+const policyOf = ({ max_epsilon = 1e15, max_categories = 1e9, digests, provenance, categories, max_learned_epsilon } = {}) => ({
   maxEpsilon: max_epsilon,
   maxCategories: max_categories,
   ...(digests ? { digests } : { digest: "any" }),
   ...(provenance === undefined ? {} : { provenance }),
   ...(categories === undefined ? {} : { categories }),
+  ...(max_learned_epsilon === undefined ? {} : { maxLearnedEpsilon: max_learned_epsilon }),
 });
 
 /** null if the file is accepted by `load` or `loadGroups`, otherwise the reason; another error is passed on. */

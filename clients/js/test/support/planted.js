@@ -43,6 +43,8 @@ export const FAULTS = {
   "labels with other blanks": ["certificate", "\\p{C}\\p{Z}", "\\p{C}"],
   "labels with invisible characters": ["certificate", "\\p{C}\\p{Z}", "\\p{Cc}\\p{Z}"],
   "options are not looked at": ["certificate", " && [...options].flat().every(isLabel)", ""],
+  "a prior learned at any epsilon": ["mechanism", "need(!learned || ", "need(true || "],
+  "a prior learned at an epsilon that is not stated": ["mechanism", 'if (provenance !== "learned" || ', "if (!learned) return true;\n  if (", ")) return false;\n  if (Number", ")) return true;\n  if (Number"],
   "any provenance": ["certificate", 'need(!plain.has("provenance") || ["learned", "users"].includes(provenance)', 'need(true'],
   "prior_digest is anything": ["certificate", 'need(isDigest(get("prior_digest")), "value", "prior_digest");', ""],
   "mixed names": ["certificate", 'list.every((name) => typeof name === "string")', "true"],
