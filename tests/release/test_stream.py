@@ -441,8 +441,8 @@ def test_a_state_of_another_epsilon_is_refused_wherever_a_state_is_taken() -> No
     assert engine.one <= foreign.low <= foreign.high <= engine.most
     _, columns = other.release_many(np.eye(2), [foreign] * 2)  # states of many users
     for wrong in (
-        lambda: mechanism.release([0], foreign),
-        lambda: mechanism.release([0], StreamState.from_text(foreign.to_text())),
+        lambda: mechanism.release(records=[0], state=foreign),
+        lambda: mechanism.release(records=[0], state=StreamState.from_text(foreign.to_text())),
         lambda: mechanism.law(records=[0], state=foreign),
         lambda: mechanism.after(foreign, [1.0, 0.0], 0),
         lambda: mechanism.release_many(np.eye(2), [foreign] * 2),
@@ -463,7 +463,7 @@ def test_a_state_with_a_field_of_another_type_is_refused(field: str, wrong: Any)
         wrong = 2.0  # equal to ε as a number
     state = replace(mechanism.start(), **{field: wrong})
     for take in (
-        lambda: mechanism.release([0], state),
+        lambda: mechanism.release(records=[0], state=state),
         lambda: mechanism.release_many(np.eye(2), [state] * 2),
         lambda: mechanism.law(records=[0], state=state),
         lambda: mechanism.after(state, [1.0, 0.0], 0),

@@ -183,7 +183,7 @@ def test_a_lost_state_with_its_last_release_draws_the_public_law_around_it(geome
     state = mechanism.lost(3, last="b")
     again = StreamState.from_text(state.to_text())
     assert again == state
-    category, after = mechanism.release(["a"], again)
+    category, after = mechanism.release(records=["a"], state=again)
     assert (after.low, after.high, after.step) == (state.low, state.high, 4)
     assert after.last == mechanism.index[category]
 
@@ -220,7 +220,7 @@ def test_a_lost_state_in_a_ledger_goes_on_around_its_last_release(tmp_path: Path
     mechanism = persistent(4)
     path = tmp_path / "l.db"
     ledger = sv.Ledger.create(path, budget=4)
-    ledger.release(mechanism, "anna", [0], epoch="w1")
+    ledger.release(mechanism, "anna", records=[0], epoch="w1")
     word = (1 << 62) - (1 << 50)  # a late one: in the prior the last category, around 1 the category 1
     for epoch, last in (("w2", 1), ("w3", 3), ("w4", None)):
         lost = mechanism.lost(1, last=last)
@@ -229,7 +229,7 @@ def test_a_lost_state_in_a_ledger_goes_on_around_its_last_release(tmp_path: Path
         database.close()
         expected, following = mechanism.step([(0, 1)], lost, word)
         with tape([word], 62):
-            assert ledger.release(mechanism, "anna", [0], epoch=epoch) == expected
+            assert ledger.release(mechanism, "anna", records=[0], epoch=epoch) == expected
         with sqlite3.connect(path) as database:
             ((text,),) = database.execute("SELECT state FROM streams").fetchall()
         database.close()

@@ -91,14 +91,14 @@ def largest_epsilon(older: Prior | None, model: Model) -> float:
     return max(rounds)
 
 
-def _stated(epsilon: float | None, whose: str) -> float:
+def _stated(epsilon: str | float | None, whose: str) -> float:
     """The ε that an earlier prior was learned at; what is learned from it must be able to state one."""
     if epsilon is None:
         raise PriorError(
             f"{whose} was learned from private reports and does not state at which epsilon: start from one "
             f"that does, or from a public prior"
         )
-    return epsilon
+    return float(epsilon)
 
 
 def posterior_mean(values: FloatArray, errors: FloatArray, centre: FloatArray) -> FloatArray:

@@ -169,8 +169,15 @@ class _Items:
             yield [(str(name), group, index) for name, index in zip(ids, indices.tolist(), strict=True)]
 
 
+FORGED = 10
+"""One id in so many may have different contents before the sources are refused as those of one collection."""
+
+
 class Collection:
     """Reports by their ids, from any number of tables and stores, in a temporary database of its own.
+
+    A report with the id of another and different contents is a forgery, and nobody knows which of them: both
+    count for nothing, so that one dishonest device can stop no estimate.
 
     SQLite removes the name of such a file as soon as it is open, and keeps little of it in memory.
     """
@@ -205,16 +212,16 @@ class Collection:
 
     def counts(self) -> dict[str, FloatArray]:
         """How often each answer was reported, by group."""
-        (different,) = self._database.execute("SELECT count(*) FROM reports WHERE same = 0").fetchone()
-        if different:
-            have = "id has" if different == 1 else "ids have"
+        kept, different = self._sizes()
+        if different * FORGED > kept:
             raise EstimateError(
-                f"{different} {have} different contents: a report is never changed, so not all of these "
-                f"tables and stores are of one collection (a column 'id' must name reports)"
+                f"{different} of {kept} ids have different contents: a report is never changed, so not all "
+                f"of these tables and stores are of one collection (a column 'id' must name reports)"
             )
         found: dict[str, list[tuple[int, int]]] = {}
         rows = self._database.execute(
-            "SELECT part, answer, count(*) FROM reports GROUP BY part, answer ORDER BY part, answer"
+            "SELECT part, answer, count(*) FROM reports WHERE same "
+            "GROUP BY part, answer ORDER BY part, answer"
         )
         for part, answer, reports in rows:
             found.setdefault(self._groups[part], []).append((answer, reports))
@@ -226,11 +233,18 @@ class Collection:
         indices, amounts = np.array(answers, dtype=np.int64).T
         return _added_up(indices, amounts.astype(np.float64), self._known[group])
 
+    def _sizes(self) -> tuple[int, int]:
+        """How many ids there are, and how many of them came with different contents."""
+        sql = "SELECT count(*), count(*) FILTER (WHERE NOT same) FROM reports"
+        kept, different = self._database.execute(sql).fetchone()
+        return kept, different
+
     def repeated(self) -> str:
         """How many of the reports that were read stood there before, in words."""
-        (kept,) = self._database.execute("SELECT count(*) FROM reports").fetchone()
+        kept, different = self._sizes()
         again = self._read - kept
-        return f"{again:,} of {self._read:,} reports are repeated and count once" if again else ""
+        told = f"{again:,} of {self._read:,} reports are repeated and count once" if again else ""
+        return f"{told}; {different:,} ids with different contents count for nothing" if different else told
 
 
 def _tallied(

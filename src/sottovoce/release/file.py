@@ -337,10 +337,10 @@ def _check_learned(mechanism: Mechanism, source: str, most: Any) -> None:
             f"{source} does not state at which epsilon its prior was learned; the policy bounds it "
             f"(max_learned_epsilon)"
         )
-    if Fraction(stated) > Fraction(most):
+    if Fraction(float(stated)) > Fraction(most):
         raise MechanismFileError(
-            f"{source} has a prior learned from reports at epsilon {shortest_text(stated)}, the policy "
-            f"allows {most} (max_learned_epsilon)"
+            f"{source} has a prior learned from reports at epsilon {shortest_text(float(stated))}, the "
+            f"policy allows {most} (max_learned_epsilon)"
         )
 
 

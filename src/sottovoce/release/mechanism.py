@@ -103,11 +103,11 @@ class Mechanism:
         return learned_from(int(reports), epsilon, mechanism)
 
     @property
-    def learned_epsilon(self) -> float | None:
-        """The largest ε of the reports that a learned prior comes from, as the file states it, if it does."""
+    def learned_epsilon(self) -> str | None:
+        """The largest ε of the reports that a learned prior comes from, as the file writes it."""
         text = self.options.get(LEARNED[1], "")
         states = self.provenance == "learned" and _STATED.fullmatch(text)
-        return float(text) if states else None
+        return text if states else None
 
     @property
     def streaming(self) -> bool:
