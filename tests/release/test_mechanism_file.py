@@ -93,11 +93,11 @@ def learned_at(epsilon: float) -> str:
 def test_a_policy_bounds_the_epsilon_that_a_prior_was_learned_at() -> None:
     """The stated ε is a double, as the one of the policy: 0.3 is 0.3, and a hair above it is above it."""
     for bound in (0.3, Fraction(0.3), "3/10", 5, None):
-        assert read(learned_at(0.3), max_learned_epsilon=bound).learned_epsilon == str(0).3
+        assert read(learned_at(0.3), max_learned_epsilon=bound).learned_epsilon == "0.3"
     for stated, bound in ((0.3, 0.2999999), (2.0000001, 2), (40.0, 0.5)):
         with pytest.raises(sv.errors.MechanismFileError, match="learned from reports at epsilon"):
             read(learned_at(stated), max_learned_epsilon=bound)
-    assert read(learned_at(2.0000001)).learned_epsilon == str(2).0000001  # every digit is in the file
+    assert read(learned_at(2.0000001)).learned_epsilon == "2.0000001"  # every digit is in the file
     assert read(signed(make("kernel_clip").document()), max_learned_epsilon=0.1).provenance == "public"
     with pytest.raises(sv.errors.ParameterError, match="max_learned_epsilon"):
         sv.Policy(max_epsilon=1, max_learned_epsilon=0)
