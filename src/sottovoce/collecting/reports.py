@@ -93,7 +93,7 @@ def read_reports(
         return stored_counts(Path(table), known), ""
     from ..tables.reader import Columns, count_missing, left_unread, opened, tally_of
 
-    with opened(table, dialect) as source:
+    with opened(table, dialect, wanted=(item, user, by)) as source:
         columns, lacking = list(source.types), 0
         described = "mechanism" in columns and all(model.digest is not None for model in known.values())
         item, user = _named(columns, item, user)

@@ -15,7 +15,7 @@ from ..errors import ParameterError, TableError, UserDataError
 from ..groups import Groups
 from ..users import Categories, Users
 from . import tally
-from .files import JSONS, Dialect, at_hand, prefix_errors
+from .files import JSONS, Dialect, at_hand, kind_of, prefix_errors
 from .reader import Cells, Columns, amount_column, left_unread, opened, ordered_cells
 from .tally import Tally
 
@@ -231,13 +231,16 @@ def checked_users(
     Without `weight` the first column with a name in `usual` has the amounts; not in JSON, whose records bring
     their own names.
     """
-    columns = Columns(item, user, weight, by, lenient=options.unknown == "prior")
     with ExitStack() as stack:
         table = stack.enter_context(at_hand(table))
+        if isinstance(table, Path) and kind_of(table) in JSONS:
+            # One record of one person could add a column of amounts, or one with the name `none`.
+            usual, weight = (), None if weight == "none" else weight
+        columns = Columns(
+            item, user, weight, by, lenient=options.unknown == "prior", **_about_categories(known)
+        )
         with prefix_errors(table):
             source = stack.enter_context(opened(table, dialect, columns))
-            if source.kind in JSONS:  # where one record of one person could add a column of amounts
-                usual = ()
             columns = replace(columns, weight=amount_column(list(source.types), weight, usual))
             cells = ordered_cells(source, columns)
             by_group = known if isinstance(known, Mapping) else dict.fromkeys(cells.groups, known)
@@ -245,6 +248,14 @@ def checked_users(
             how = f"weights from column {columns.weight!r}" if columns.weight else "every row counts once"
             how += left_unread(source, columns) + left.summary(options)
         yield CheckedUsers(cells, left, how, batches)
+
+
+def _about_categories(known: Known) -> dict[str, Any]:
+    """What tells that an item is none of the categories, before it is read."""
+    each = list(known.values()) if isinstance(known, Mapping) else [known]
+    longest = max((len(str(name)) for one in each for name in one.categories), default=0)
+    integers = any(isinstance(one.categories[0], int) for one in each)
+    return {"longest": longest, "integers": integers}
 
 
 def _checked(
