@@ -737,9 +737,7 @@ def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
     named = {
-        letter: item_as_text(source, columns)
-        if letter == "i" and columns.lenient
-        else name_as_text(source, name)
+        letter: item_as_text(source, columns) if letter == "i" else name_as_text(source, name)
         for letter, name in columns.names.items()
     }
     selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
@@ -777,18 +775,22 @@ def name_as_text(source: Source, name: str) -> tuple[str, bool]:
 
 
 def item_as_text(source: Source, columns: Columns) -> tuple[str, bool]:
-    """The same of items that may be unknown: what can be no category is cut, or missing."""
+    """The same of items, of which those that can be no category are cut, or missing where that is lenient."""
     kind, column = source.types[columns.item], quoted(columns.item)
-    if kind in _FRACTIONS:
+    if columns.lenient and kind in _FRACTIONS:
         number = f"CAST({column} AS DOUBLE)"
         fine = f"trunc({number}) = {number} AND abs({number}) < {1 << 53}"
         return f"CAST(CAST(CASE WHEN {fine} THEN {number} END AS BIGINT) AS VARCHAR)", True
-    if source.kind in workbook.KINDS and kind not in _INTEGERS:  # where a type is what the cells happen to be
-        kind, column = "VARCHAR", f"CAST({column} AS VARCHAR)"
-    if kind in _TEXTS and columns.longest is not None:
-        # A cut text is longer than any category; before it takes memory that a small file can fill.
-        return f"left(CAST({column} AS VARCHAR), {columns.longest + 1})", False
-    return name_as_text(source, columns.item) if kind not in _TEXTS else (f"CAST({column} AS VARCHAR)", False)
+    name, integers = f"CAST({column} AS VARCHAR)", False
+    of_cells = (
+        source.kind in workbook.KINDS and kind not in _INTEGERS
+    )  # a type is what the cells happen to be
+    if not columns.lenient or not (kind in _TEXTS or of_cells):
+        name, integers = name_as_text(source, columns.item)
+    if columns.longest is not None and not integers:
+        # Still longer than any category, and cut before it takes memory: a small file may hold long texts.
+        name = f"left({name}, {columns.longest + 1})"
+    return name, integers
 
 
 def _amount(source: Source, name: str, lenient: bool) -> str:
