@@ -47,7 +47,7 @@ def test_one_workbook_from_the_survey_to_the_estimate(book: Path) -> None:
     assert run("ledger", "create", folder / "l.db", "--budget", 4).returncode == 0
     release = ["release", folder / "m.json", book, "--read", "sheet=Members", "--ledger", folder / "l.db"]
     strict = run(*release, "-o", folder / "r.csv", "--unknown", "error")
-    check_refused(strict, "2 of 5 rows do not name one, with 2 different items")
+    check_refused(strict, "2 of 5 rows do not name one;")
     done = run(*release, "--unknown", "as=rest", "-o", folder / "r.csv")
     assert done.returncode == 0, done.stderr
     assert "4 releases charged" in done.stderr
@@ -112,7 +112,7 @@ def test_sheets_are_for_workbooks_and_rare_categories_need_a_name(book: Path) ->
 def test_decimal_commas_on_the_command_line(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "item;count\na;3,75\nb;1,25\n")
     users = write(tmp_path, "u.csv", "user;item;weight\nx;a;1,5\nx;b;0,5\ny;b;2\n")
-    check_refused(run("prior", prior), "for decimal commas set decimal=comma (--read decimal=comma)")
+    check_refused(run("prior", prior), "for decimal commas set --read decimal=comma")
     asked = ["compare", prior, users, "-e", 1, "-s", "kernel-clip", "--read", "decimal=comma", "--json"]
     done = run(*asked)
     (row,) = json.loads(done.stdout)["rows"]
@@ -134,18 +134,18 @@ def test_reports_in_any_form_are_estimated_alike(tmp_path: Path) -> None:
         return values
 
     expected = found(text)
-    with pytest.raises(sv.errors.TableError, match="--read encoding=cp1252"):
+    with pytest.raises(sv.errors.TableError, match="encoding='cp1252'"):
         found(text, "latin-1")
     assert found(text, "latin-1", encoding="latin-1") == expected
     assert found(text.replace(";", ":"), separator=":") == expected
     missing = f"{text};;\n;b;{mechanism.digest}\n"
-    with pytest.raises(sv.errors.TableError, match="--read missing=drop"):
+    with pytest.raises(sv.errors.TableError, match="missing='drop'"):
         found(missing)
     assert found(missing, missing="drop") == expected
     with pytest.raises(sv.errors.EstimateError, match="1 reports do not say which mechanism"):
         found(f"{text}v;b;\n", missing="drop")
     counts = "item;count\ná;20,0\nb;20,0\nc;20,0\n"
-    with pytest.raises(sv.errors.TableError, match="--read decimal=comma"):
+    with pytest.raises(sv.errors.TableError, match="decimal='comma'"):
         found(counts)
     assert found(counts, decimal="comma") == expected
     with pytest.raises(sv.errors.ParameterError, match="dialect are for a table"):

@@ -29,6 +29,11 @@ def date(serial: float) -> Raw:
     return Raw(' s="1"', f"<v>{serial}</v>")
 
 
+def duration(days: float) -> Raw:
+    """A length of time: a number of days with the style of one."""
+    return Raw(' s="2"', f"<v>{days}</v>")
+
+
 def error(text: str) -> Raw:
     """An error such as #N/A."""
     return Raw(' t="e"', f"<v>{text}</v>")
@@ -98,7 +103,8 @@ def parts(
     styles = (
         f'{_HEAD}<styleSheet xmlns="{_MAIN}"><fonts><font/></fonts><fills><fill/></fills><borders><border/>'
         f'</borders><cellStyleXfs><xf/></cellStyleXfs><cellXfs><xf numFmtId="0"/>'
-        f'<xf numFmtId="14" applyNumberFormat="1"/></cellXfs></styleSheet>'
+        f'<xf numFmtId="14" applyNumberFormat="1"/><xf numFmtId="46" applyNumberFormat="1"/></cellXfs>'
+        f"</styleSheet>"
     )
     found = {
         "[Content_Types].xml": f'{_HEAD}<Types xmlns="{_PACKAGE}/content-types">'

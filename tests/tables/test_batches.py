@@ -92,9 +92,7 @@ def test_unknown_items_are_refused_before_anything_is_drawn(
     mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
     options = ReadingOptions(unknown="error", empty="skip")
     pl.read_parquet(path).drop_nulls().write_parquet(path)
-    with pytest.raises(
-        sv.errors.UserDataError, match=r"of \d+ rows do not name one, with 1 different items"
-    ) as seen:
+    with pytest.raises(sv.errors.UserDataError, match=r"of \d+ rows do not name one;") as seen:
         releasing.release_file({"all": mechanism}, path, tmp_path / "out.csv", options=options)
     assert "SECRET" not in str(seen.value)
     assert drawn == []

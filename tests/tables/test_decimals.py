@@ -76,8 +76,8 @@ def test_unset_a_mark_beside_semicolons_is_asked_about_and_never_guessed(
     tmp_path: Path, texts: tuple[str, str], wrong: int
 ) -> None:
     advice = (
-        f"{wrong} of 2 rows do not; for decimal commas set decimal=comma .*, for decimal points in a file with "
-        "semicolons decimal=point; thousands must not be separated"
+        f"{wrong} of 2 rows do not; for decimal commas set decimal='comma', for decimal points in a file with "
+        "semicolons decimal='point'; thousands must not be separated"
     )
     with pytest.raises(sv.errors.TableError, match=f"column 'count' must hold numbers: {advice}") as refused:
         counts_of(tmp_path, *texts, DETECTED)

@@ -151,9 +151,7 @@ def test_the_refusal_counts_what_is_unknown_and_names_the_way_out(tmp_path: Path
     path = tmp_path / "t.csv"
     path.write_text("user,item,g\n1,a,x\n1,Orchid,x\n2,Orchid,y\n2,Lily,y\n3,a,y\n")
     known = {"x": sv.Prior(["a", "rest"], [0.5, 0.5]), "y": sv.Prior(["a", "b"], [0.5, 0.5])}
-    with pytest.raises(
-        sv.errors.UserDataError, match="3 of 5 rows do not name one, with 2 different items"
-    ) as refused:
+    with pytest.raises(sv.errors.UserDataError, match="3 of 5 rows do not name one;") as refused:
         users_table.read_user_groups(path, known, by="g")
     assert "other='NAME'" in str(refused.value)
     assert "Orchid" not in str(refused.value)

@@ -140,7 +140,7 @@ def test_a_formula_is_the_value_that_was_saved_with_it(tmp_path: Path) -> None:
 def test_errors_and_blanks_are_missing(tmp_path: Path) -> None:
     rows: Rows = [["user", "item"], ["x", "War"], ["x", error("#N/A")], ["x", "  "], [None, "War"]]
     path = write_workbook(tmp_path / "t.xlsx", rows)
-    with pytest.raises(sv.errors.TableError, match=r"column '\w+' has \d missing values.*missing=drop"):
+    with pytest.raises(sv.errors.TableError, match=r"column '\w+' has \d missing values.*missing='drop'"):
         users_of(path)
     found, how = users_table.read_user_groups(path, {"all": WAR}, dialect=Dialect(missing="drop"))
     assert found["all"].p.toarray().tolist() == [[0.0, 1.0]]

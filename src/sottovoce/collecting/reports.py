@@ -253,7 +253,7 @@ def _tallied(
     """Read a table of reports, and check its groups, its mechanism and that no user is in it twice."""
     from ..tables.reader import Columns, count_missing, left_unread, opened, tally_of
 
-    with opened(table, dialect) as source:
+    with opened(table, dialect, wanted=(item, user, by)) as source:
         columns, lacking = list(source.types), 0
         described = "mechanism" in columns and all(model.digest is not None for model in known.values())
         item, user = _named(columns, item, user)

@@ -254,7 +254,8 @@ def read_priors(
                     Setting("provenance", provenance),
                 )
             return _placed(data, near, item, {})
-        with reader.opened(file, dialect) as source:
+        wanted = (item, count, by, user or "user", *AMOUNTS, *(() if near is None else near.columns))
+        with reader.opened(file, dialect, wanted=wanted) as source:
             columns = Columns(item, user, amount_column(list(source.types), count, AMOUNTS), by)
             cells, how = reader.tally_of(source, columns), "no column of amounts: every row counts once"
             if columns.weight is not None:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -31,10 +32,10 @@ import numpy.typing as npt
 from .. import _naming
 from .._temporary import private_file, private_folder
 from .._validate import IntArray
-from ..errors import ParameterError, SottovoceError, TableError
+from ..errors import ParameterError, Setting, SottovoceError, TableError
 from ..groups import EVERYBODY
 from ..prior import Category
-from . import files, workbook
+from . import files, mended, workbook
 from .files import DETECTED, SEPARATORS, Dialect
 from .tally import Tally, numbered
 
@@ -67,6 +68,8 @@ class Columns:
     by: str | None = None
     lenient: bool = False  # a row without an item or an amount counts for nothing, and its user is there
     times: str | None = None  # how many records a row stands for; one, without a column
+    longest: int | None = None  # characters of the longest category: longer items are cut, and stay unknown
+    integers: bool = False  # the categories are integers
 
     def __post_init__(self) -> None:
         if not isinstance(self.item, str) or not self.item:
@@ -111,6 +114,7 @@ class Source:
     types: Mapping[str, str] = field(default_factory=dict)  # in SQL, without what they hold
     separator: str | None = None
     sheet: workbook.Sheet | None = None
+    replaced: bool = False  # what is not in the file's encoding was replaced
 
     def __post_init__(self) -> None:
         self._stamp = _stamp(self.path)
@@ -122,12 +126,25 @@ class Source:
 
     def require(self, needed: Sequence[str]) -> None:
         """Refuse a table without a needed column."""
+        if self.kind in files.JSONS:
+            self._require_keys(needed)
+            return
         try:
             require(needed, list(self.types), lambda: self.rows(f"SELECT * FROM source LIMIT {LOOKED_AT}"))
         except TableError as problem:
             if self.sheet is not None and str(self.sheet):
-                problem.args = (f"{problem} This is {self.sheet}; --read sheet=… names another.",)
+                problem.args = (*problem.args, f" This is {self.sheet}; another one: ", Setting("sheet"), ".")
             raise
+
+    def _require_keys(self, needed: Sequence[str]) -> None:
+        """Refuse a JSON table none of whose records has a needed key; other keys are never shown."""
+        for name in needed:
+            has = f"json_exists(json, {_pointer(name)})"
+            if name not in self.types or not self.rows(f"SELECT 1 FROM objects WHERE {has} LIMIT 1"):
+                other = (
+                    f" If it has another name, pass --{name} ({name}=)." if name in ("user", "item") else ""
+                )
+                raise TableError(f"there is no column {name!r}: no record has this key.{other}")
 
     @property
     def kind(self) -> str:
@@ -148,10 +165,16 @@ class Source:
 
 
 @contextmanager
-def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None = None) -> Iterator[Source]:
+def opened(
+    table: Any,
+    dialect: Dialect | None = None,
+    columns: Columns | None = None,
+    wanted: Sequence[str | None] = (),
+) -> Iterator[Source]:
     """A file or a dataframe as the relation `source` of a connection that can reach nothing else.
 
-    Of a Spark frame only the `columns` come to this process.
+    Of a Spark frame and of JSON only the `columns` are read. Without these, the columns of JSON are the keys
+    that half of the records have, and those that are `wanted`, in any case of letters.
     """
     if dialect is not None and not isinstance(dialect, Dialect):
         raise ParameterError("dialect must be a Dialect, such as sottovoce.Dialect(decimal='comma')")
@@ -160,34 +183,77 @@ def opened(table: Any, dialect: Dialect | None = None, columns: Columns | None =
         raise ParameterError("dialect is for the path of a file: leave it out")
     with private_folder() as folder, closing(_connection(folder)) as connection:
         source = Source(connection, path, dialect or DETECTED)
-        sql, allowed = "SELECT * FROM frame", list[str]()
+        sql, allowed, frame = "SELECT * FROM frame", list[str](), None
         if path is None:
-            _translated(lambda: connection.register("frame", _frame(table, columns)))
+            frame = _frame(table, columns)
+            _translated(lambda: connection.register("frame", frame))
         elif source.kind in workbook.KINDS:
             frame, source.sheet = workbook.read_sheet(path, source.dialect.sheet)
             connection.register("frame", frame)
             sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
-            sql, allowed = _file(source, path, Path(folder))
+            sql, allowed = _file(source, path, Path(folder), lenient=columns is not None and columns.lenient)
         source.run(f"SET allowed_paths = [{', '.join(map(text, allowed))}]")
         source.run(f"SET allowed_directories = [{text(folder)}]")
         source.run("SET enable_external_access = false")
         source.run("SET lock_configuration = true")
+        if source.kind in files.JSONS:
+            source.run(f"CREATE TEMP VIEW objects AS {sql}")
+            names = _shared_keys(source, wanted) if columns is None else columns.needed
+            source.run(f"CREATE TEMP VIEW source AS {_by_key(names, columns)}")
+            source.types = dict.fromkeys(names, "VARCHAR")
+            yield source
+            return
         types = [(name, kind.split("(")[0].upper()) for name, kind, *_ in source.rows(f"DESCRIBE {sql}")]
         if len({name.strip() for name, _ in types}) < len(types):
             raise same_name(path)
-        shown = ", ".join(
-            f"{(_PLAIN if kind == 'JSON' else '{0}').format(quoted(name))} AS {quoted(name.strip())}"
-            for name, kind in types
-        )
+        shown = ", ".join(f"{quoted(name)} AS {quoted(name.strip())}" for name, _ in types)
         source.run(f"CREATE TEMP VIEW source AS SELECT {shown} FROM ({sql})")
-        known = {name.strip(): kind.replace("JSON", "VARCHAR") for name, kind in types}
-        source.types = known | _mixed_types(table)
+        source.types = {name.strip(): kind for name, kind in types} | _mixed_types(frame)
         yield source
 
 
-_PLAIN = "CASE WHEN json_type({0}) IN ('ARRAY', 'OBJECT') THEN error('nested') ELSE {0}->>'$' END"
-"""A value of a JSON record as text, as in a CSV file; lists and objects are refused where they are used."""
+MOST_KEYS = 100
+"""Keys of JSON that are columns, beside those that are named."""
+
+
+def _pointer(name: str) -> str:
+    """The SQL of a JSON pointer to a key."""
+    return text("/" + name.replace("~", "~0").replace("/", "~1"))
+
+
+def _shared_keys(source: Source, wanted: Sequence[str | None]) -> list[str]:
+    """The keys that at least half of the records of a JSON table have, and the wanted ones, as they come.
+
+    A key that one person's records alone bring is never a column, unless it is named.
+    """
+    folded = ", ".join(text(name.casefold()) for name in wanted if name)
+    keys = source.rows(
+        "SELECT key, count(*), 2 * count(*) >= (SELECT count(*) FROM objects) AS shared FROM (SELECT "
+        "unnest(list_distinct(json_keys(json))) AS key FROM objects WHERE json_type(json) = 'OBJECT') "
+        f"GROUP BY key HAVING shared OR lower(key) IN ({folded or 'NULL'}) "
+        f"ORDER BY count(*) DESC LIMIT {MOST_KEYS}"
+    )
+    first = source.rows("SELECT json_keys(json) FROM objects WHERE json_type(json) = 'OBJECT' LIMIT 1")
+    order = {key: i for i, key in enumerate(first[0][0] if first else [])}
+    alike: dict[str, str] = {}  # to DuckDB names that differ in the case of letters are the same
+    for key, *_ in sorted(keys, key=lambda row: (row[0] not in wanted, -row[1])):
+        if key.isprintable():
+            alike.setdefault(key.casefold(), key)
+    return sorted(alike.values(), key=lambda key: order.get(key, len(order)))
+
+
+def _by_key(names: Sequence[str], columns: Columns | None) -> str:
+    """The query that makes columns of the keys of records: values as texts, as in a CSV file."""
+    # Lists and objects are refused where they are used; as an item such a value counts for nothing.
+    unknown, nested = columns.item if columns is not None and columns.lenient else None, "error('nested')"
+    values = ", ".join(
+        f"CASE WHEN json_type(x[{i}]) IN ('ARRAY', 'OBJECT') "
+        f"THEN {'NULL' if name == unknown else nested} ELSE x[{i}]->>'$' END AS {quoted(name)}"
+        for i, name in enumerate(names, 1)
+    )
+    pointers = ", ".join(map(_pointer, names))
+    return f"SELECT {values} FROM (SELECT json_extract(json, [{pointers}]) AS x FROM objects)"
 
 
 def _stamp(path: Path | None) -> tuple[int, ...]:
@@ -232,6 +298,81 @@ def _frame(table: Any, columns: Columns | None) -> Any:
     if library not in ("pandas", "polars", "pyarrow") or not hasattr(table, "columns"):
         known = "a pandas, polars, pyarrow, DuckDB or Spark frame or a path"
         raise TableError(f"the table must be {known}, got {type(table).__name__}")
+    if columns is not None and columns.lenient:
+        return _with_unknown(table, columns) if library == "pandas" else _valid(table, columns)
+    return table
+
+
+def _with_unknown(frame: Any, columns: Columns) -> Any:
+    """A pandas frame whose columns of Python objects hold what is asked of them: other items are unknown.
+
+    What DuckDB takes such a column for would depend on what one person has in it.
+    """
+    import pandas
+
+    changed = {}
+    for name in frame.columns if frame.columns.is_unique else ():
+        values, asked = frame[name], str(name).strip()
+        if asked not in columns.needed or values.dtype not in ("object", "category"):
+            continue
+        cells = [
+            None if cell is pandas.NA or cell is pandas.NaT or _is_nan(cell) else cell
+            for cell in values.tolist()
+        ]
+        if asked == columns.item:
+            kept = [_item(cell, integers=columns.integers) for cell in cells]
+            changed[name] = pandas.array(kept, dtype="Int64" if columns.integers else "string")
+        elif all(cell is None or isinstance(cell, str) for cell in cells):
+            kept = [cell if cell is None else mended.whole_text(cell) for cell in cells]
+            changed[name] = pandas.array(kept, dtype="string")
+        elif asked == columns.weight and (numbers := _numbers(cells)) is not None:
+            changed[name] = numbers
+    return frame.assign(**changed) if all(isinstance(name, str) for name in changed) else frame
+
+
+def _is_nan(cell: Any) -> bool:
+    # A signalling NaN may be compared with nothing.
+    return cell.is_nan() if isinstance(cell, Decimal) else isinstance(cell, float) and math.isnan(cell)
+
+
+def _item(cell: Any, *, integers: bool) -> str | int | None:
+    """An item that can be a category, which are texts or integers; None for any other."""
+    if isinstance(cell, str):
+        return None if integers else mended.whole_text(cell)
+    number = integers and isinstance(cell, int | float | np.integer | np.floating)
+    if number and not isinstance(cell, bool) and abs(cell) < 1 << 53 and cell == int(cell):
+        return int(cell)
+    return None
+
+
+def _numbers(cells: Sequence[Any]) -> list[float] | None:
+    """Amounts as doubles, NaN for a missing one; None if they are not all numbers."""
+    kinds = (int, float, Decimal, np.integer, np.floating)
+    if any(isinstance(cell, bool) or not isinstance(cell, (*kinds, type(None))) for cell in cells):
+        return None
+    with suppress(ValueError, OverflowError):  # a signalling NaN, an integer beyond all doubles
+        return [math.nan if cell is None else float(cell) for cell in cells]
+    return None
+
+
+def _valid(table: Any, columns: Columns) -> Any:
+    """An arrow table whose texts are UTF-8, which arrow does not look at by itself."""
+    if type(table).__module__.split(".")[0] != "pyarrow":
+        return table
+    import pyarrow as pa
+
+    for i, name in enumerate(table.column_names):
+        column = table.column(i)
+        if name.strip() not in columns.needed or not (
+            pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        ):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            cells = column.cast(pa.large_binary()).to_pylist()
+            texts = [None if cell is None else cell.decode("utf-8", mended.REPLACED) for cell in cells]
+            table = table.set_column(i, name, pa.array(texts, pa.large_string()))
     return table
 
 
@@ -246,38 +387,81 @@ def _mixed_types(table: Any) -> dict[str, str]:
     return {name: kind.upper() for name, kind in kinds.items() if kind in mixed}
 
 
-def _file(source: Source, path: Path, folder: Path) -> tuple[str, list[str]]:
+_GUESS_NOTHING = "hive_partitioning = false, union_by_name = false, filename = false"
+"""A column is one of the file's: no folder on its path, and not its name."""
+
+
+def _file(source: Source, path: Path, folder: Path, *, lenient: bool) -> tuple[str, list[str]]:
     """The query that reads a file, and the paths that may be read."""
-    kind, dialect = source.kind, source.dialect
-    packed, actual = files.compression_of(path), Path(os.path.realpath(path))
-    encoding = encoding_of(path, dialect) if kind in files.TEXTS else "utf-8"
-    if encoding != "utf-8":
-        actual, packed = as_utf_8(path, encoding, folder), "none"
-    elif packed == "gzip":
-        deque(files.unpacked(path), maxlen=0)  # refuses what is damaged, or a bomb
-    pattern = glob.escape(str(actual))  # DuckDB takes every path for a pattern
-    name, allowed = text(pattern), [pattern, str(actual)]
+    kind, actual = source.kind, path
+    if kind != ".parquet":
+        actual = _in_utf_8(source, path, folder, lenient=lenient)
+    packed = files.compression_of(actual)
     if kind == ".parquet":
-        return f"SELECT * FROM read_parquet({name})", allowed
+        name, allowed = _pattern(actual)
+        return f"SELECT * FROM read_parquet({name}, {_GUESS_NOTHING}, file_row_number = false)", allowed
     if kind in files.JSONS:
-        first = next(files.unpacked(path), b"").lstrip()[:1]
+        if lenient and packed != "zstd" and mended.has_halves(files.unpacked(actual)):
+            actual, packed = _copy(actual, folder / "whole.json", mended.without_halves), "none"
+            source.replaced = True
+        name, allowed = _pattern(actual)
+        first = next(files.unpacked(actual), b"").lstrip()[:1]
         form = {b"[": "array", b"{": "newline_delimited"}.get(first, "auto")
-        options = f"format = '{form}', records = 'true', maximum_depth = 1, sample_size = -1"
+        options = f"format = '{form}', maximum_object_size = {mended.LONGEST}, {_GUESS_NOTHING}"
         packed = packed.replace("none", "uncompressed")
-        return f"SELECT * FROM read_json({name}, {options}, compression = '{packed}')", allowed
-    options = f"auto_detect = false, compression = '{packed}'"
+        return f"SELECT json FROM read_json_objects({name}, {options}, compression = '{packed}')", allowed
+    name, allowed = _pattern(actual)
+    options = (
+        f"auto_detect = false, compression = '{packed}', max_line_size = {mended.LONGEST}, "
+        f"buffer_size = {mended.LONGEST}, {_GUESS_NOTHING}"
+    )
     rows = source.rows(  # whatever stands below the header
         f"SELECT line FROM read_csv({name}, {options}, header = false, delim = chr(1), quote = '', "
         f"escape = '', strict_mode = false, ignore_errors = true, columns = {{'line': 'VARCHAR'}}) LIMIT 60"
     )
     lines = [(line or "").removeprefix("\ufeff") for (line,) in rows]
-    source.separator, header = header_of(lines, kind, dialect)
+    source.separator, header = header_of(lines, kind, source.dialect)
     if len({name.casefold() for name in header}) < len(header):  # to DuckDB they are the same
         raise same_name(path)
+    if packed != "zstd" and not mended.has_even_lines(files.unpacked(actual)):
+        separator = source.separator
+        even = _copy(actual, folder / f"even{kind}", lambda pieces: mended.with_even_lines(pieces, separator))
+        name, allowed = _pattern(even)
+        options = options.replace(f"'{packed}'", "'none'")
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
     options += f", header = true, delim = {text(source.separator)}, quote = '\"', escape = '\"'"
     options += ", strict_mode = true, allow_quoted_nulls = false"
     return f"SELECT * FROM read_csv({name}, {options}, columns = {{{columns}}})", allowed
+
+
+def _pattern(path: Path) -> tuple[str, list[str]]:
+    """The SQL of a path, which DuckDB takes for a pattern, and what it must be allowed to read."""
+    actual = os.path.realpath(path)
+    pattern = glob.escape(actual)
+    return text(pattern), [pattern, actual]
+
+
+def _in_utf_8(source: Source, path: Path, folder: Path, *, lenient: bool) -> Path:
+    """A text file that is UTF-8: itself, or a copy."""
+    encoding = encoding_of(path, source.dialect) if source.kind in files.TEXTS else "utf-8"
+    packed = files.compression_of(path)
+    if encoding == "utf-8" and (packed == "zstd" or mended.is_utf_8(files.unpacked(path))):
+        return path
+    if encoding == "utf-8" and not lenient:
+        if packed == "gzip":
+            deque(files.unpacked(path), maxlen=0)  # refuses what is damaged, or a bomb
+        return path  # DuckDB refuses it
+    return as_utf_8(source, path, encoding, folder, lenient=lenient)
+
+
+def _copy(path: Path, copy: Path, change: Callable[[Iterator[bytes]], Iterator[bytes]]) -> Path:
+    """A changed copy of a file, for its owner alone; an earlier copy of ours is not needed any more."""
+    with open(copy, "xb", opener=private_file) as target:
+        for piece in change(files.unpacked(path)):
+            target.write(piece)
+    if path.parent == copy.parent:
+        path.unlink()
+    return copy
 
 
 def encoding_of(path: Path, dialect: Dialect) -> str:
@@ -286,23 +470,19 @@ def encoding_of(path: Path, dialect: Dialect) -> str:
     return dialect.encoding or ("utf-16" if marked else "utf-8")
 
 
-def as_utf_8(path: Path, encoding: str, folder: Path) -> Path:
+def as_utf_8(source: Source, path: Path, encoding: str, folder: Path, *, lenient: bool) -> Path:
     """The path of a copy of a text file in UTF-8, which DuckDB reads."""
     # Latin-1 is read as cp1252, which has the same letters, and others where Latin-1 has none.
-    copy = folder / f"text{files.kind_of(path)}"
-    decoder = codecs.getincrementaldecoder("cp1252" if encoding == "latin-1" else encoding)()
     if files.compression_of(path) == "zstd":
         raise TableError(f"{path} is packed with zstd, and then UTF-8 is read only: unpack it first (unzstd)")
-    try:
-        with open(copy, "x", encoding="utf-8", newline="", opener=private_file) as target:
-            for piece in files.unpacked(path):
-                target.write(decoder.decode(piece))
-            target.write(decoder.decode(b"", final=True))
-    except UnicodeDecodeError:
-        copy.unlink()
-    if not copy.exists():  # out of the handler: its error quotes the file
+    codec, copy = "cp1252" if encoding == "latin-1" else encoding, folder / f"text{files.kind_of(path)}"
+    with suppress(UnicodeDecodeError):
+        return _copy(path, copy, lambda pieces: mended.in_utf_8(pieces, codec))
+    copy.unlink()
+    if not lenient:  # out of the handler: its error quotes the file
         raise TableError(f"{path} cannot be read as text in {encoding}")
-    return copy
+    source.replaced = True
+    return _copy(path, copy, lambda pieces: mended.in_utf_8(pieces, codec, mended.REPLACED))
 
 
 def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, list[str]]:
@@ -318,8 +498,11 @@ def header_of(lines: Sequence[str], kind: str, dialect: Dialect) -> tuple[str, l
     return separator, headers.get(separator, [])
 
 
-_FIELDS = " (every line needs the same number of fields; if need be, set the separator: --read separator=…)"
-_RECORDS = " (records are expected, with texts and numbers in them)"
+_FIELDS = (
+    " (every line needs the same number of fields; if need be, set the separator: ", Setting("separator"), ")"
+)  # fmt: skip
+_RECORDS = (" (records are expected, with texts and numbers in them)",)
+_ENCODING = (" (set its encoding: ", Setting("encoding", "cp1252"), ")")
 _HINTS = dict.fromkeys(files.TEXTS, _FIELDS) | dict.fromkeys(files.JSONS, _RECORDS)
 
 
@@ -344,9 +527,8 @@ def _translated(
     kind = files.kind_of(path)
     if document := files.document_of(path):  # asked only now: nothing in a table may refuse it
         raise TableError(f"{path} is a {document} file, not a table: are the files the other way round?")
-    encoding = " (set its encoding, such as --read encoding=cp1252)"
-    hint = encoding if reason == "not UTF-8" else _HINTS.get(kind, "")
-    raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}{hint}")
+    hint: tuple[object, ...] = _ENCODING if reason == "not UTF-8" else _HINTS.get(kind, ())
+    raise TableError(f"{path} cannot be read as {kind[1:]}: {reason}", *hint)
 
 
 def quoted(name: str) -> str:
@@ -376,14 +558,18 @@ def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], An
     if name is None:
         return
     if head is None or not _are_names(present, needed, head):
-        other = f" If it has another name, pass --{name} ({name}=)." if name in ("user", "item") else ""
-        raise TableError(f"there is no column {name!r}: is the first line of the table a header?{other}")
+        first = "is the first line of the table a header?"
+        raise TableError(f"there is no column {name!r}: {first}{_other_name(name)}")
     folded = {column.casefold(): column for column in present}
     near = get_close_matches(name.casefold(), list(folded), n=1)
     meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
     if near == [name.casefold()]:
         meant += " (of two tables with different names make a prior of the public one first)"
     raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
+
+
+def _other_name(name: str) -> str:
+    return f" If it has another name, pass --{name} ({name}=)." if name in ("user", "item") else ""
 
 
 def _are_names(present: Sequence[str], needed: Sequence[str], head: Callable[[], Any]) -> bool:
@@ -547,7 +733,10 @@ def _names(source: Source, letter: str, integers: bool, where: str = "") -> npt.
 def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
-    named = {letter: name_as_text(source, name) for letter, name in columns.names.items()}
+    named = {
+        letter: item_as_text(source, columns) if letter == "i" else name_as_text(source, name)
+        for letter, name in columns.names.items()
+    }
     selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
     if columns.weight is not None:
         selected.append(f"{_amount(source, columns.weight, columns.lenient)} AS a")
@@ -582,6 +771,25 @@ def name_as_text(source: Source, name: str) -> tuple[str, bool]:
     raise TableError(f"column {name!r} must hold text or integers, it holds {kind}")
 
 
+def item_as_text(source: Source, columns: Columns) -> tuple[str, bool]:
+    """The same of items, of which those that can be no category are cut, or missing where that is lenient."""
+    kind, column = source.types[columns.item], quoted(columns.item)
+    if columns.lenient and kind in _FRACTIONS:
+        number = f"CAST({column} AS DOUBLE)"
+        fine = f"trunc({number}) = {number} AND abs({number}) < {1 << 53}"
+        return f"CAST(CAST(CASE WHEN {fine} THEN {number} END AS BIGINT) AS VARCHAR)", True
+    name, integers = f"CAST({column} AS VARCHAR)", False
+    of_cells = (
+        source.kind in workbook.KINDS and kind not in _INTEGERS
+    )  # a type is what the cells happen to be
+    if not columns.lenient or not (kind in _TEXTS or of_cells):
+        name, integers = name_as_text(source, columns.item)
+    if columns.longest is not None and not integers:
+        # Still longer than any category, and cut before it takes memory: a small file may hold long texts.
+        name = f"left({name}, {columns.longest + 1})"
+    return name, integers
+
+
 def _amount(source: Source, name: str, lenient: bool) -> str:
     """The SQL of amounts as doubles: null where there is no number, NaN (or zero) where there is nothing."""
     kind, column = source.types[name], quoted(name)
@@ -609,11 +817,14 @@ def _check_amounts(source: Source, name: str) -> None:
         "SELECT count(*), count(a), sum(a), count(*) FILTER (a >= 0 AND a < 'inf'::DOUBLE) FROM records"
     )
     if numbers < rows:
-        advice = "; thousands must not be separated" if source.path is not None else ""
-        if advice and source.dialect.decimal is None:
-            points = "for decimal points in a file with semicolons decimal=point"
-            advice = f"; for decimal commas set decimal=comma (--read decimal=comma), {points}{advice}"
-        raise TableError(f"column {name!r} must hold numbers: {rows - numbers} of {rows} rows do not{advice}")
+        advice: list[object] = []
+        if source.path is not None and source.dialect.decimal is None:
+            advice += ["; for decimal commas set ", Setting("decimal", "comma")]
+            advice += [", for decimal points in a file with semicolons ", Setting("decimal", "point")]
+        if source.path is not None:
+            advice.append("; thousands must not be separated")
+        wrong = f"{rows - numbers} of {rows} rows do not"
+        raise TableError(f"column {name!r} must hold numbers: {wrong}", *advice)
     check_sum(name, rows, fine, added or 0)
 
 
@@ -632,8 +843,8 @@ def _check_names(source: Source, columns: Columns, names: Mapping[str, npt.NDArr
     for letter, name in columns.required.items():
         if source.rows(f"SELECT count(*) FROM name_{letter} WHERE name IS NULL")[0][0]:
             ((missing,),) = source.rows(f"SELECT count(*) FROM records WHERE {letter} IS NULL")
-            advice = ": fill them in, or set missing=drop (--read missing=drop)" if source.path else ""
-            raise TableError(f"column {name!r} has {missing} missing values{advice}")
+            advice = (": fill them in, or set ", Setting("missing", "drop")) if source.path else ()
+            raise TableError(f"column {name!r} has {missing} missing values", *advice)
 
 
 # --- what is told ---------------------------------------------------------------------------------------
@@ -659,6 +870,8 @@ def left_unread(source: Source, columns: Columns) -> str:
     dropping = source.dialect.missing == "drop" and columns.required
     number = count_missing(source, columns.required.values()) if dropping else 0
     dropped = f"; {number:,} rows with a missing name dropped" if number else ""
+    if source.replaced:
+        dropped += "; what is not text in the file's encoding was replaced"
     return dropped + (f"; {source.sheet}" if source.sheet is not None and str(source.sheet) else "")
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
-
-import numpy as np
 
 from .. import _validate
 from ..errors import ParameterError, Setting, TableError, UserDataError
 from ..groups import Groups
 from ..users import Categories, Users
 from . import tally
-from .files import JSONS, Dialect, at_hand, prefix_errors
+from .files import JSONS, Dialect, at_hand, kind_of, prefix_errors
 from .reader import Cells, Columns, amount_column, left_unread, opened, ordered_cells
 from .tally import Tally
 
@@ -136,7 +134,6 @@ class LeftOut:
     refused: int = 0  # users without a usable record
     moved: int = 0  # rows that count as another category
     groups: int = 0  # groups without a prior
-    items: set[int] = field(default_factory=set)
     same_kind: bool = True
 
     def read(self, cells: Tally, known: ByGroup, options: ReadingOptions) -> dict[str, Users]:
@@ -152,16 +149,12 @@ class LeftOut:
             self.dropped += group.dropped
             self.refused += group.refused
             self.moved += group.moved
-            if group.dropped and options.unknown == "error":
-                position = tally.positions_of(cells, g, known[name])
-                self.items.update(np.flatnonzero(position == -1).tolist())
         self.same_kind = type(cells.items[0]) is type(next(iter(known.values())).categories[0])
         return users
 
     def check(self, options: ReadingOptions) -> None:
         """Refuse unknown items and users with nothing left, unless they may be left out."""
         if self.dropped and options.unknown == "error":
-            different = f", with {len(self.items)} different items" if self.items else ""
             advice: tuple[object, ...] = (
                 "count them as a category of the prior (", Setting("other", "NAME"), "), leave them out (",
                 Setting("unknown", "drop"), "), or add them to the prior",
@@ -171,8 +164,8 @@ class LeftOut:
             if not self.same_kind:
                 advice = ("one side has text, the other integers",)
             raise UserDataError(
-                f"items must be categories of the prior: {self.dropped} of {self.rows} rows do not name one"
-                f"{different}; ",
+                "items must be categories of the prior: ",
+                f"{self.dropped} of {self.rows} rows do not name one; ",
                 *advice,
             )
         if self.refused and options.empty == "error":
@@ -246,13 +239,16 @@ def checked_users(
     Without `weight` the first column with a name in `usual` has the amounts; not in JSON, whose records bring
     their own names.
     """
-    columns = Columns(item, user, weight, by, lenient=options.unknown == "prior")
     with ExitStack() as stack:
         table = stack.enter_context(at_hand(table))
+        if isinstance(table, Path) and kind_of(table) in JSONS:
+            # One record of one person could add a column of amounts, or one with the name `none`.
+            usual, weight = (), None if weight == "none" else weight
+        columns = Columns(
+            item, user, weight, by, lenient=options.unknown == "prior", **_about_categories(known)
+        )
         with prefix_errors(table):
             source = stack.enter_context(opened(table, dialect, columns))
-            if source.kind in JSONS:  # where one record of one person could add a column of amounts
-                usual = ()
             columns = replace(columns, weight=amount_column(list(source.types), weight, usual))
             cells = ordered_cells(source, columns)
             by_group = known if isinstance(known, Mapping) else dict.fromkeys(cells.groups, known)
@@ -260,6 +256,14 @@ def checked_users(
             how = f"weights from column {columns.weight!r}" if columns.weight else "every row counts once"
             how += left_unread(source, columns) + left.summary(options)
         yield CheckedUsers(cells, left, how, batches)
+
+
+def _about_categories(known: Known) -> dict[str, Any]:
+    """What tells that an item is none of the categories, before it is read."""
+    each = list(known.values()) if isinstance(known, Mapping) else [known]
+    longest = max((len(str(name)) for one in each for name in one.categories), default=0)
+    integers = any(isinstance(one.categories[0], int) for one in each)
+    return {"longest": longest, "integers": integers}
 
 
 def _checked(

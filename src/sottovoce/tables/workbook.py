@@ -146,7 +146,7 @@ def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[
                 return {"mixed": False}
             return {"mixed": True}
         index, head = _chosen(book, sheet, path)
-        body = book.load_sheet(index, schema_sample_rows=None, whitespace_as_null=True)
+        body = _body(book, index, head.width)
         table, numeric = _table(head, body, index, path)
         with pa.ipc.new_file(str(folder / _TABLE), table.schema) as file:
             file.write_table(table)
@@ -223,6 +223,22 @@ def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
             return index, head(index)
     advice = f"pass a name, or a number up to {len(names)}"  # not the names: they may be those of people
     raise TableError(f"{path} has no sheet {sheet!r}; it has {len(names)} sheets: {advice}")
+
+
+def _body(book: Any, index: int, width: int) -> Any:
+    """The rows of a sheet; a column whose kinds of cells do not fit, as a duration among texts, is text."""
+    import fastexcel
+
+    given: dict[str, Any] = {"schema_sample_rows": None, "whitespace_as_null": True}
+    with contextlib.suppress(fastexcel.UnsupportedColumnTypeCombinationError):
+        return book.load_sheet(index, **given)
+    texts: dict[str | int, Any] = {}
+    for i in range(width):
+        try:
+            book.load_sheet(index, use_columns=[i], **given)
+        except fastexcel.UnsupportedColumnTypeCombinationError:
+            texts[i] = "string"
+    return book.load_sheet(index, dtypes=texts, **given)
 
 
 def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str, int]]:

@@ -1,0 +1,437 @@
+"""Pairs of tables that differ in one person's content, in every form that a table has.
+
+The exit code, the names of the rows, their order and their number are the same, whatever the person has.
+`REFUSED` is the list of exceptions, and docs/guarantees.md has the same list.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import io
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import run
+from workbooks import Cell, Raw, date, duration, error, write_workbook
+
+import sottovoce as sv
+
+GUARANTEES = Path(__file__).parents[1] / "docs" / "guarantees.md"
+OTHERS = [("u1", "a"), ("u1", "b"), ("u3", "b"), ("u4", "a")]
+MECHANISM = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.001, 0.999]), 20.0))
+"""At ε = 20 nearly everybody releases a category of their own: what others have is seen to be read."""
+TEXTS: dict[str, str] = {
+    "a category": "a",
+    "unknown": "x",
+    "empty": "",
+    "a blank": " ",
+    "a number": "1",
+    "long": "y" * 3_000_000,
+    "carriage return": "x\ry",
+    "carriage return at the end": "x\r",
+    "carriage returns and line feeds": "\r\n\n\r",
+    "separators": "x,y;z\tw|",
+    "quotation marks": '5" "disk"',
+    "NUL": "x\0y",
+    "control characters": "x\x0b\x0c\x1c\x85\u2028y",
+    "byte order mark": "\ufeffa",
+    "emoji": "\U0001f600",
+    "not a number": "NaN",
+    "like a date": "2024-03-01 00:00:00",
+    "like a formula": "=1+1",
+    "braces": '{"user": "u9"}',
+}
+
+
+def with_mine(*mine: Any) -> list[tuple[str, Any]]:
+    """The others' records, with those of u2 among them."""
+    return [*OTHERS[:2], *(("u2", item) for item in mine), *OTHERS[2:]]
+
+
+def check_released(table: Path, tmp_path: Path) -> None:
+    """The command writes a row for each of the four, in order, and what the others have is read as ever."""
+    mechanism, out = tmp_path / "m.json", tmp_path / "r.csv"
+    if not mechanism.exists():
+        MECHANISM.save(mechanism)
+    done = run("release", mechanism, table, "-o", out, "--max-epsilon", 20, "--force")
+    assert done.returncode == 0, done.stderr[-300:]
+    assert done.stdout == ""
+    released = pl.read_csv(out)
+    assert released["user"].to_list() == ["u1", "u2", "u3", "u4"]
+    assert released["item"].to_list()[2:] == ["b", "a"]
+
+
+# --- texts, in every form that can hold them --------------------------------------------------------------
+
+
+def to_csv(path: Path, rows: list[tuple[str, Any]], **options: Any) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, **options).writerows([("user", "item"), *rows])
+    return path
+
+
+def to_pandas_csv(path: Path, rows: list[tuple[str, Any]]) -> Path:
+    pd.DataFrame(rows, columns=["user", "item"]).to_csv(path, index=False, lineterminator="\n")
+    return path
+
+
+def to_json(path: Path, rows: list[tuple[str, Any]]) -> Path:
+    records = [{"user": user, "item": item} for user, item in rows]
+    text = json.dumps(records) if path.suffix == ".json" else "\n".join(map(json.dumps, records))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def to_parquet(path: Path, rows: list[tuple[str, Any]]) -> Path:
+    pl.DataFrame(rows, schema={"user": pl.String, "item": pl.String}, orient="row").write_parquet(path)
+    return path
+
+
+def to_gzip(path: Path, rows: list[tuple[str, Any]]) -> Path:
+    plain = to_csv(path.with_name("plain.csv"), rows)
+    path.write_bytes(gzip.compress(plain.read_bytes(), 1))
+    return path
+
+
+FILES: dict[str, Callable[[Path, list[tuple[str, Any]]], Path]] = {
+    "t.csv": to_csv,
+    "lf.csv": lambda path, rows: to_csv(path, rows, lineterminator="\n"),
+    "semicolons.csv": lambda path, rows: to_csv(path, rows, delimiter=";", lineterminator="\n"),
+    "all-quoted.csv": lambda path, rows: to_csv(path, rows, quoting=csv.QUOTE_ALL, lineterminator="\n"),
+    "pandas.csv": to_pandas_csv,
+    "t.csv.gz": to_gzip,
+    "t.parquet": to_parquet,
+    "t.json": to_json,
+    "t.jsonl": to_json,
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_promise_23_any_text_of_one_person_leaves_a_file_as_it_is(tmp_path: Path, form: str) -> None:
+    for text in TEXTS.values():
+        check_released(FILES[form](tmp_path / form, with_mine(text)), tmp_path)
+    check_released(FILES[form](tmp_path / form, with_mine(*TEXTS.values())), tmp_path)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("item", ["x\ry", "x\r", "\r", "x\r\ry", '5"\rz'])
+def test_promise_23_a_carriage_return_without_quotes_is_a_part_of_its_text(
+    tmp_path: Path, ends: str, item: str
+) -> None:
+    lines = ["user,item", *(f"{user},{text}" for user, text in with_mine(item))]
+    (tmp_path / "t.csv").write_text(ends.join(lines) + ends, encoding="utf-8", newline="")
+    check_released(tmp_path / "t.csv", tmp_path)
+
+
+@pytest.mark.parametrize("form", ["t.csv", "t.json", "t.jsonl", "t.csv.gz"])
+@pytest.mark.parametrize("broken", [b"x\xffy", b"\xc3", b"\xed\xa0\xbd", b"a\x80", b"\xe9"])
+def test_promise_23_a_byte_that_is_not_utf_8_makes_an_unknown_item(
+    tmp_path: Path, form: str, broken: bytes
+) -> None:
+    for fill in (0, 1 << 20):  # in the first bytes that are looked at, and far behind
+        rows = [*(("u0", "a") for _ in range(fill // 20)), *with_mine("BROKEN")]
+        raw = FILES[form](tmp_path / form, rows).read_bytes()
+        raw = gzip.decompress(raw) if form.endswith(".gz") else raw
+        raw = raw.replace(b"BROKEN", broken)
+        (tmp_path / form).write_bytes(gzip.compress(raw, 1) if form.endswith(".gz") else raw)
+        MECHANISM.save(tmp_path / "m.json")
+        out = tmp_path / "r.csv"
+        done = run("release", tmp_path / "m.json", tmp_path / form, "-o", out, "--max-epsilon", 20, "--force")
+        assert done.returncode == 0, done.stderr
+        assert pl.read_csv(out)["user"].to_list()[-4:] == ["u1", "u2", "u3", "u4"]
+
+
+def test_two_broken_names_of_users_are_two_users(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"user,item\n\xe9,a\n\xe8,b\n")
+    MECHANISM.save(tmp_path / "m.json")
+    done = run(
+        "release", tmp_path / "m.json", tmp_path / "t.csv", "-o", tmp_path / "r.csv", "--max-epsilon", 20
+    )
+    assert done.returncode == 0, done.stderr
+    assert "encoding" in done.stderr
+    assert pl.read_csv(tmp_path / "r.csv")["user"].to_list() == ["\ufffde8", "\ufffde9"]
+
+
+# --- records of JSON ----------------------------------------------------------------------------------------
+
+RECORDS: dict[str, str] = {
+    "half an emoji": r'{"user": "u2", "item": "\ud83d"}',
+    "the other half": r'{"user": "u2", "item": "x\ude00"}',
+    "half an emoji in a key": r'{"user": "u2", "\uD83D": "a", "item": "b"}',
+    "a key with a blank": '{"user": "u2", "item ": "a"}',
+    "a key in other letters": '{"user": "u2", "Item": "a", "ITEM": "b"}',
+    "a key with NUL": r'{"user": "u2", "item\u0000": "a", "x\u0000": 1, "item": "b"}',
+    "an empty key": '{"user": "u2", "": "a"}',
+    "a key twice": '{"user": "u2", "item": "a", "item": "b"}',
+    "250 keys": json.dumps({"user": "u2", "item": "b"} | {f"hiv positive {i}": i for i in range(250)}),
+    "no item": '{"user": "u2"}',
+    "null": '{"user": "u2", "item": null}',
+    "a list": '{"user": "u2", "item": ["a", "b"]}',
+    "an object": '{"user": "u2", "item": {"a": 1}}',
+    "true": '{"user": "u2", "item": true}',
+    "a fraction": '{"user": "u2", "item": 1.5e300}',
+    "an integer of 400 digits": f'{{"user": "u2", "item": {"7" * 400}}}',
+    "deep": f'{{"user": "u2", "item": {"[" * 5000}{"]" * 5000}}}',
+    "40 MB": json.dumps({"user": "u2", "item": "y" * 40_000_000}),
+    "40 MB elsewhere": json.dumps({"user": "u2", "item": "a", "note": "y" * 40_000_000}),
+    "columns of other tables": '{"user": "u2", "item": "a", "weight": -1, "count": "x", "none": 3, "json": 1}',
+    "like a prior file": '{"format": "sottovoce-prior", "user": "u2", "item": "b"}',
+}
+
+
+@pytest.mark.parametrize("form", ["t.json", "t.jsonl"])
+@pytest.mark.parametrize("kind", RECORDS)
+@pytest.mark.parametrize("first", [False, True])
+def test_promise_23_any_record_of_one_person_leaves_a_json_table_as_it_is(
+    tmp_path: Path, form: str, kind: str, first: bool
+) -> None:
+    others = [json.dumps({"user": user, "item": item}) for user, item in OTHERS]
+    records = [RECORDS[kind], *others] if first else [*others[:2], RECORDS[kind], *others[2:]]
+    text = f"[{', '.join(records)}]" if form == "t.json" else "\n".join(records)
+    (tmp_path / form).write_text(text, encoding="utf-8")
+    check_released(tmp_path / form, tmp_path)
+
+
+@pytest.mark.parametrize("command", [["prior"], ["release", "m.json"], ["compare", "p.json", "-e", 1]])
+def test_no_key_of_a_record_is_in_a_message(tmp_path: Path, command: list[Any]) -> None:
+    MECHANISM.save(tmp_path / "m.json")
+    records = [{"user": "u1", "hiv positive": 1}, {"user": "u2", "hiv positive": 2, "itemm": "a"}]
+    (tmp_path / "t.json").write_text(json.dumps(records), encoding="utf-8")
+    (tmp_path / "p.csv").write_text("item,count\na,1\nb,2\n", encoding="utf-8")
+    assert run("prior", "p.csv", "-o", "p.json", cwd=tmp_path).returncode == 0
+    more = ["-o", "r.csv", "--max-epsilon", 20] if command[0] == "release" else []
+    where = [*command[:2], "t.json", *command[2:]] if len(command) > 1 else [*command, "t.json"]
+    done = run(*where, *more, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no column 'item': no record has this key" in done.stderr
+    assert "hiv" not in done.stderr + done.stdout
+    assert "itemm" not in done.stderr + done.stdout
+
+
+def test_a_key_of_one_record_is_no_column_of_a_table_of_reports(tmp_path: Path) -> None:
+    reports: list[dict[str, Any]] = [{"item": "ab"[i % 2]} for i in range(10)]
+    reports[3] |= {"count": 1000, "mechanism": "x", "epsilon": 3}
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, reports)), encoding="utf-8")
+    assert sv.estimate(MECHANISM, tmp_path / "t.jsonl").reports == 10
+
+
+# --- frames -------------------------------------------------------------------------------------------------
+
+OBJECTS: dict[str, Any] = {
+    "None": None,
+    "NaN": float("nan"),
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+    "a date": datetime.date(2024, 3, 1),
+    "a time": pd.Timestamp("2024-03-01"),
+    "a duration": datetime.timedelta(1),
+    "bytes": b"\xff",
+    "an integer": 7,
+    "a huge integer": 10**400,
+    "a fraction": 1.5,
+    "infinity": float("inf"),
+    "a decimal": Decimal("sNaN"),
+    "true": True,
+    "a list": ["a"],
+    "an object": {"a": object()},
+    "half an emoji": "x\ud83d",
+    "a class": int,
+    **TEXTS,
+}
+
+
+@pytest.mark.parametrize("categories", [["a", "b"], [1, 2]])
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_promise_23_any_object_of_one_person_leaves_a_pandas_frame_as_it_is(
+    categories: list[Any], dtype: str
+) -> None:
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(categories, [0.001, 0.999]), 20.0))
+    names = dict(zip("ab", categories, strict=True))
+    for kind, item in OBJECTS.items():
+        if dtype == "category" and kind in ("a list", "an object", "a huge integer", "a decimal"):
+            continue  # pandas itself takes these for no category
+        items = [names.get(text, text) if user != "u2" else text for user, text in with_mine(item)]
+        users = [user for user, _ in with_mine(item)]
+        frame = pd.DataFrame({"user": users, "item": pd.Series(items, dtype="object").astype(dtype)})
+        released = sv.release_table(frame, mechanism)
+        assert released["user"].tolist() == ["u1", "u2", "u3", "u4"], kind
+        assert released["item"].tolist()[2:] == [names["b"], names["a"]], kind
+
+
+def test_promise_23_an_amount_that_is_missing_in_any_way_counts_for_nothing() -> None:
+    for missing in (None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), 3, Decimal("0.5")):
+        for others in ([1.0, 1, 1, 2.0], ["1", "1", "1", "2"]):
+            if isinstance(others[0], str) and isinstance(missing, int | Decimal):
+                continue
+            weights = pd.Series([*others[:2], missing, *others[2:]], dtype="object")
+            frame = pd.DataFrame(with_mine("a"), columns=["user", "item"]).assign(weight=weights)
+            released = sv.release_table(frame, MECHANISM, weight="weight")
+            assert released["user"].tolist() == ["u1", "u2", "u3", "u4"], (missing, others)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_promise_23_any_text_of_one_person_leaves_a_typed_frame_as_it_is(text: str) -> None:
+    columns = dict(zip(("user", "item"), map(list, zip(*with_mine(TEXTS[text]), strict=True)), strict=True))
+    for frame in (pl.DataFrame(columns), pa.table(columns), pd.DataFrame(columns).astype("string")):
+        released = sv.release_table(frame, MECHANISM)
+        users, items = (list(map(str, released[name])) for name in ("user", "item"))
+        assert users == ["u1", "u2", "u3", "u4"]
+        assert items[2:] == ["b", "a"]
+
+
+def test_promise_23_a_number_of_one_person_leaves_a_typed_frame_as_it_is() -> None:
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior([1, 2], [0.001, 0.999]), 20.0))
+    for item in (1.0, None, float("nan"), 1.5, 2.0**53, -1e300, float("inf"), 7.0):
+        columns = {"user": ["u1", "u2", "u3"], "item": [1.0, item, 2.0]}
+        for frame in (pl.DataFrame(columns), pa.table(columns), pd.DataFrame(columns)):
+            released = sv.release_table(frame, mechanism)
+            assert list(map(str, released["user"])) == ["u1", "u2", "u3"], item
+
+
+def test_promise_23_a_text_of_arrow_that_is_not_utf_8_is_unknown() -> None:
+    items = pa.array([b"a", b"x\xff", b"b"]).cast(pa.binary())
+    broken = pa.Array.from_buffers(pa.string(), 3, items.buffers())
+    released = sv.release_table(pa.table({"user": ["u1", "u2", "u3"], "item": broken}), MECHANISM)
+    assert released["user"].to_pylist() == ["u1", "u2", "u3"]
+    assert released["item"].to_pylist()[2] == "b"
+
+
+# --- workbooks ----------------------------------------------------------------------------------------------
+
+CELLS: dict[str, Cell] = {
+    "a date": date(45352),
+    "a duration": duration(1.5),
+    "an ISO date": Raw(' t="d"', "<v>2024-03-01T00:00:00</v>"),
+    "an error": error("#N/A"),
+    "true": True,
+    "a number": 1,
+    "a fraction": 2.5,
+    "a long number": 4012345678901234567,
+    "a huge number": 1e22,
+    "nothing": None,
+    **{kind: text for kind, text in TEXTS.items() if kind not in ("NUL", "control characters", "long")},
+    "30,000 letters": "y" * 30_000,
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("numbers", [False, True])
+def test_promise_23_any_cell_of_one_person_leaves_a_workbook_as_it_is(
+    tmp_path: Path, kind: str, numbers: bool
+) -> None:
+    names: Mapping[str, Any] = {"a": 1, "b": 2} if numbers else {"a": "a", "b": "b"}
+    rows = [(user, CELLS[kind] if user == "u2" else names[item]) for user, item in with_mine("mine")]
+    table = write_workbook(tmp_path / "t.xlsx", [("user", "item"), *rows])
+    prior = sv.Prior([str(name) for name in names.values()], [0.001, 0.999])
+    sv.certify(sv.kernel_clip(prior, 20.0)).save(tmp_path / "m.json")
+    done = run("release", tmp_path / "m.json", table, "-o", tmp_path / "r.csv", "--max-epsilon", 20)
+    assert done.returncode == 0, done.stderr
+    released = pl.read_csv(tmp_path / "r.csv")
+    assert released["user"].to_list() == ["u1", "u2", "u3", "u4"]
+    assert released["item"].cast(pl.String).to_list()[2:] == [str(names["b"]), str(names["a"])]
+
+
+# --- memory -------------------------------------------------------------------------------------------------
+
+
+def test_long_items_are_cut_before_they_take_memory(tmp_path: Path) -> None:
+    """A small file of long texts: each row is read, and none is kept."""
+    path, schema = tmp_path / "t.parquet", pa.schema({"user": pa.string(), "item": pa.string()})
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as writer:
+        for i in range(400):
+            row = {"user": [f"u{i:03}"], "item": [f"{i:03}" + "y" * 10_000_000]}
+            writer.write_table(pa.table(row, schema=schema))
+    assert path.stat().st_size < 400_000
+    MECHANISM.save(tmp_path / "m.json")
+    done = run("release", tmp_path / "m.json", path, "-o", tmp_path / "r.csv", "--max-epsilon", 20)
+    assert done.returncode == 0, done.stderr
+    assert pl.read_csv(tmp_path / "r.csv")["user"].to_list() == [f"u{i:03}" for i in range(400)]
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+CSV = "user,item,weight\nu1,a,1\n{}\nu3,b,1\n"
+
+
+def csv_with(*lines: str) -> list[tuple[str, bytes]]:
+    return [("t.csv", CSV.format(line).encode()) for line in lines]
+
+
+def jsonl_with(*records: bytes) -> list[tuple[str, bytes]]:
+    return [("t.jsonl", b'{"user": "u1", "item": "a", "weight": 1}\n' + record) for record in records]
+
+
+def in_zstd(raw: bytes) -> bytes:
+    return bytes(pa.compress(raw, codec="zstd", asbytes=True))
+
+
+def broken_parquet() -> bytes:
+    items = pa.array([b"a", b"x\xff"]).cast(pa.binary())
+    broken = pa.Array.from_buffers(pa.string(), 2, items.buffers())
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"user": ["u1", "u2"], "item": broken, "weight": [1, 1]}), buffer)
+    return buffer.getvalue()
+
+
+REFUSED: dict[str, list[tuple[str, bytes]]] = {
+    "a row without a user or group": [*csv_with(",a,1"), *jsonl_with(b'{"item": "a"}', b"3", b"null")],
+    "a user or group that is a fraction, a list, an object, a date or a truth value, or a number among texts": (
+        jsonl_with(b'{"user": ["u2"], "item": "a", "weight": 1}')
+    ),
+    "an amount that is negative, infinite or no number": [
+        *csv_with("u2,a,-1", "u2,a,inf", "u2,a,x", "u2,a,1e999"),
+        *jsonl_with(*(b'{"user": "u2", "item": "a", "weight": %b}' % w for w in (b"[1]", b'"x"', b"true"))),
+    ],
+    "an amount with a decimal separator in a file with semicolons": [
+        ("t.csv", CSV.format("u2,a,1.5").replace(",", ";").encode())
+    ],
+    "amounts that add up to infinity": csv_with("u2,a,1.7e308\nu2,a,1.7e308"),
+    "a line of a CSV with more or fewer fields, or with text behind a closing quotation mark": csv_with(
+        "u2,a,1,1", "u2,a", 'u2,"a"b,1', 'u2,"a,1'
+    ),
+    "JSON that does not follow its grammar": jsonl_with(b'{"user": "u2', b"{'user': 'u2'}"),
+    "a record of more than 64 MiB": [
+        *csv_with(f"u2,{'y' * (65 << 20)},1"),
+        *jsonl_with(json.dumps({"user": "u2", "item": "y" * (65 << 20), "weight": 1}).encode()),
+    ],
+    "a byte that is not UTF-8 in Parquet": [("t.parquet", broken_parquet())],
+    "a broken text in a file packed with zstd": [
+        ("t.csv.zst", in_zstd(CSV.format("u2,x\ry,1").encode())),
+        ("t.csv.zst", in_zstd(CSV.format("u2,BROKEN,1").encode().replace(b"BROKEN", b"\xff"))),
+        ("t.jsonl.zst", in_zstd(rb'{"user": "u2", "item": "\ud83d", "weight": 1}')),
+    ],
+    "a column that no record of a JSON table has": [("t.jsonl", b'{"user": "u1"}\n{"user": "u2"}')],
+}
+ELSEWHERE = {  # tests/release/test_groups.py, tests/test_silence.py
+    "a user in several groups, or in an unknown one",
+    "two users whose names differ in blanks or Unicode forms alone",
+}
+
+
+def test_the_exceptions_are_those_of_the_guarantees() -> None:
+    section = GUARANTEES.read_text(encoding="utf-8").split("### What refuses a table")[1].split("\n## ")[0]
+    listed = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")][2:]
+    assert set(listed) == {*REFUSED, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_an_exception_is_refused_and_shows_nothing(tmp_path: Path, kind: str) -> None:
+    MECHANISM.save(tmp_path / "m.json")
+    terms = ["-o", tmp_path / "r.csv", "--max-epsilon", 20, "--weight", "weight"]
+    for number, (name, content) in enumerate(REFUSED[kind]):
+        table = tmp_path / f"{number}{name}"
+        table.write_bytes(content)
+        done = run("release", tmp_path / "m.json", table, *terms)
+        assert done.returncode == 2, (kind, number)
+        assert len(done.stderr) < 500
+        assert not (tmp_path / "r.csv").exists()
