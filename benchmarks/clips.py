@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.release import randomness
+from sottovoce.core import randomness
 
 from .measure import Line, duration, per_call, seconds
 

@@ -65,7 +65,7 @@ LARGE = """
 import hashlib, json, resource, time, numpy as np, sottovoce as sv
 from fractions import Fraction
 from sottovoce.release.certify import prior_weights
-from sottovoce.release.exact import check_kernel, integer_kernel
+from sottovoce.core.arithmetic import check_kernel, integer_kernel
 n = 1_000_000
 q = 1 / np.arange(1, n + 1)
 names = [f"category {i}" for i in range(n)]

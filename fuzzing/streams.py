@@ -12,9 +12,9 @@ from vector_checks import LibraryClient
 from vector_draws import signed
 
 import sottovoce as sv
+from sottovoce.core.stream import StreamEngine
 from sottovoce.groups import EVERYBODY
 from sottovoce.release.file import ANY, load_mechanisms
-from sottovoce.release.stream import StreamEngine
 
 from .mechanisms import ROOMS
 from .mutate import json_mutated
@@ -76,4 +76,4 @@ def seeds() -> Sequence[bytes]:
     return made
 
 
-TARGETS = (Target("streams", check, seeds, json_mutated, (*ROOMS, "release/stream.py")),)
+TARGETS = (Target("streams", check, seeds, json_mutated, (*ROOMS, "core/stream.py")),)

@@ -18,8 +18,8 @@ import pytest
 from command import run
 
 import sottovoce as sv
-from sottovoce.release import randomness
-from sottovoce.release.linear import LinearEngine
+from sottovoce.core import randomness
+from sottovoce.core.kernel import LinearEngine
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.5, 0.3, 0.2])
 CONTENTS: dict[str, list[tuple[str | None, float | None]]] = {

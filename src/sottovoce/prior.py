@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from . import _html, _naming, _validate
 from ._validate import FloatArray
+from .core.constants import LARGEST_INTEGER
 from .errors import PriorError, Setting
 
 Category: TypeAlias = str | int
 
-LARGEST_INTEGER = 1 << 53
-"""Integer categories stay below this: beyond it JSON readers of other languages lose digits."""
 
 SMALLEST_PROBABILITY = 1e-100
 """Below this a floor times e^-epsilon could leave double precision."""

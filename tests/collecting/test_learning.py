@@ -21,9 +21,9 @@ import sottovoce as sv
 from sottovoce.collecting import learning
 from sottovoce.collecting.learning import posterior_mean, reports_for_prior
 from sottovoce.collecting.model import model_of
+from sottovoce.core.survey import SurveyEngine
 from sottovoce.prior import Learned
 from sottovoce.release.certify import certify_with
-from sottovoce.release.survey import SurveyEngine
 from sottovoce.samplers.survey import Survey
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -14,7 +14,8 @@ pytest.importorskip("starlette")
 from fuzzing import arguments, clients, collector, databases, mechanisms, tables, workbooks
 from fuzzing.target import CORPUS, Finding, Target, run_blindly
 from fuzzing.targets import TARGETS
-from sottovoce.release import exact, file
+from sottovoce.core import arithmetic
+from sottovoce.release import file
 from sottovoce.serving import server
 from sottovoce.tables import reader, tally
 
@@ -60,11 +61,11 @@ def test_a_planted_exception_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_certificate_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unchecked(low: tuple[int, ...], ratio: object, total: int) -> exact.Box:
-        high = tuple(min(exact.times_below(ratio, value), total) for value in low)  # type: ignore[arg-type]
-        return exact.Box(tuple(low), high, total)
+    def unchecked(low: tuple[int, ...], ratio: object, total: int) -> arithmetic.Box:
+        high = tuple(min(arithmetic.times_below(ratio, value), total) for value in low)  # type: ignore[arg-type]
+        return arithmetic.Box(tuple(low), high, total)
 
-    monkeypatch.setattr("sottovoce.release.draw.certified_box", unchecked)
+    monkeypatch.setattr("sottovoce.core.box.certified_box", unchecked)
     assert "disagree" in broken(TARGETS["mechanisms"], 4000)
 
 

@@ -11,9 +11,9 @@ import oracles
 import pytest
 
 import sottovoce as sv
+from sottovoce.core.kernel import LinearEngine
 from sottovoce.planning import shuffling
 from sottovoce.planning.shuffling import Blanket, certified_floor
-from sottovoce.release.linear import LinearEngine
 
 
 def zipf(n: int) -> sv.Prior:

@@ -55,7 +55,7 @@ def test_a_card_tells_what_follows_from_the_prior() -> None:
     assert (card.horizon, stream_card(sv.stream(PRIOR, 3.0, horizon=None)).horizon) == (1, None)
 
 
-def _start() -> sv.release.stream.StreamState:
+def _start() -> sv.core.stream.StreamState:
     return sv.certify(sv.stream(PRIOR, 3.0, horizon=1)).start()
 
 

@@ -21,15 +21,16 @@ from proved_cases import Plain, accepts, some_document
 from vector_checks import vectors
 
 import sottovoce as sv
-from sottovoce.release import exact, ledger
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.exact import shares
+from sottovoce.core import arithmetic
+from sottovoce.core.arithmetic import shares
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.engine import Weights
+from sottovoce.core.stream import StreamEngine
+from sottovoce.core.survey import SurveyEngine
+from sottovoce.release import ledger
 from sottovoce.release.file import Fields, read_fraction
 from sottovoce.release.mechanism import ENGINES, joined_wholes
 from sottovoce.release.proved import ask, documents, hexadecimal, question
-from sottovoce.release.stream import StreamEngine
-from sottovoce.release.survey import SurveyEngine
-from sottovoce.release.weights import Weights
 
 pytestmark = pytest.mark.proofs
 
@@ -159,7 +160,7 @@ def same_draws(checker: Path) -> bool:
 
 
 def same_clips(checker: Path) -> bool:
-    return [exact.exact_clip(*clip) for clip in clips()] == model_clips(checker)
+    return [arithmetic.exact_clip(*clip) for clip in clips()] == model_clips(checker)
 
 
 def same_charges(checker: Path) -> bool:

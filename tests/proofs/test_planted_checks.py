@@ -6,7 +6,7 @@ import pytest
 from planted_checks import FAULTS, plant
 from proved_cases import Plain, accepts
 
-from sottovoce.release.draw import BoxEngine
+from sottovoce.core.box import BoxEngine
 
 pytestmark = pytest.mark.proofs
 

@@ -16,12 +16,12 @@ from kinds import of_kind
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.release import exact
+from sottovoce.core import arithmetic
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.engine import Weights
+from sottovoce.core.kernel import KernelEngine, ResponseEngine
 from sottovoce.release.audit import AuditReport
 from sottovoce.release.certify import certify_with
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.linear import KernelEngine, ResponseEngine
-from sottovoce.release.weights import Weights
 
 DOMAINS = [2, 16, 256]
 EPSILONS = [0.5, 1.0, 2.0, 4.0]
@@ -108,9 +108,9 @@ def test_promise_7_a_larger_epsilon_is_caught_by_the_audit() -> None:
 
 
 def test_promise_7_an_unsorted_prior_is_caught_by_the_certificate() -> None:
-    total, ratio = 1 << 62, exact.exp_below(Fraction(1))
+    total, ratio = 1 << 62, arithmetic.exp_below(Fraction(1))
     unsorted = [total // 2, total // 10 * 3, total - total // 2 - total // 10 * 3]
-    kernel = exact.integer_kernel(unsorted, ratio, total, Fraction(1, 1 << 44))
+    kernel = arithmetic.integer_kernel(unsorted, ratio, total, Fraction(1, 1 << 44))
     honest = sv.certify(sv.minimax_kernel(sv.Prior(range(3), [0.5, 0.3, 0.2]), 1.0))
     with pytest.raises(sv.errors.CertificateError, match="ascending"):
         tampered(honest, engine=KernelEngine(kernel, (0, 1, 2), 62))
@@ -228,7 +228,7 @@ def test_promise_7_a_box_with_a_raised_cap_is_caught_by_the_certificate() -> Non
     honest = sv.certify(sv.kernel_clip(zipf(4), 1.0))
     engine = honest.engine
     assert isinstance(engine, BoxEngine)
-    raised = exact.Box(engine.box.low, tuple(h + 1 for h in engine.box.high), engine.box.total)
+    raised = arithmetic.Box(engine.box.low, tuple(h + 1 for h in engine.box.high), engine.box.total)
     with pytest.raises(sv.errors.CertificateError, match="not the one above its floor"):
         tampered(honest, engine=BoxEngine(raised, engine.prior))
 

@@ -18,9 +18,10 @@ from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import arrays, draw, draw_many, exact, file
+from sottovoce.core import arithmetic, arrays, box, box_many
+from sottovoce.core.box import BoxEngine
+from sottovoce.release import file
 from sottovoce.release.certify import certify_with
-from sottovoce.release.draw import BoxEngine
 from sottovoce.release.file import ANY
 
 BOXES = [name for name, make in sv.SAMPLERS.items() if not make(sv.Prior.uniform(range(2)), 1.0).linear]
@@ -81,25 +82,25 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
     "a word too many for the floors": (BoxEngine.position, "if number < 0:", "if number <= 0:"),
     "a word too few for the floors": (BoxEngine.position, "if number < 0:", "if number < -1:"),
     "capped users get no caps": (BoxEngine.clipped, ", sum(own_high))", ", sum(own_high) - 1)"),
-    "the shares rounded down": (exact.shares, "-(-reached * words // size)", "reached * words // size"),
+    "the shares rounded down": (arithmetic.shares, "-(-reached * words // size)", "reached * words // size"),
     "a batch: own categories have room": (
-        draw_many.Capped.locate,
+        box_many.Capped.locate,
         "self.above[-1] - self.room.take(indices).sum(axis=0)",
         "self.above[-1] + 0 * left",
     ),
     "a batch: own categories are not passed over": (
-        draw_many.Capped.locate,
+        box_many.Capped.locate,
         "walks(self.above, own, rooms, -rooms, numbers)",
         "walks(self.above, own, rooms, 0 * rooms, numbers)",
     ),
     "a batch: a word too many for the floors": (
-        draw_many.Capped.locate,
+        box_many.Capped.locate,
         "np.flatnonzero(numbers < 0), np.flatnonzero(numbers >= 0)",
         "np.flatnonzero(numbers <= 0), np.flatnonzero(numbers > 0)",
     ),
-    "a batch: the first categories keep their shift": (draw_many.walks, "shift += extra * begun", "pass"),
+    "a batch: the first categories keep their shift": (box_many.walks, "shift += extra * begun", "pass"),
     "a batch: users who leave nothing are capped": (
-        draw_many.decided,
+        box_many.decided,
         "near[left > 0], left[left > 0]",
         "near[left > -1], np.maximum(left[left > -1], 1)",
     ),
@@ -127,7 +128,7 @@ def test_a_planted_fault_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
     planted: dict[str, object] = {}
     exec(compile(source.replace(old, new), "planted", "exec"), function.__globals__, planted)  # noqa: S102
     ((name, faulty),) = planted.items()
-    for owner in (exact, draw, draw_many, arrays, BoxEngine, draw_many.Capped):
+    for owner in (arithmetic, box, box_many, arrays, BoxEngine, box_many.Capped):
         if owner.__dict__.get(name) is function:
             monkeypatch.setattr(owner, name, faulty)
     with pytest.raises((AssertionError, sv.errors.CertificateError, LookupError, ZeroDivisionError)):
@@ -143,7 +144,7 @@ def test_many_categories(uniform_floor: bool, n: int) -> None:
     rng.shuffle(prior)
     prior[7] += total - sum(prior)
     low = [total * 3 // 4 // n] * n if uniform_floor else [max(1, w * 5 // 8) for w in prior]
-    engine = BoxEngine(exact.certified_box(low, exact.exp_below(Fraction(1)), total), tuple(prior))
+    engine = BoxEngine(arithmetic.certified_box(low, arithmetic.exp_below(Fraction(1)), total), tuple(prior))
     assert engine.keeps_prior() is not uniform_floor
     own = dict.fromkeys(sorted(rng.sample(range(n), 5)), 1)
     assert is_capped(engine, own)
@@ -184,7 +185,7 @@ def test_users_who_leave_a_unit_or_none() -> None:
     for short in range(3):
         own = total - 3 * 1000 - short
         engine = BoxEngine(
-            exact.Box((1 << 60, 1000, 1000, 1000), (own, 1 << 61, 1 << 61, 1 << 61), total),
+            arithmetic.Box((1 << 60, 1000, 1000, 1000), (own, 1 << 61, 1 << 61, 1 << 61), total),
             (total // 4, total // 4, total // 4, total // 4),
         )
         assert is_capped(engine, {0: 1}) is (short > 0)
@@ -198,7 +199,7 @@ def test_caps_whose_sum_leaves_64_bits() -> None:
     total, n = 1 << 62, 9
     low = (*[1 << 40] * (n - 2), 1 << 40, 1 << 41)
     engine = BoxEngine(
-        exact.Box(low, (*[total] * (n - 2), 1 << 41, 1 << 42), total),
+        arithmetic.Box(low, (*[total] * (n - 2), 1 << 41, 1 << 42), total),
         tuple([total // 16] * (n - 1) + [total // 2]),
     )
     for user in (dict.fromkeys(range(n), 1), dict.fromkeys(range(4), 2), {n - 2: 1}, {n - 2: 1, n - 1: 5}):

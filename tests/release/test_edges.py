@@ -15,8 +15,7 @@ import pytest
 from oracles import drawn_units
 
 import sottovoce as sv
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.exact import (
+from sottovoce.core.arithmetic import (
     Box,
     IntegerKernel,
     certified_box,
@@ -28,8 +27,9 @@ from sottovoce.release.exact import (
     integer_kernel,
     whole_numbers,
 )
-from sottovoce.release.linear import LinearEngine
-from sottovoce.release.weights import Weights
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.engine import Weights
+from sottovoce.core.kernel import LinearEngine
 
 N = 1 << 62
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.core.box import BoxEngine
 from sottovoce.release import audit, certify, mechanism
-from sottovoce.release.draw import BoxEngine
 from sottovoce.release.file import Fields
 from sottovoce.release.ledger import user_name
 from sottovoce.release.mechanism import processors
@@ -123,7 +123,7 @@ def test_one_batch_needs_no_other_thread(
     monkeypatch: pytest.MonkeyPatch, users: int, here: int, apart: bool
 ) -> None:
     monkeypatch.setattr(mechanism, "processors", lambda: here)
-    monkeypatch.setattr("sottovoce.release.draw.BATCH", 3)
+    monkeypatch.setattr("sottovoce.core.engine.BATCH", 3)
     made, seen = sv.certify(sv.kernel_clip(sv.Prior(["a", "b"], [0.5, 0.5]), 1.0)), []
     take = BoxEngine.positions
 

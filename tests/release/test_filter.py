@@ -26,10 +26,11 @@ from strategies import situations
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release import arrays, mechanism, randomness
+from sottovoce.core import arrays, randomness
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.box_many import decided
+from sottovoce.release import mechanism
 from sottovoce.release.certify import certify_with
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.draw_many import decided
 
 BOXES = [name for name, make in sv.SAMPLERS.items() if not make(sv.Prior.uniform(range(2)), 1.0).linear]
 
@@ -176,7 +177,7 @@ def test_words_are_used_in_the_order_of_the_rows(
     rows = made.prepare(rng.integers(0, 3, size=(1000, 30)))
     k, size = made.engine.words, 64
     words = [rng.integers(0, 1 << 62, (k, min(size, 1000 - at))) for at in range(0, 1000, size)]
-    monkeypatch.setattr("sottovoce.release.draw.BATCH", size)
+    monkeypatch.setattr("sottovoce.core.engine.BATCH", size)
     monkeypatch.setattr(mechanism, "processors", lambda: processors)
     with tape(np.concatenate([part.ravel() for part in words]).tolist(), 62) as reads:
         read = randomness._read

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 from boxes import category_of, check, compared, intervals_of, some_engine, some_user, words_beside
 
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.draw_many import Filter
-from sottovoce.release.exact import Box
+from sottovoce.core.arithmetic import Box
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.box_many import Filter
 
 Integers = npt.NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import sottovoce as sv
-from sottovoce.release.exact import exp_below
+from sottovoce.core.arithmetic import exp_below
 from sottovoce.release.file import ANY, load_mechanisms, parse, save_mechanisms
 from sottovoce.release.mechanism import digest_of
 

@@ -21,15 +21,15 @@ from tape import tape
 from walks import check_steps
 
 import sottovoce as sv
+from sottovoce.core import nearest as module
+from sottovoce.core.arithmetic import certified_box
+from sottovoce.core.engine import row_weights
+from sottovoce.core.nearest import NearestEngine, NearestStreamEngine, targets_of, targets_of_rows
 from sottovoce.errors import CertificateError, MechanismFileError, ParameterError
 from sottovoce.geometry import Geometry
-from sottovoce.release import nearest as module
 from sottovoce.release.certify import certify_with
-from sottovoce.release.draw import row_weights
-from sottovoce.release.exact import certified_box
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of
-from sottovoce.release.nearest import NearestEngine, NearestStreamEngine, targets_of, targets_of_rows
 from sottovoce.release.weights import from_rows
 
 PRIOR = sv.Prior(["a", "b", "c", "d", "e"], [0.05, 0.3, 0.2, 0.35, 0.1])

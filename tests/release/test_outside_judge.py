@@ -20,9 +20,10 @@ from outside_judge import Vector, distinguishability, least, most, posterior, sn
 from scipy import sparse, stats
 
 import sottovoce as sv
-from sottovoce.release.draw import BoxEngine, Engine
-from sottovoce.release.exact import Box
-from sottovoce.release.linear import ResponseEngine
+from sottovoce.core.arithmetic import Box
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.engine import Engine
+from sottovoce.core.kernel import ResponseEngine
 
 Places = npt.NDArray[np.int64]
 Pairs = list[tuple[str, str]]

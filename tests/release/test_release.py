@@ -21,11 +21,11 @@ from scipy import sparse
 from tape import tape
 
 import sottovoce as sv
+from sottovoce.core import randomness
+from sottovoce.core.engine import BATCH
+from sottovoce.core.kernel import choose_record, choose_records, record_law
 from sottovoce.prior import Category
-from sottovoce.release import randomness
 from sottovoce.release.certify import certify_with
-from sottovoce.release.draw import BATCH
-from sottovoce.release.linear import choose_record, choose_records, record_law
 from sottovoce.users import UsersLike
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.3, 0.12, 0.4, 0.18])

@@ -17,13 +17,14 @@ from tape import tape
 
 import sottovoce as sv
 from sottovoce.cli import release as command
+from sottovoce.core import box
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.engine import row_weights
+from sottovoce.core.stream import StreamState
+from sottovoce.core.stream_many import Steps
 from sottovoce.groups import Groups
-from sottovoce.release import draw
-from sottovoce.release.draw import BoxEngine, row_weights
 from sottovoce.release.ledger import Ledger
 from sottovoce.release.mechanism import ENGINES
-from sottovoce.release.stream import StreamState
-from sottovoce.release.stream_many import Steps
 from sottovoce.releasing import release_file
 
 CATEGORIES = 40
@@ -114,7 +115,7 @@ def test_there_are_capped_users_and_others_among_them() -> None:
 
 
 def test_batches_that_are_cut_read_their_words_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.release.draw.BATCH", 64)
+    monkeypatch.setattr("sottovoce.core.engine.BATCH", 64)
     made, rng = sv.certify(MADE["box"]()), np.random.default_rng(3)
     compare(made, rng, 300)
 
@@ -141,7 +142,7 @@ def no_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for engine in ENGINES:
             patch.setattr(engine, "positions", refuse)
-        patch.setattr(draw, "decided", refuse)
+        patch.setattr(box, "decided", refuse)
         patch.setattr(Steps, "step", refuse)
         yield
 

@@ -20,10 +20,10 @@ from tiny_stream import Tiny, check_stream, root_level
 from walks import check_steps, random_counts
 
 import sottovoce as sv
+from sottovoce.core.engine import row_weights
+from sottovoce.core.stream import StreamEngine, StreamState
 from sottovoce.release import certify as certifying
-from sottovoce.release.draw import row_weights
 from sottovoce.release.file import ANY, parse
-from sottovoce.release.stream import StreamEngine, StreamState
 
 
 def made(q: Any, epsilon: float, **options: Any) -> sv.Mechanism:
@@ -358,11 +358,11 @@ def test_release_many_carries_the_states_on(persistence: float, monkeypatch: pyt
     states = [mechanism.start(), mechanism.start(), mechanism.lost(2, last=3), mechanism.start()]
     for step in range(6):
         words = np.random.default_rng(step).integers(0, 1 << 62, 4)
-        monkeypatch.setattr("sottovoce.release.randomness.word_arrays", lambda *_, w=words: [w])
-        monkeypatch.setattr("sottovoce.release.randomness.words", lambda k, *_, w=words: w[:k].tolist())
+        monkeypatch.setattr("sottovoce.core.randomness.word_arrays", lambda *_, w=words: [w])
+        monkeypatch.setattr("sottovoce.core.randomness.words", lambda k, *_, w=words: w[:k].tolist())
         answers, after = mechanism.release_many(people, states)
         for i, (state, answer) in enumerate(zip(states, answers, strict=True)):
-            monkeypatch.setattr("sottovoce.release.randomness.words", lambda *_, w=words, i=i: [int(w[i])])
+            monkeypatch.setattr("sottovoce.core.randomness.words", lambda *_, w=words, i=i: [int(w[i])])
             records = [j for j in range(4) for _ in range(people[i, j])]
             assert mechanism.release(records=records, state=state) == (answer, after[i])
             if records:
@@ -494,7 +494,7 @@ def test_the_text_of_a_state_is_bounded_by_its_form_before_a_number_is_computed(
     def computed(*_: object) -> Fraction:
         raise AssertionError("a number was computed")
 
-    monkeypatch.setattr("sottovoce.release.stream.Fraction", computed)
+    monkeypatch.setattr("sottovoce.core.stream.Fraction", computed)
     with pytest.raises(sv.errors.ParameterError):
         StreamState.from_text(text)
 

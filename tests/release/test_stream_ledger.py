@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.release.stream import StreamState
+from sottovoce.core.stream import StreamState
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.05, 0.15, 0.3, 0.5])
 STREAM = sv.certify(sv.stream(PRIOR, 6.0, horizon=8))

@@ -22,7 +22,7 @@ from kinds import of_kind
 from tape import tape
 
 import sottovoce as sv
-from sottovoce.release.stream import StreamEngine, StreamState
+from sottovoce.core.stream import StreamEngine, StreamState
 
 SILENCE = -1
 History = tuple[int, ...]

@@ -19,12 +19,12 @@ from scipy import sparse
 from tape import tape
 
 import sottovoce as sv
+from sottovoce.core.arithmetic import exp_below
+from sottovoce.core.kernel import ResponseEngine
+from sottovoce.core.survey import SurveyEngine
 from sottovoce.release.certify import certify_with
-from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
-from sottovoce.release.linear import ResponseEngine
 from sottovoce.release.mechanism import digest_of, recheck
-from sottovoce.release.survey import SurveyEngine
 from sottovoce.samplers.survey import Survey, response_variance
 
 SMALL = [(2, 2), (3, 2), (5, 2), (8, 2), (9, 3), (10, 3), (27, 3), (25, 5), (40, 7), (40, 37)]

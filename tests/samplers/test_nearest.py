@@ -14,9 +14,9 @@ from scipy.stats import wasserstein_distance
 
 import sottovoce as sv
 from experiments import years
+from sottovoce.core.nearest_law import nearest_law, nearest_laws
 from sottovoce.errors import NotLinearError, ParameterError
 from sottovoce.geometry import Geometry
-from sottovoce.samplers.nearest_law import nearest_law, nearest_laws
 
 RNG = np.random.default_rng
 PLACE = os.environ.get("SOTTOVOCE_DATA", "")

@@ -12,9 +12,9 @@ import numpy as np
 from oracles import drawn_intervals
 from scipy import sparse
 
-from sottovoce.release import exact
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.draw_many import decided
+from sottovoce.core import arithmetic
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.box_many import decided
 
 
 def split(rng: random.Random, weights: list[int], total: int) -> list[int]:
@@ -43,16 +43,16 @@ def some_engine(rng: random.Random, n: int, bits: int) -> BoxEngine:
     total = 1 << bits
     while True:
         prior = split(rng, proportions(rng, n), total)
-        ratio = exact.exp_below(Fraction(rng.choice([1, 2, 4, 16, 40, 120]), rng.choice([1, 4, 32])))
+        ratio = arithmetic.exp_below(Fraction(rng.choice([1, 2, 4, 16, 40, 120]), rng.choice([1, 4, 32])))
         part = min(ratio ** rng.choice([0, -1]) * Fraction(rng.randrange(1, 65), 64), Fraction(1))
         near = prior if rng.random() < 0.5 else split(rng, proportions(rng, n), total)
         low = [max(1, int(unit * part)) for unit in near]
         if rng.random() < 0.5:
-            high = [min(exact.times_below(ratio, unit), total) for unit in low]
+            high = [min(arithmetic.times_below(ratio, unit), total) for unit in low]
         else:
             high = [min(total, unit + rng.choice([0, 1, unit, unit * 9, total])) for unit in low]
         if sum(low) <= total <= sum(high):
-            return BoxEngine(exact.Box(tuple(low), tuple(high), total), tuple(prior))
+            return BoxEngine(arithmetic.Box(tuple(low), tuple(high), total), tuple(prior))
 
 
 def some_user(rng: random.Random, n: int) -> dict[int, int]:

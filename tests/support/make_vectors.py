@@ -34,10 +34,10 @@ from vector_files import BOX, GROUPS, WHOLE, grouped
 from vector_texts import accepted, refused, reports
 
 import sottovoce as sv
+from sottovoce.core.arithmetic import exp_below
+from sottovoce.core.kernel import LinearEngine
 from sottovoce.release import weights
-from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
-from sottovoce.release.linear import LinearEngine
 from sottovoce.release.mechanism import digest_of, fraction_text
 
 FOLDER = Path(__file__).parent.parent / "vectors"

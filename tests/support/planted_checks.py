@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from sottovoce.release import draw, exact, ledger, linear, mechanism, stream, survey
+from sottovoce.core import arithmetic, box, kernel, stream, survey
+from sottovoce.release import ledger, mechanism
 
-MODULES = (exact, draw, linear, survey, mechanism, ledger, stream)
+MODULES = (arithmetic, box, kernel, survey, mechanism, ledger, stream)
 KERNEL, BOX, RESPONSE, PRIOR = (
-    exact.check_kernel,
-    exact.certified_box,
-    exact.check_response,
-    exact.check_prior_weights,
+    arithmetic.check_kernel,
+    arithmetic.certified_box,
+    arithmetic.check_response,
+    arithmetic.check_prior_weights,
 )
 STREAM = stream.StreamEngine.check
 
@@ -104,7 +105,7 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
         "mechanism.ratio > exp_below",
     ),
     "ratio: a unit too large": (
-        exact.exp_below,
+        arithmetic.exp_below,
         "return Fraction(below, 1 << _SCALE)",
         "return Fraction(below + 1, 1 << _SCALE)",
     ),
@@ -114,27 +115,27 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
         "if False:",
     ),
     "the order may name a rank twice": (
-        linear.KernelEngine.check,
+        kernel.KernelEngine.check,
         "len(self.order) == len(order) == size",
         "len(self.order) == size",
     ),
     "the order is not looked at": (
-        linear.KernelEngine.check,
+        kernel.KernelEngine.check,
         "if not len(self.order) == len(order) == size or min(order) != 0 or max(order) != size - 1:",
         "if False:",
     ),
     "a category may be kept twice": (
-        linear.ResponseEngine.check,
+        kernel.ResponseEngine.check,
         "len(set(self.kept)) != len(self.kept) or ",
         "",
     ),
-    "nothing may be kept": (linear.ResponseEngine.check, " or not self.kept", ""),
+    "nothing may be kept": (kernel.ResponseEngine.check, " or not self.kept", ""),
     "box: keeps a prior at the caps only inside": (
-        draw.BoxEngine.keeps_prior,
+        box.BoxEngine.keeps_prior,
         "a <= w <= b",
         "a <= w < b",
     ),
-    "response: keeps a level prior only": (linear.ResponseEngine.keeps_prior, "<= 1", "< 1"),
+    "response: keeps a level prior only": (kernel.ResponseEngine.keeps_prior, "<= 1", "< 1"),
     "survey: any base": (survey.SurveyEngine.check, "self.base % f == 0", "False"),
     "survey: one answer too many": (
         survey.SurveyEngine.check,
@@ -172,18 +173,18 @@ FAULTS["stream: keeps the prior with persistence"] = (
 )
 
 
-KERNEL_DRAW, RESPONSE_DRAW = linear.KernelEngine.position, linear.ResponseEngine.position
-BOX_DRAW = draw.BoxEngine.position
+KERNEL_DRAW, RESPONSE_DRAW = kernel.KernelEngine.position, kernel.ResponseEngine.position
+BOX_DRAW = box.BoxEngine.position
 
 DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
     "clip: the missing units go to the last fractions": (
-        exact._round_down,
+        arithmetic._round_down,
         "fractions[:spare]",
         "fractions[len(fractions) - spare :]",
     ),
-    "clip: one unit is lost": (exact._round_down, "fractions[:spare]", "fractions[: spare - 1]"),
+    "clip: one unit is lost": (arithmetic._round_down, "fractions[:spare]", "fractions[: spare - 1]"),
     "clip: what is capped takes its floor from the rest": (
-        exact.exact_clip,
+        arithmetic.exact_clip,
         "left -= bound[i]",
         "left -= low[i]",
     ),
@@ -198,18 +199,18 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
         "-(-number * room // left)",
     ),
     "box: a capped user's own categories have room": (
-        draw.BoxEngine._left,
+        box.BoxEngine._left,
         "above[-1] - sum([above[i + 1] - above[i] for i, _ in units])",
         "above[-1]",
     ),
-    "box: caps are filled first": (draw.BoxEngine.clipped, "target = min(", "target = max("),
+    "box: caps are filled first": (box.BoxEngine.clipped, "target = min(", "target = max("),
     "box: <= for < at the end of a category": (
-        draw.walk,
+        box.walk,
         "if number < start + unit:",
         "if number <= start + unit:",
     ),
     "box: the floors behind are not shifted": (
-        draw.walk,
+        box.walk,
         "bisect_right(before, number - shift)",
         "bisect_right(before, number)",
     ),
@@ -250,7 +251,7 @@ DRAWING_FAULTS: dict[str, tuple[Any, str, str]] = {
         "level[0] < question + 2",
     ),
     "records: the choice by a remainder": (
-        linear.choose_record,
+        kernel.choose_record,
         "word * ends[-1] >> bits",
         "word % ends[-1]",
     ),

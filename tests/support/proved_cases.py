@@ -13,8 +13,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from sottovoce.core.arithmetic import exp_below, integer_kernel
 from sottovoce.errors import SottovoceError
-from sottovoce.release.exact import exp_below, integer_kernel
 from sottovoce.release.file import Fields, read_fraction
 from sottovoce.release.mechanism import ENGINES, Mechanism, fraction_text, joined_wholes
 

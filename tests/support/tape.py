@@ -1,6 +1,6 @@
 """A deterministic source in place of the operating system's, for tests only.
 
-It replaces the reader inside `sottovoce.release.randomness`; nothing in the library leads to it.
+It replaces the reader inside `sottovoce.core.randomness`; nothing in the library leads to it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from sottovoce.release import randomness
+from sottovoce.core import randomness
 
 
 @contextmanager

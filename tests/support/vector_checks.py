@@ -20,8 +20,9 @@ import tiny_client
 import tiny_draws
 
 import sottovoce as sv
-from sottovoce.release import randomness, weights
-from sottovoce.release.exact import exp_below
+from sottovoce.core import randomness
+from sottovoce.core.arithmetic import exp_below
+from sottovoce.release import weights
 from sottovoce.release.file import MechanismFile, load_mechanisms
 
 FOLDER = Path(__file__).parent.parent / "vectors"

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 import sottovoce as sv
+from sottovoce.core import randomness
+from sottovoce.core.arithmetic import exp_below
+from sottovoce.core.box import BoxEngine
+from sottovoce.core.kernel import KernelEngine, ResponseEngine
+from sottovoce.core.nearest import NearestEngine
+from sottovoce.core.survey import SurveyEngine
 from sottovoce.prior import Category
-from sottovoce.release import randomness
-from sottovoce.release.draw import BoxEngine
-from sottovoce.release.exact import exp_below
 from sottovoce.release.file import ANY, parse
-from sottovoce.release.linear import KernelEngine, ResponseEngine
 from sottovoce.release.mechanism import digest_of
-from sottovoce.release.nearest import NearestEngine
-from sottovoce.release.survey import SurveyEngine
 from sottovoce.samplers.survey import Survey
 
 N = 1 << 62

@@ -14,7 +14,7 @@ from typing import Any
 from vector_draws import FOUR, N, certified, signed, without_room
 
 import sottovoce as sv
-from sottovoce.release.exact import exp_below
+from sottovoce.core.arithmetic import exp_below
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of, fraction_text
 from sottovoce.samplers.survey import Survey

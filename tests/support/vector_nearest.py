@@ -10,8 +10,9 @@ from typing import Any
 from vector_draws import FOUR, WHOLE, N, box_of, built, public_at_cap, quarters, uneven
 
 import sottovoce as sv
-from sottovoce.geometry import LENGTH_BITS, Geometry
-from sottovoce.release.exact import exp_below
+from sottovoce.core.arithmetic import exp_below
+from sottovoce.core.constants import LENGTH_BITS
+from sottovoce.geometry import Geometry
 from sottovoce.release.mechanism import fraction_text
 from sottovoce.samplers.stream import Stream
 

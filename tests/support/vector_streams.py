@@ -12,8 +12,8 @@ import vector_nearest
 from vector_draws import signed
 
 import sottovoce as sv
+from sottovoce.core.stream import StreamEngine, StreamState
 from sottovoce.release import weights
-from sottovoce.release.stream import StreamEngine, StreamState
 from sottovoce.samplers.stream import Stream
 
 CATEGORIES = ["rare", "some", "many", "most", "Ærøskøbing ✓"]

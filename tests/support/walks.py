@@ -10,7 +10,7 @@ import numpy as np
 from kinds import of_kind
 
 import sottovoce as sv
-from sottovoce.release.stream import StreamEngine
+from sottovoce.core.stream import StreamEngine
 
 SCRIPT = Path(__file__).parents[2] / "clients" / "js" / "test" / "support" / "walk.js"
 

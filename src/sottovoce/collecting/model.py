@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from .._validate import FloatArray, IntArray
+from ..core.box import BoxEngine
+from ..core.kernel import KernelEngine, ResponseEngine
+from ..core.nearest import NearestEngine
+from ..core.stream import StreamEngine
+from ..core.survey import Numbers, SurveyEngine
 from ..divergences import TV
 from ..errors import EstimateError
 from ..prior import Category
-from ..release.draw import BoxEngine
-from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
-from ..release.nearest import NearestEngine
-from ..release.stream import StreamEngine
-from ..release.survey import Numbers, SurveyEngine
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, check_own, known_worst_case, label
 from ..samplers.kernels import MatrixKernel, MinimaxKernel, ResponseKernel, sum_after, sum_before
 from ..samplers.survey import LARGEST_TRANSFORM, collisions

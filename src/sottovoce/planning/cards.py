@@ -9,6 +9,7 @@ import numpy as np
 
 from ..bounds import optimal_utility, released_as_itself
 from ..collecting.estimate import reports_or_none
+from ..core.constants import PACE
 from ..divergences import DIVERGENCES
 from ..groups import EVERYBODY
 from ..prior import Category
@@ -16,7 +17,7 @@ from ..release.certify import certify
 from ..samplers.base import Sampler, label, point_masses
 from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier
 from ..samplers.nearest import NearestSampler
-from ..samplers.stream import PACE, Stream
+from ..samplers.stream import Stream
 
 LISTED, DRAWN = 1000, 400
 """Categories up to which a card looks at all of them, and how many it draws from the prior else."""

@@ -17,12 +17,12 @@ import numpy as np
 from .. import _validate
 from .._html import Listed, Listing, number
 from .._validate import FloatArray
+from ..core.engine import row_weights
 from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
 from ..groups import EVERYBODY
 from ..prior import FROM_USERS, PROVENANCES
 from ..release.certify import certify
-from ..release.draw import row_weights
 from ..samplers.base import Sampler, check_own, is_ours, known_worst_case, label
 from ..samplers.blocks import dense
 from ..samplers.stream import Stream

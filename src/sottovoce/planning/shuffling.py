@@ -31,13 +31,13 @@ import numpy as np
 
 from .. import _validate
 from .._validate import FloatArray
+from ..core.arithmetic import check_kernel
+from ..core.box import BoxEngine
+from ..core.kernel import KernelEngine, ResponseEngine
+from ..core.stream import StreamEngine
+from ..core.survey import SurveyEngine
 from ..errors import ParameterError
-from ..release.draw import BoxEngine
-from ..release.exact import check_kernel
-from ..release.linear import KernelEngine, ResponseEngine
 from ..release.mechanism import Mechanism
-from ..release.stream import StreamEngine
-from ..release.survey import SurveyEngine
 from ..samplers.base import Sampler, check_own
 
 OUTSIDE = 1e-30

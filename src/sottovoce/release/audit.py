@@ -24,11 +24,11 @@ import numpy as np
 
 from .. import _html
 from .._validate import FloatArray
+from ..core.arrays import IntegerArray
+from ..core.stream import StreamEngine
 from ..errors import CertificateError, ParameterError
 from ..prior import Category
-from .arrays import IntegerArray
 from .mechanism import Mechanism, recheck
-from .stream import StreamEngine
 
 ROWS = 1 << 19  # users of one batch
 ALL_ROWS = 64  # up to this many categories a user of each is looked at

@@ -15,6 +15,15 @@ import numpy as np
 
 from .. import _validate
 from .._validate import FloatArray
+from ..core.arithmetic import Box, certified_box, exp_below, integer_kernel, times_below
+from ..core.box import BoxEngine
+from ..core.constants import BITS
+from ..core.engine import Engine
+from ..core.kernel import KernelEngine, ResponseEngine
+from ..core.nearest import NearestEngine, NearestStreamEngine
+from ..core.stream import RATIO_BITS, StreamEngine
+from ..core.survey import SurveyEngine
+from ..core.tree import IntegerTree
 from ..errors import CertificateError, ParameterError, PriorError, Setting
 from ..geometry import Geometry
 from ..prior import FROM_USERS, PROVENANCES, Prior, shortest_text
@@ -23,13 +32,7 @@ from ..samplers.kernels import MinimaxKernel, ResponseKernel
 from ..samplers.nearest import NearestSampler
 from ..samplers.stream import Stream
 from ..samplers.survey import Survey
-from .draw import BoxEngine, Engine
-from .exact import BITS, Box, certified_box, exp_below, integer_kernel, times_below
-from .linear import KernelEngine, ResponseEngine
 from .mechanism import LEARNED, Mechanism
-from .nearest import NearestEngine, NearestStreamEngine
-from .stream import RATIO_BITS, StreamEngine
-from .survey import SurveyEngine
 
 
 def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -> Mechanism:
@@ -182,9 +185,9 @@ def _stream(sampler: Stream, ratio: Fraction, bits: int) -> StreamEngine:
     return replace(made, start=min(int(begin * made.one), made.most))
 
 
-def _integers(geometry: Geometry) -> Geometry:
+def _integers(geometry: Geometry) -> IntegerTree:
     """The tree and its integer lengths, without the unit: all that a law depends on."""
-    return Geometry(geometry.parents, geometry.lengths)
+    return IntegerTree(geometry.parents, geometry.lengths)
 
 
 def _response_weights(values: int, ratio: Fraction, bits: int) -> tuple[int, int]:

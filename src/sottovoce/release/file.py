@@ -14,11 +14,11 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import write_whole
+from ..core.constants import BITS, LARGEST_INTEGER
+from ..core.engine import Engine
 from ..errors import MechanismFileError, ParameterError, Setting
 from ..groups import Groups
-from ..prior import LARGEST_INTEGER, PROVENANCES, Category, shortest_text
-from .draw import Engine
-from .exact import BITS
+from ..prior import PROVENANCES, Category, shortest_text
 from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
 
 GROUPS = "sottovoce-mechanisms"

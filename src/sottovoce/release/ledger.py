@@ -31,13 +31,13 @@ import numpy as np
 
 from .. import _naming, _validate
 from .._atomic import real_path
+from ..core.stream import StreamState
 from ..errors import BudgetError, ParameterError, Setting
 from ..prior import Category
 from ..users import UsersLike
 from . import weights
 from .ledger_store import Store, create_store, refused
 from .mechanism import Mechanism, fraction_text
-from .stream import StreamState
 
 MICRO = 1_000_000
 LARGEST = 10**9

@@ -25,17 +25,20 @@ import numpy as np
 
 from .. import _html, _naming
 from .._atomic import write_whole
+from ..core import randomness
+from ..core.arithmetic import exp_below
+from ..core.box import BoxEngine
+from ..core.constants import BITS
+from ..core.engine import Engine, Weights, only_fields, row_weights
+from ..core.kernel import KernelEngine, ResponseEngine
+from ..core.nearest import NearestEngine, NearestStreamEngine
+from ..core.stream import StreamEngine, StreamState
+from ..core.stream_many import Steps, StreamStates
+from ..core.survey import Numbers, SurveyEngine
 from ..errors import CertificateError, ParameterError, Setting
 from ..prior import ORIGINS, PROVENANCES, Category, learned_from
 from ..users import Users, UsersLike, rows_for
-from . import randomness, weights
-from .draw import BoxEngine, Engine, only_fields, row_weights
-from .exact import BITS, exp_below
-from .linear import KernelEngine, ResponseEngine
-from .nearest import NearestEngine, NearestStreamEngine
-from .stream import StreamEngine, StreamState
-from .stream_many import Steps, StreamStates
-from .survey import Numbers, SurveyEngine
+from . import weights
 
 ENGINES = (
     BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine, NearestEngine, NearestStreamEngine
@@ -190,7 +193,7 @@ class Mechanism:
 
     def _held(
         self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
-    ) -> weights.Weights:
+    ) -> Weights:
         """One user's integers."""
         if records is not None and p is None:
             return weights.from_records(records, self.index, unknown)
@@ -247,7 +250,7 @@ class Mechanism:
             return replace(state, last=None)  # of an earlier file, with more categories
         return state
 
-    def step(self, held: weights.Weights, state: StreamState, word: int) -> tuple[Category, StreamState]:
+    def step(self, held: Weights, state: StreamState, word: int) -> tuple[Category, StreamState]:
         """What a word releases for a user of a stream, and the next state; both were checked."""
         engine = self._engine()
         return self._stepped(state, *engine.drawn(engine.next_law(held, state), word))

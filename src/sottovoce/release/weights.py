@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _naming, _validate
+from ..core.engine import Weights
 from ..errors import UserDataError
 from ..prior import Category
 from ..users import UsersLike
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 LAW_BITS = 61
 """Rounding may lift a sum just above 2^61, which still leaves every product below 2^124."""
-
-Weights: TypeAlias = list[tuple[int, int]]
-"""(position, weight ≥ 1) of the categories a user has, by position."""
 
 
 def from_records(

@@ -15,13 +15,14 @@ import numpy as np
 
 from .. import _validate
 from .._validate import FloatArray
+from ..core.constants import BITS
+from ..core.nearest_law import IntegerArray, nearest_laws
 from ..divergences import Distance, checked
 from ..errors import ParameterError
 from ..geometry import Geometry, Wasserstein, checked_geometry
 from ..prior import Prior
 from . import floors
 from .base import BoxSampler, checked_prior
-from .nearest_law import BITS, IntegerArray, nearest_laws
 
 if TYPE_CHECKING:
     from scipy import sparse

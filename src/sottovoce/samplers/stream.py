@@ -10,7 +10,7 @@ is ε-private, whatever T is, however p_t changes and whatever rule picks x. The
 
 The rule here: cap the ratio x/q at (A/R)^θ_t, a public pace, and take of the laws that are nearest to p_t in
 total variation the one that is nearest to q_t: it moves R the least. The law itself is built in integers, see
-`sottovoce.release.stream`.
+`sottovoce.core.stream`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .. import _html, _validate
+from ..core.constants import MOST_STEPS, PACE, PERSISTENCE
 from ..errors import ParameterError
 from ..geometry import Geometry, checked_geometry
 from ..prior import Prior
 from .base import checked_prior, prior_warning
 
-MOST_STEPS = 4096  # the longest pace
-PACE = 256  # θ is a multiple of 1/256
-PERSISTENCE = 1024  # the share of persistence is a multiple of 1/1024
 LARGEST = 27.0  # the largest ε of a stream: e^ε must be below 2^40
 ENDLESS = 52  # a stream without a horizon always goes on as if it had so many releases left
 PERSISTENT_START = 3.0  # the start of a stream with persistence: 5 % of the first release is the floor

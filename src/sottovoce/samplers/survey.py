@@ -25,10 +25,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .. import _validate
+from ..core.survey import digits_of
 from ..errors import ParameterError
 from ..prior import Category, Prior
 
-LARGEST_BASE = 1 << 12
+LARGEST_TRIED = 1 << 12
 """Primes are tried up to this: more values of an answer gain nothing unless ε is above 8."""
 LARGEST_TRANSFORM = 1 << 24
 """f^d, the size of the Fourier transform of an estimate, stays below this or twice the categories."""
@@ -80,19 +81,11 @@ def survey(categories: Iterable[Category], epsilon: float) -> Survey:
     prior, epsilon = Prior.uniform(categories), _validate.privacy(epsilon)
     n = len(prior)
     most = max(LARGEST_TRANSFORM, 2 * n)
-    bases = [None, *(f for f in _primes(LARGEST_BASE) if f ** digits_of(n, f) <= most and f < n)]
+    bases = [None, *(f for f in _primes(LARGEST_TRIED) if f ** digits_of(n, f) <= most and f < n)]
     made = Survey(prior, epsilon, min(bases, key=lambda f: response_variance(n, f, epsilon)))
     if made.variance > LARGEST_VARIANCE:
         raise ParameterError(f"epsilon must be larger for a survey: at {epsilon:g} nothing can be learned")
     return made
-
-
-def digits_of(categories: int, base: int) -> int:
-    """d, the digits that number so many categories in this base."""
-    digits, reach = 1, base
-    while reach < categories:
-        digits, reach = digits + 1, reach * base
-    return digits
 
 
 def collisions(base: int, digits: int) -> float:

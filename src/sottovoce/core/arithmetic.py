@@ -3,7 +3,7 @@
 Every law is a vector of whole units that add up to N = 2^62, drawn with one uniform 62-bit integer.
 A = p/q is a rational number at most e^ε. If each category's weight lies between low_i and A·low_i for
 every user, then w_i/N ≤ A·low_i/N ≤ e^ε·w'_i/N: ε-local privacy as an inequality between integers, with
-nothing rounded, that anyone can check again. There is no float in this file.
+nothing rounded, that anyone can check again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from ..errors import CertificateError
-
-BITS = 62
-"""N = 2^62: the largest power of two whose sums and shifts stay inside a signed 64-bit integer."""
 
 _SCALE = 64
 _DIGITS = 120
@@ -40,6 +37,14 @@ def exp_below(epsilon: Fraction) -> Fraction:
         if below == above:
             return Fraction(below, 1 << _SCALE)
         digits *= 2
+
+
+def square_root_below(value: int) -> int:
+    """⌊√value⌋, by Newton's steps from above, which fall until they are there."""
+    root = 1 << -(-value.bit_length() // 2)
+    while (closer := (root + value // root) // 2) < root:
+        root = closer
+    return root
 
 
 def whole_numbers(*groups: Iterable[object]) -> None:

@@ -1,7 +1,4 @@
-"""Arrays of 64-bit integers: running sums, products of 124 digits, and many users as columns.
-
-There is no float in this file.
-"""
+"""Arrays of 64-bit integers: running sums, products of 124 digits, and many users as columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How a survey draws: one of the user's records, a random question, and randomized response on its answer.
 
 The question does not depend on the user, and the answer goes through randomized response on f values: the
-certificate is that of the response. Nothing is stored for a category. There is no float in this file.
+certificate is that of the response. Nothing is stored for a category.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..errors import CertificateError
-from ..prior import LARGEST_INTEGER
-from ..samplers.survey import digits_of
+from .arithmetic import check_response, shares, whole_numbers
 from .arrays import IntegerArray, shifted_product
-from .exact import check_response, shares, whole_numbers
-from .linear import LinearEngine, choose_record, choose_records
-from .weights import Weights
+from .constants import LARGEST_BASE, LARGEST_INTEGER
+from .engine import Weights
+from .kernel import LinearEngine, choose_record, choose_records
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from .file import Fields
+    from ..release.file import Fields
 
-LARGEST_BASE = 1 << 16
-"""Whether the base is a prime is found by division: it stays small."""
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -172,3 +169,11 @@ class SurveyEngine(LinearEngine):
         """The base and the two weights."""
         own, other = fields.whole("own"), fields.whole("other")
         return cls(fields.plain["base"], own, other, fields.size, fields.bits)
+
+
+def digits_of(categories: int, base: int) -> int:
+    """d, the digits that number so many categories in this base."""
+    digits, reach = 1, base
+    while reach < categories:
+        digits, reach = digits + 1, reach * base
+    return digits

@@ -4,7 +4,6 @@
 release only needs the category of its word u, and an approximate solution almost always proves which one it
 is. `Filter` does that; what it cannot prove takes the exact path, so that the released category is that of
 the exact law always. A capped user has nothing to solve: `Capped` draws exactly as the single release does.
-There is no float in this file.
 
 The lemma, for a user who is not capped. X_c, Y_c and W_c are sums over the first c categories: of the exact
 clip x, of some point y of the user's curve, and of the drawn law. Let V_c be numbers with |V_c − Y_c| ≤ d for
@@ -32,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CertificateError
+from .arithmetic import Box
 from .arrays import IntegerArray, packs, running_sums, scaled_product
-from .exact import Box
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -17,7 +17,7 @@ one. The level is an integer; the units that it leaves over raise the ratio by o
 at the level. So a law is a few weights of the user's own categories and one ratio for all others: the work
 follows the user's categories, not their number in all.
 
-There is no float in this file. `stream_many` does the same for many users in arrays.
+`stream_many` does the same for many users in arrays.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from math import isqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from ..errors import CertificateError, ParameterError
-from ..samplers.stream import MOST_STEPS, PACE, PERSISTENCE
-from .draw import Engine
-from .exact import BITS, check_prior_weights, whole_numbers
-from .weights import Weights
+from .arithmetic import check_prior_weights, square_root_below, whole_numbers
+from .constants import BITS, MOST_STEPS, PACE, PERSISTENCE
+from .engine import Engine, Weights
 
 if TYPE_CHECKING:
-    from .file import Fields
+    from ..release.file import Fields
 
 RATIO_BITS = 22  # a ratio is in units of 2^-22, and the prior in units of 2^-40
 STATE_DIGITS = 62  # R has at most so many binary digits in its units
@@ -208,7 +206,7 @@ class StreamEngine(Engine):
         for j in range(OCTAVE):
             root = 1 << (OCTAVE * BITS + j)
             for _ in range(OCTAVE.bit_length() - 1):
-                root = isqrt(root)
+                root = square_root_below(root)
             roots.append(root)
         octaves = range(self.bits - self.ratio_bits)
         return [root >> (BITS - self.ratio_bits - octave) for octave in octaves for root in roots]

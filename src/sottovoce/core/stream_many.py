@@ -1,8 +1,8 @@
-"""One step of the streams of many users at once, the same operations as `release.stream` in arrays.
+"""One step of the streams of many users at once, the same operations as `core.stream` in arrays.
 
 Every user is a column. Weights of the prior are below 2^40, ratios and bounds of R below 2^62, and a product
 of a ratio with a weight, or of a bound with a ratio, is below 2^62 as well, because a law adds up to N and R
-stays below A. So nothing overflows, and nothing is approximated. There is no float in this file.
+stays below A. So nothing overflows, and nothing is approximated.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import CertificateError
-from ..samplers.stream import PACE
 from .arrays import IntegerArray, packs, scaled_product
+from .constants import PACE
 from .stream import SHARE_DIGITS, StreamEngine, StreamState
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """How a category is drawn where some are near each other: the nearest law of the box, then one uniform word.
 
 The certificate is that of the box: whatever the rule finds has to lie in it, and is looked at before it is
-drawn from. A stream takes the same rule for the box of each step. There is no float in this file.
+drawn from. A stream takes the same rule for the box of each step.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..errors import CertificateError, MechanismFileError, ParameterError
-from ..geometry import Geometry
-from ..samplers.nearest_law import nearest_law, nearest_laws
 from .arrays import IntegerArray, scaled_product
-from .draw import BoxEngine
+from .box import BoxEngine
+from .engine import Weights
+from .nearest_law import nearest_law, nearest_laws
 from .stream import StepLaw, StreamEngine
-from .weights import Weights
+from .tree import IntegerTree
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from .file import Fields
+    from ..release.file import Fields
 
 ENTRIES = 1 << 20
 """Users × categories of a batch, whose laws are written out."""
@@ -55,18 +55,18 @@ def targets_of_rows(rows: sparse.csr_array[Any], bits: int, public: IntegerArray
     return np.ascontiguousarray(targets)
 
 
-def geometry_of(document: Fields) -> Geometry:
+def geometry_of(document: Fields) -> IntegerTree:
     """The geometry of a mechanism file."""
     parents, lengths = document.plain["parents"], document.plain["lengths"]
     if not isinstance(parents, list) or not isinstance(lengths, list) or len(parents) > 2 * document.size:
         raise MechanismFileError(f"{document.source} does not have the fields of a geometry")
     try:
-        return Geometry(tuple(parents), tuple(lengths))
+        return IntegerTree(tuple(parents), tuple(lengths))
     except ParameterError as problem:
         raise MechanismFileError(f"{document.source} is refused: {problem}") from None
 
 
-def check_geometry(geometry: Geometry, size: int, most: int) -> None:
+def check_geometry(geometry: IntegerTree, size: int, most: int) -> None:
     """Refuse a geometry of other categories, or of more than a device can be asked for.
 
     The tree itself was checked when it was made. A narrow box moves a cut across many pieces.
@@ -87,7 +87,7 @@ class NearestEngine(BoxEngine):
     own_fields: ClassVar[frozenset[str]] = BoxEngine.own_fields | GEOMETRY
     tables: ClassVar[tuple[str, ...]] = ("_public", "geometry.work", "geometry.leaves")
     tables_many: ClassVar[tuple[str, ...]] = ()  # every law is written out
-    geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
+    geometry: IntegerTree = IntegerTree((1,), (0,))  # noqa: RUF009
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The certificate of the box, and a geometry of its categories."""
@@ -147,7 +147,7 @@ class NearestStreamEngine(StreamEngine):
     kind: ClassVar[str] = "nearest-stream"
     own_fields: ClassVar[frozenset[str]] = StreamEngine.own_fields | GEOMETRY
     tables: ClassVar[tuple[str, ...]] = (*StreamEngine.tables, "geometry.work", "geometry.leaves")
-    geometry: Geometry = Geometry((1,), (0,))  # noqa: RUF009
+    geometry: IntegerTree = IntegerTree((1,), (0,))  # noqa: RUF009
 
     def check(self, ratio: Fraction, size: int, bits: int) -> None:
         """The certificate of the stream, and a geometry of its categories."""

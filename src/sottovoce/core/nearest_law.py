@@ -14,7 +14,7 @@ w·|m − P(v)|, which takes w from the slopes before P(v) and adds it behind: t
 units at the root are the first ones at every node. That what lies beyond comes later is the same as an edge
 above every category that is shorter than any length: of all laws that move the least, this is one that is
 nearest in total variation, and a user whose law is in the box keeps it. All of it are integers, and ties have
-one order: every client finds the same law. There is no float in this file.
+one order: every client finds the same law.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..geometry import LENGTH_BITS, Geometry
+from .constants import BITS, LENGTH_BITS
+from .tree import IntegerTree
 
 IntegerArray = npt.NDArray[np.int64]
 
-BITS = 62  # units are below 2^62
 _MASS = (1 << BITS) - 1
 ENTRIES = 1 << 17  # users × categories of one batch
 DEEP = 256  # work a category up to which a batch sorts at every node; beyond it users take turns
@@ -108,7 +108,7 @@ class _Pieces:
 
 
 def nearest_law(
-    targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: Geometry
+    targets: Sequence[int], low: Sequence[int], high: Sequence[int], geometry: IntegerTree
 ) -> list[int]:
     """The law of the box low ≤ x ≤ high with Σx = Σtargets that is nearest to the targets."""
     n, root = len(targets), len(geometry.parents)
@@ -146,7 +146,7 @@ def nearest_law(
 
 
 def nearest_laws(
-    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: Geometry
+    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: IntegerTree
 ) -> IntegerArray:
     """`nearest_law` for every row of the targets; low and high are the same for all, or a row each."""
     many, n = targets.shape
@@ -165,7 +165,7 @@ def nearest_laws(
 
 
 def _side_by_side(
-    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: Geometry, slots: int
+    targets: IntegerArray, low: IntegerArray, high: IntegerArray, geometry: IntegerTree, slots: int
 ) -> IntegerArray:
     """The same for users in rows: at every node all pieces are sorted by slope, category and slot.
 

@@ -1,7 +1,7 @@
 """How a linear mechanism draws: choose one of the user's records, then draw the row of that record.
 
 Each record is as likely as any other. Privacy rests on the row alone; the record only decides what is
-released. There is no float in this file.
+released.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..errors import CertificateError
+from .arithmetic import (
+    IntegerKernel,
+    check_kernel,
+    check_prior_weights,
+    check_response,
+    shares,
+    whole_numbers,
+)
 from .arrays import IntegerArray, packs, running_sums, shifted_product
-from .draw import Engine
-from .exact import IntegerKernel, check_kernel, check_prior_weights, check_response, shares, whole_numbers
-from .weights import Weights
+from .engine import Engine, Weights
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from .file import Fields
+    from ..release.file import Fields
 
 
 def choose_record(weights: Weights, word: int, bits: int, public: IntegerArray) -> int:
