@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce import _validate
+from sottovoce.records import count_rows, distributions
 from sottovoce.samplers import clip
 from sottovoce.samplers.blocks import blocks
 from sottovoce.samplers.kernels import MinimaxKernel
@@ -125,7 +125,7 @@ def comparing() -> list[Line]:
     q = np.random.default_rng(0).dirichlet(np.full(n, 2.0)) + 1e-7
     prior = sv.Prior(range(n), q / q.sum())
     samplers = [make(prior, 2.0) for make in sv.SAMPLERS.values()]
-    few = _validate.users(p[:chunk], n)
+    few = distributions(p[:chunk], n)
     passes = 0.0
     for sampler in samplers:
         measured = sampler.divergence_of if isinstance(sampler, OURS) else sampler.divergence
@@ -160,7 +160,7 @@ def _in_chunks(p: sparse.csr_array, prior: sv.Prior) -> list[Line]:
     newton = seconds(lambda: clip.multipliers(block.p, low, a, target), 30)
     search = seconds(lambda: clip._by_search(block.p, low, a, target, target * (1 - 2.0**-50)), 30)
     counts = sparse.csr_array((np.ones(p.nnz, dtype=np.int64), p.indices, p.indptr), shape=p.shape)
-    check = seconds(lambda: _validate.count_rows(counts, p.shape[1]), 5)
+    check = seconds(lambda: count_rows(counts, p.shape[1]), 5)
     copy = seconds(lambda: counts.copy(), 5)
     return [
         at_most("total variation in chunks, against all entries at once", tv, whole, 1),

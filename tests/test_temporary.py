@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from workbooks import write_workbook
 
-from sottovoce import _temporary
-from sottovoce._temporary import PREFIX, private_folder, remove_abandoned
+from sottovoce import temporary
 from sottovoce.collecting import store
 from sottovoce.tables import files, workbook
 from sottovoce.tables.reader import Writer
+from sottovoce.temporary import PREFIX, private_folder, remove_abandoned
 
 USERS = "user,item\nsecret-ann,War\nsecret-bob,Drama\n"
 PRIOR = "item,count\nWar,3\nDrama,5\n"
@@ -185,7 +185,7 @@ def test_what_another_may_have_put_there_stays(place: Path) -> None:
 def test_the_folder_of_another_account_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = abandoned(place)
     mine = os.geteuid()
-    monkeypatch.setattr(_temporary, "_is_trusted", lambda _: True)
+    monkeypatch.setattr(temporary, "_is_trusted", lambda _: True)
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
     remove_abandoned()
     assert left.exists()
@@ -207,7 +207,7 @@ def test_a_folder_that_was_removed_while_it_was_made_is_made_again(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between its making and its lock a folder looks like an abandoned one to another start."""
-    real, seen = _temporary._locked, list[str]()
+    real, seen = temporary._locked, list[str]()
 
     def locked_late(path: str) -> int | None:
         if not seen:
@@ -215,7 +215,7 @@ def test_a_folder_that_was_removed_while_it_was_made_is_made_again(
         seen.append(path)
         return real(path)
 
-    monkeypatch.setattr(_temporary, "_locked", locked_late)
+    monkeypatch.setattr(temporary, "_locked", locked_late)
     with private_folder() as folder:
         assert [folder] == seen[1:]
         check_private(Path(folder))

@@ -30,6 +30,7 @@ from .planning.limit import limit as limit
 from .planning.plan import plan as plan
 from .planning.shuffling import amplify as amplify
 from .prior import Prior as Prior
+from .records import Users as Users
 from .release.audit import audit as audit
 from .release.certify import certify as certify
 from .release.file import Policy as Policy
@@ -59,7 +60,6 @@ from .samplers.survey import survey as survey
 from .tables.files import Dialect as Dialect
 from .tables.priors import build_prior as build_prior
 from .tables.users import read_users as read_users
-from .users import Users as Users
 
 __all__: list[str]
 __version__: str

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from . import _validate
-from ._validate import FloatArray
+from . import checks
+from .checks import FloatArray
 from .divergences import FDivergence, checked_f
 from .errors import ParameterError
 from .prior import Prior
@@ -37,7 +37,7 @@ def optimal_utility(prior: Prior, epsilon: float, f: FDivergence) -> float:
     q = checked_prior(prior).probabilities
     rarest = int(q.argmin())
     others = float(q[:rarest].sum() + q[rarest + 1 :].sum())  # 1 − q_min would lose it near one
-    boosted = math.exp(_validate.privacy(epsilon)) * float(q[rarest])
+    boosted = math.exp(checks.privacy(epsilon)) * float(q[rarest])
     return checked_f(f).of_point_mass(boosted / (boosted + others), others / (boosted + others))
 
 
@@ -80,7 +80,7 @@ def diagonal_bound(prior: Prior, epsilon: float) -> FloatArray:
     >>> diagonal_bound(Prior(["War", "Drama"], [0.25, 0.75]), math.log(3)).round(4).tolist()
     [0.5, 0.8333]
     """
-    q, a = checked_prior(prior).probabilities, math.exp(_validate.privacy(epsilon))
+    q, a = checked_prior(prior).probabilities, math.exp(checks.privacy(epsilon))
     rest = 1 - q
     return np.where(q <= 0.5, a * q / (a * q + rest), 1 - rest / (a * rest + q))
 
@@ -97,4 +97,4 @@ def distance_factor(prior: Prior, epsilon: float) -> float:
     >>> round(distance_factor(Prior(["A", "B"], [0.01, 0.99]), 2.0), 3)
     0.94
     """
-    return 1 / (1 + math.expm1(_validate.privacy(epsilon)) * checked_prior(prior).smallest)
+    return 1 / (1 + math.expm1(checks.privacy(epsilon)) * checked_prior(prior).smallest)

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from ._atomic import write_whole
-from ._validate import FloatArray
+from .atomic import write_whole
+from .checks import FloatArray
 from .collecting.estimate import Estimate, estimate
 from .divergences import TV
 from .planning.compare import Comparison, ComparisonRow, compare

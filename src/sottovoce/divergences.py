@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _validate
-from ._validate import FloatArray
+from . import checks
+from .checks import FloatArray
 from .errors import ParameterError
 from .geometry import Wasserstein
 
@@ -208,7 +208,7 @@ def hockey_stick(gamma: float) -> FDivergence:
     >>> float(hockey_stick(2)([1.0, 0.0], [0.25, 0.75]))
     0.5
     """
-    g = _validate.at_least(1, gamma=gamma)
+    g = checks.at_least(1, gamma=gamma)
     return FDivergence(f"hockey_stick({g:g})", partial(_above, g), 0.0, 1.0, partial(_above_slope, g))
 
 
@@ -222,7 +222,7 @@ def alpha(order: float) -> FDivergence:
     >>> float(alpha(2)([1.0, 0.0], [0.5, 0.5])), alpha(1) is KL
     (0.5, True)
     """
-    a = _validate.real(order=order)
+    a = checks.real(order=order)
     if a in (0.0, 1.0):
         return KL if a == 1 else REVERSE_KL
     if min(abs(a), abs(a - 1)) < 0.05 * (1 - 1e-9):

@@ -20,8 +20,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from . import _validate
-from ._validate import FloatArray
+from . import checks
+from .checks import FloatArray
 from .core.constants import LENGTH_BITS
 from .core.tree import IntegerTree
 from .errors import ParameterError
@@ -192,7 +192,7 @@ def _numbers(name: str, values: Iterable[float]) -> list[float]:
     """Finite numbers, at least one."""
     try:
         listed = [values] if isinstance(values, str | bytes) else list(values)
-        numbers = [_validate.real(**{name: value}) for value in listed]
+        numbers = [checks.real(**{name: value}) for value in listed]
     except (ParameterError, TypeError):
         raise ParameterError(f"{name} must be finite numbers, in a list") from None
     if not numbers:

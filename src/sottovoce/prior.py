@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _html, _naming, _validate
-from ._validate import FloatArray
+from . import checks, listing
+from .checks import FloatArray
 from .core.constants import LARGEST_INTEGER
 from .errors import PriorError, Setting
+from .records import indices_of
 
 Category: TypeAlias = str | int
 
@@ -118,7 +119,7 @@ class Prior:
         q = _weights(probabilities, "probabilities")
         _check_against(names, q, "probabilities")
         total = exact_sum(q)  # exact, so that the result does not depend on the order
-        if not abs(total - 1) <= _validate.SUM_TOLERANCE:
+        if not abs(total - 1) <= checks.SUM_TOLERANCE:
             advice = "use Prior.from_counts to normalise counts"
             raise PriorError(f"probabilities must sum to 1, they sum to {total:.12g}; {advice}")
         q /= total
@@ -126,7 +127,7 @@ class Prior:
             i = int(q.argmin())
             has = f"category {names[i]!r} has {q[i]:g}"
             raise PriorError(f"probabilities must be at least {SMALLEST_PROBABILITY:g}: {has}")
-        chosen = _validate.one_of(PROVENANCES, provenance=provenance)
+        chosen = checks.one_of(PROVENANCES, provenance=provenance)
         if learned is not None:
             if chosen == "users":
                 raise PriorError("a prior made from the users it serves is not learned from private reports")
@@ -149,7 +150,7 @@ class Prior:
         >>> Prior.from_counts({"Drama": 30, "War": 0}, smoothing=5).probabilities.tolist()
         [0.875, 0.125]
         """
-        extra = _validate.at_least(0, smoothing=smoothing)
+        extra = checks.at_least(0, smoothing=smoothing)
         if isinstance(counts, Mapping):
             if categories is not None:
                 raise PriorError("categories must be left out when counts is a mapping")
@@ -216,7 +217,7 @@ class Prior:
         [0.25, 0.75]
         """
         advice = "drop them, or add the category to the prior"
-        where = _naming.places(records, self.index, "prior", advice)
+        where = indices_of(records, self.index, "prior", advice)
         return np.bincount(where, minlength=len(self)) / len(where)
 
     def __len__(self) -> int:
@@ -249,10 +250,10 @@ class Prior:
     def _repr_html_(self) -> str:
         """What a notebook shows: the likeliest categories."""
         q = self.probabilities
-        order = np.argsort(-q, kind="stable")[: _html.LISTED].tolist()
+        order = np.argsort(-q, kind="stable")[: listing.LISTED].tolist()
         rows = [(str(self.categories[i]), f"{q[i]:.4f}") for i in order]
         head = ("category", "probability")
-        return _html.Listing(head, rows, repr(self), more=len(self) - len(order)).html()
+        return listing.Listing(head, rows, repr(self), more=len(self) - len(order)).html()
 
 
 def _names(categories: Iterable[Category]) -> Sequence[Category]:
@@ -277,7 +278,7 @@ def _names(categories: Iterable[Category]) -> Sequence[Category]:
         raise PriorError(f"categories must be all strings or all integers, got {found}")
     if kinds == {int} and max(abs(int(name)) for name in listed) >= LARGEST_INTEGER:
         raise PriorError("integer categories must be below 2^53 in size; use strings")
-    if kinds == {str} and not _naming.is_text("".join(listed)):
+    if kinds == {str} and not checks.is_text("".join(listed)):
         raise PriorError("categories must be text that a file can hold: half a surrogate pair is not")
     if len(set(listed)) != len(listed):
         first = {name: i for i, name in reversed([*enumerate(listed)])}

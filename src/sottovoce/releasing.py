@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from . import _naming
+from . import checks
 from .errors import ParameterError, PriorError, Setting, SottovoceError, TableError, UserDataError
 from .groups import Groups
 from .prior import FROM_USERS
+from .records import Users
 from .release.ledger import Ledger, Receipt, Request, request
 from .release.mechanism import Mechanism, no_stream
 from .tables import files
 from .tables.files import DETECTED, Dialect
 from .tables.reader import Writer, type_of
 from .tables.users import CheckedUsers, ReadingKeywords, ReadingOptions, checked_users
-from .users import Users
 
 BATCH = 100_000
 """Users that are drawn and remembered as one step."""
@@ -38,7 +38,7 @@ class ReportForm:
 
     def __post_init__(self) -> None:
         if self.by is not None:
-            _naming.group_column(self.by, self.user, self.item)
+            checks.group_column(self.by, self.user, self.item)
         if len(set(self.names)) < len(self.names):
             raise ParameterError(
                 Setting("user"), ", ", Setting("item"), " and ", Setting("by"),

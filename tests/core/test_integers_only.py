@@ -29,9 +29,9 @@ def find_floats(source: str) -> list[str]:
     """Constants, true divisions, types, functions and imports that bring a float, with their lines."""
     found = []
     tree = ast.parse(source)
-    for node in tree.body:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            node.body = []  # names of types are no code that runs
+    for part in tree.body:
+        if isinstance(part, ast.If) and isinstance(part.test, ast.Name) and part.test.id == "TYPE_CHECKING":
+            part.body = []  # names of types are no code that runs
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, float | complex):
             found.append(f"{node.lineno}: {node.value}")

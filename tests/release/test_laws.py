@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.release import weights
+from sottovoce.records import weights_of_rows
 
 
 def some_laws(seed: int, users: int = 60, n: int = 40) -> sparse.csr_array:
@@ -29,8 +29,8 @@ def some_laws(seed: int, users: int = 60, n: int = 40) -> sparse.csr_array:
 def test_shared_rows_give_what_converted_rows_give(seed: int) -> None:
     laws = some_laws(seed)
     before = laws.copy()
-    fast = weights.from_rows(laws, 40)
-    whole = weights.from_rows(laws.tocsc(), 40)  # not by rows: converted first
+    fast = weights_of_rows(laws, 40)
+    whole = weights_of_rows(laws.tocsc(), 40)  # not by rows: converted first
     assert fast.dtype == np.int64
     for part in ("data", "indices", "indptr"):
         assert getattr(fast, part).tolist() == getattr(whole, part).tolist()
@@ -41,7 +41,7 @@ def test_shared_rows_give_what_converted_rows_give(seed: int) -> None:
 def test_the_whole_numbers_follow_their_definition() -> None:
     """⌊p·2^61⌋ of p divided by its sum, which a double holds up to a few units of its last digit."""
     laws = some_laws(3)
-    rows = weights.from_rows(laws, 40).toarray()
+    rows = weights_of_rows(laws, 40).toarray()
     for given, units in zip(laws.toarray().tolist(), rows.tolist(), strict=True):
         size = math.fsum(given)
         for share, unit in zip(given, units, strict=True):
@@ -65,17 +65,17 @@ def test_what_is_refused_is_counted_over_all_rows(
     laws.data /= np.repeat(laws.sum(axis=1), np.diff(laws.indptr))
     spoil(laws.data)
     with pytest.raises(sv.errors.UserDataError, match=message):
-        weights.from_rows(laws, 40)
+        weights_of_rows(laws, 40)
 
 
 @pytest.mark.parametrize("empty", [[41], [0, 6, 7, 59], range(7, 21), range(60)])
 def test_users_without_entries_stay_empty_rows(empty: Sequence[int]) -> None:
     """Also where everything is empty."""
     laws = some_laws(6).toarray()
-    expected = weights.from_rows(sparse.csr_array(laws), 40).toarray()
+    expected = weights_of_rows(sparse.csr_array(laws), 40).toarray()
     laws[list(empty)], expected[list(empty)] = 0, 0
     for given in (sparse.csr_array(laws), sparse.csc_array(laws), laws):
-        found = weights.from_rows(given, 40)
+        found = weights_of_rows(given, 40)
         assert found.toarray().tolist() == expected.tolist()
         assert np.diff(found.indptr)[list(empty)].sum() == 0
 
@@ -86,6 +86,6 @@ def test_what_is_unusual_is_left_out_as_ever() -> None:
     shares = [0.5, 0.125, 0.125, 0.25, 1.0, 1e-300]
     twice = sparse.csr_array((shares, places, starts), shape=(2, 5))
     stored = sparse.csr_array(([0.25, 0.25, 0.5, 0.0, 1.0], [1, 2, 3, 4, 0], [0, 4, 5]), shape=(2, 5))
-    for rows in (weights.from_rows(twice, 5), weights.from_rows(stored, 5)):
+    for rows in (weights_of_rows(twice, 5), weights_of_rows(stored, 5)):
         assert rows.toarray().tolist() == [[0, 1 << 59, 1 << 59, 1 << 60, 0], [1 << 61, 0, 0, 0, 0]]
         assert rows.nnz == 4

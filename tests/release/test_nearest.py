@@ -27,10 +27,10 @@ from sottovoce.core.engine import row_weights
 from sottovoce.core.nearest import NearestEngine, NearestStreamEngine, targets_of, targets_of_rows
 from sottovoce.errors import CertificateError, MechanismFileError, ParameterError
 from sottovoce.geometry import Geometry
+from sottovoce.records import weights_of_rows
 from sottovoce.release.certify import certify_with
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of
-from sottovoce.release.weights import from_rows
 
 PRIOR = sv.Prior(["a", "b", "c", "d", "e"], [0.05, 0.3, 0.2, 0.35, 0.1])
 LINE = sv.Line([1, 2, 4, 8, 9])
@@ -84,7 +84,7 @@ def test_a_batch_releases_what_one_release_does(bits: int) -> None:
         counts = rng.integers(0, 4, (200, 5)) * rng.integers(0, 2, (200, 5))
         counts[7] = 0
         counts[8] = [1 << 51, 3, 0, 1 << 50, 1]
-        rows, words = from_rows(counts, 5), rng.integers(0, 1 << bits, 200)
+        rows, words = weights_of_rows(counts, 5), rng.integers(0, 1 << bits, 200)
         words[:3] = 0, (1 << bits) - 1, 1
         expected = [engine.position(row_weights(rows, i), [int(words[i])]) for i in range(200)]
         assert engine.positions(rows, [words]).tolist() == expected
@@ -94,7 +94,7 @@ def test_targets_are_shares_that_add_up_in_both_paths() -> None:
     rng = np.random.default_rng(3)
     counts = rng.integers(0, 1 << 50, (50, 7)) >> rng.integers(0, 50, (50, 7))
     counts[0] = 0
-    rows = from_rows(counts, 7)
+    rows = weights_of_rows(counts, 7)
     public = np.full(7, 5)
     many = targets_of_rows(rows, 62, public)
     assert many[0].tolist() == [5] * 7
@@ -238,7 +238,7 @@ def test_a_user_equal_to_the_prior_keeps_its_integers() -> None:
     for prior in (PRIOR, sv.Prior.uniform(range(3)), sv.Prior(range(4), [0.1, 0.2, 0.3, 0.4])):
         engine = of_kind(sv.certify(sv.nearest(prior, 1.0, sv.Line(range(len(prior))))).engine, NearestEngine)
         assert engine.units(list(enumerate(engine.prior))) == list(engine.prior)
-        row = from_rows(np.array([engine.prior, engine.prior]) >> 12, len(prior))
+        row = weights_of_rows(np.array([engine.prior, engine.prior]) >> 12, len(prior))
         public = np.array(engine.prior, dtype=np.int64)
         expected = targets_of(row_weights(row, 0), len(prior), 1 << 62)
         assert targets_of_rows(row, 62, public).tolist() == [expected] * 2  # 50 digits, in both paths

@@ -24,9 +24,8 @@ import sottovoce as sv
 from sottovoce.core import randomness
 from sottovoce.core.engine import BATCH
 from sottovoce.core.kernel import choose_record, choose_records, record_law
-from sottovoce.prior import Category
+from sottovoce.records import Category, UsersLike
 from sottovoce.release.certify import certify_with
-from sottovoce.users import UsersLike
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.3, 0.12, 0.4, 0.18])
 USERS = {

@@ -20,6 +20,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.core.stream import StreamState
+from sottovoce.release import ledger_store
+from sottovoce.release.ledger import request
 
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.05, 0.15, 0.3, 0.5])
 STREAM = sv.certify(sv.stream(PRIOR, 6.0, horizon=8))
@@ -106,7 +108,7 @@ def test_many_users_at_different_steps_go_on_together(path: Path) -> None:
     assert sorted(state.step for state in states(path).values()) == [1, 1, 2, 2]
     assert ledger.release_batch(STREAM, names, rows, epoch="w2") == answers
     receipt = ledger.charge(
-        [sv.release.ledger.request(STREAM, names, rows)],
+        [request(STREAM, names, rows)],
         epoch="w3",
     )
     assert (receipt.charged, receipt.continued, receipt.repeated) == (0, 4, 0)
@@ -117,7 +119,7 @@ def test_two_files_of_one_life_in_one_request_are_charged_once(path: Path) -> No
     ledger = sv.Ledger.open(path)
     other = sv.certify(sv.stream(PRIOR, 6.0, horizon=3))
     rows = np.array([[1, 0, 0, 0]])
-    asked = [sv.release.ledger.request(one, ["anna"], rows) for one in (STREAM, other)]
+    asked = [request(one, ["anna"], rows) for one in (STREAM, other)]
     receipt = ledger.charge(asked, epoch="w1")
     assert (receipt.charged, receipt.continued) == (1, 1)
     assert ledger.total("anna") == 6
@@ -176,7 +178,7 @@ def test_a_full_disk_at_any_commit_uses_no_state_twice(
 ) -> None:
     """The witness cannot be written: what was not testified is not shown, and asking again gives one answer."""
     ledger, calls = sv.Ledger.open(path), 0
-    right = sv.release.ledger_store.Store.testify
+    right = ledger_store.Store.testify
 
     def testify(self: Any) -> None:
         nonlocal calls
@@ -185,7 +187,7 @@ def test_a_full_disk_at_any_commit_uses_no_state_twice(
             raise sv.errors.LedgerError("No space left on device; nothing is released")
         right(self)
 
-    monkeypatch.setattr(sv.release.ledger_store.Store, "testify", testify)
+    monkeypatch.setattr(ledger_store.Store, "testify", testify)
     shown: dict[str, str] = {}
     for epoch in ("w1", "w2", "w1", "w2", "w3", "w2"):
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sottovoce.prior import Category
+from sottovoce.records import Category
 from sottovoce.release import audit
 
 Draw = Callable[[Any], Any]

@@ -36,7 +36,7 @@ from vector_texts import accepted, refused, reports
 import sottovoce as sv
 from sottovoce.core.arithmetic import exp_below
 from sottovoce.core.kernel import LinearEngine
-from sottovoce.release import weights
+from sottovoce.records import weights_of_law
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of, fraction_text
 
@@ -120,7 +120,7 @@ def shares() -> Iterator[dict[str, Any]]:
     ]:
         if not clear(p):
             raise AssertionError("the sum of these shares depends on the order of addition")
-        found = weights.from_law(np.array(p), len(p))
+        found = weights_of_law(np.array(p), len(p))
         yield {"p": p, "counts": [[place, str(count)] for place, count in found]}
     for p in [
         [0.5, 0.5 + 2e-9],

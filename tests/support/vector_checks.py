@@ -22,7 +22,7 @@ import tiny_draws
 import sottovoce as sv
 from sottovoce.core import randomness
 from sottovoce.core.arithmetic import exp_below
-from sottovoce.release import weights
+from sottovoce.records import weights_of_law, weights_of_records
 from sottovoce.release.file import MechanismFile, load_mechanisms
 
 FOLDER = Path(__file__).parent.parent / "vectors"
@@ -81,21 +81,21 @@ class LibraryClient:
         return _Loaded(found)
 
     def from_records(self, mechanism: sv.Mechanism, records: list[Any], unknown: str = "prior") -> Any:
-        return weights.from_records(records, mechanism.index, unknown)
+        return weights_of_records(records, mechanism.index, unknown)
 
     def from_counts(self, mechanism: sv.Mechanism, pairs: list[list[Any]], unknown: str = "prior") -> Any:
         """The library takes counts as an array: names are looked up as records are."""
         counts = [0] * len(mechanism.categories)
         for name, count in pairs:
-            for place, _ in weights.from_records([name], mechanism.index, unknown):
+            for place, _ in weights_of_records([name], mechanism.index, unknown):
                 counts[place] = count
-        held = weights.from_law(np.array(counts), len(counts))
+        held = weights_of_law(np.array(counts), len(counts))
         if unknown == "error" and not held:
             raise sv.errors.UserDataError("no record")
         return held
 
     def from_shares(self, p: list[float]) -> dict[int, int]:
-        return dict(weights.from_law(np.array(p), len(p)))
+        return dict(weights_of_law(np.array(p), len(p)))
 
     def bytes_needed(self, mechanism: sv.Mechanism) -> int:
         return 8 * mechanism.engine.words

@@ -18,7 +18,7 @@ from sottovoce.core.box import BoxEngine
 from sottovoce.core.kernel import KernelEngine, ResponseEngine
 from sottovoce.core.nearest import NearestEngine
 from sottovoce.core.survey import SurveyEngine
-from sottovoce.prior import Category
+from sottovoce.records import Category
 from sottovoce.release.file import ANY, parse
 from sottovoce.release.mechanism import digest_of
 from sottovoce.samplers.survey import Survey

@@ -13,7 +13,7 @@ from vector_draws import signed
 
 import sottovoce as sv
 from sottovoce.core.stream import StreamEngine, StreamState
-from sottovoce.release import weights
+from sottovoce.records import weights_of_records
 from sottovoce.samplers.stream import Stream
 
 CATEGORIES = ["rare", "some", "many", "most", "Ærøskøbing ✓"]
@@ -61,7 +61,7 @@ def _file(name: str, mechanism: sv.Mechanism) -> dict[str, Any]:
             state = replace(state, last=99)  # of a file with more categories: counts as none
         known = [k for k in MORE[i % len(MORE)] if k < len(mechanism.categories)]
         records, data = [mechanism.categories[k] for k in known], rng.randbytes(8)
-        held = weights.from_records(records, mechanism.index)
+        held = weights_of_records(records, mechanism.index)
         row: dict[str, Any] = {"state": _plain(state), "records": records, "bytes": data.hex()}
         if i % 8 == 5:  # more than 41 binary digits in all, and one that scaling makes zero
             held = [(k, (1 << 50) + 12345 * k if k else 1) for k in range(len(mechanism.categories))]

@@ -20,8 +20,8 @@ from typing import Any, Self
 import click
 
 from .. import __version__
-from .._temporary import remove_abandoned
 from ..errors import ParameterError, Setting, SottovoceError
+from ..temporary import remove_abandoned
 from .terminal import console, errors, plain, print_error, print_interruption, print_note, print_text
 
 COMMANDS = {

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from .. import _validate
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..collecting.estimate import TOGETHER, Estimate, Verdict, estimate, whole_population
 from ..collecting.model import Model, model_of
 from ..collecting.reports import read_collection, read_reports
@@ -84,7 +84,7 @@ def estimate_command(
       sottovoce estimate mechanism.json one.db other.db
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
-    _validate.positive(error=error)
+    checks.positive(error=error)
     output.check(mechanism_file, *reports)
     if as_prior is not None:
         others = filter(None, (output.output, older))

@@ -18,11 +18,11 @@ from typing import Any
 import click
 
 from .. import demo
-from .._atomic import inf_to_null, write_whole
-from .._html import Listing
+from ..atomic import inf_to_null, write_whole
 from ..errors import CertificateError, ParameterError
 from ..geometry import Geometry
 from ..groups import Groups
+from ..listing import Listing
 from ..planning.cards import card
 from ..planning.choose import GAP, Choice, choose, people
 from ..planning.compare import Comparison

@@ -13,13 +13,13 @@ from typing import Any
 import click
 
 from ..errors import ParameterError
+from ..records import Users
 from ..tables import files
 from ..tables.files import DETECTED, SEPARATORS, Dialect, kind_of
 from ..tables.priors import NEAR_KEYS, Near, PublicData, read_priors
 from ..tables.reader import RESHAPE
 from ..tables.users import ReadingOptions, read_user_groups
 from ..tables.workbook import KINDS
-from ..users import Users
 from .app import Option
 from .terminal import print_note, step
 

@@ -15,7 +15,8 @@ from ..collecting.learning import reports_for_prior
 from ..collecting.model import model_of
 from ..errors import PriorError, TableError
 from ..planning.plan import plan
-from ..prior import FROM_USERS, Category
+from ..prior import FROM_USERS
+from ..records import Category
 from ..release.certify import certify
 from ..release.file import save_mechanisms
 from ..samplers.survey import survey

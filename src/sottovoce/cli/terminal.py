@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .._atomic import inf_to_null
-from .._html import number as number
+from ..atomic import inf_to_null
 from ..errors import ParameterError
+from ..listing import number as number
 
 Made = TypeVar("Made")
 

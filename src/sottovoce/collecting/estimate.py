@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _html, _validate
-from .._validate import FloatArray
+from .. import checks, listing
+from ..checks import FloatArray
 from ..errors import EstimateError, ParameterError
-from ..prior import Category, Learned, Prior
+from ..prior import Learned, Prior
+from ..records import LARGEST_COUNT, Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler
 from ..tables.files import DETECTED, Dialect
@@ -50,7 +51,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict(_html.Described):
+class Verdict(listing.Described):
     """How far reports go."""
 
     reports: float
@@ -98,7 +99,7 @@ class Verdict(_html.Described):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate(_html.Listed):
+class Estimate(listing.Listed):
     """Values with their standard errors, one per category, in the mechanism's order."""
 
     model: Model
@@ -218,7 +219,7 @@ class Estimate(_html.Listed):
             )
         centre = starting_law(older, model)
         usual = SPREAD if older is None else 0.05
-        kept = usual if mixture is None else _validate.fraction(mixture=mixture)
+        kept = usual if mixture is None else checks.fraction(mixture=mixture)
         q = posterior_mean(self.values, self.standard_errors, centre)
         q = (1 - kept) * q / q.sum() + kept * centre
         source = Learned(int(self.reports), largest_epsilon(older, model), model.digest)
@@ -233,7 +234,7 @@ class Estimate(_html.Listed):
         1,000 reports; ± 0.01 in every category needs 91,011. The users differ from the public prior: a \
 difference this large or larger has probability 1.2e-05 if they are like it; 2 categories stand out.
         """
-        _validate.positive(error=error)
+        checks.positive(error=error)
         marks = self.marks()
         return Verdict(
             reports=self.reports,
@@ -289,7 +290,7 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
 
         Each of them replaces an honest one: (max_z W_zj − min_z W_zj)/m for the worst category j, at most 1.
         """
-        return min(1.0, _validate.fraction(share=share) * float(self.reach.max()))
+        return min(1.0, checks.fraction(share=share) * float(self.reach.max()))
 
     def to_dicts(self, *, simultaneous: bool = False) -> list[dict[str, Any]]:
         """One plain dict per category, with intervals for each alone or for all at once."""
@@ -326,16 +327,16 @@ difference this large or larger has probability 1.2e-05 if they are like it; 2 c
             f"{self.moved_by(0.01):.2g}."
         )
 
-    def listing(self) -> _html.Listing:
+    def listing(self) -> listing.Listing:
         """What is shown: the largest shares with their intervals."""
         (low, high), marks = self.interval(), self.marks()
-        order = np.argsort(-self.shares, kind="stable")[: _html.LISTED].tolist()
+        order = np.argsort(-self.shares, kind="stable")[: listing.LISTED].tolist()
         rows = [
             (str(self.categories[i]), f"{self.shares[i]:.4f}", f"{low[i]:.4f} … {high[i]:.4f}", marks[i])
             for i in order
         ]
         head = ("category", self.value_name, f"{100 * self.level:g}% interval", "")
-        return _html.Listing(head, rows, self.summary(), more=len(self.values) - len(order))
+        return listing.Listing(head, rows, self.summary(), more=len(self.values) - len(order))
 
 
 def estimate(
@@ -389,7 +390,7 @@ def estimate(
 
 
 def _check_level(level: float) -> None:
-    if not 0 < _validate.real(level=level) < 1:
+    if not 0 < checks.real(level=level) < 1:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
 
 
@@ -447,7 +448,7 @@ def how_many(
     >>> how_many(minimax_kernel(Prior(["a", "b"], [0.25, 0.75]), 1.0), error=0.01)
     79781
     """
-    _validate.positive(error=error)
+    checks.positive(error=error)
     _check_level(level)
     model = model_of(mechanism)
     if not model.linear:
@@ -480,7 +481,7 @@ def _reports_needed(variance: FloatArray, reach: FloatArray, error: float, level
         z = _quantile(level)
         step = (error / z) ** 2 if z > 0 else math.inf
         needed = float(((variance + np.sqrt(variance**2 + 2 * z * z * step * reach**2)) / (2 * step)).max())
-    return max(2, math.ceil(needed)) if needed < _validate.LARGEST_COUNT else None
+    return max(2, math.ceil(needed)) if needed < LARGEST_COUNT else None
 
 
 def _chance(groups: Sequence[Estimate]) -> float:

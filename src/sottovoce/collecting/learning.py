@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from .. import _validate
-from .._validate import FloatArray
+from ..checks import FloatArray
 from ..errors import PriorError
 from ..prior import Prior
+from ..records import LARGEST_COUNT
 from ..release.mechanism import Mechanism
 from ..samplers.base import checked_prior
 from .model import Model
@@ -55,7 +55,7 @@ def reports_for_prior(model: Model) -> int:
     if signal == 0:
         return 2
     needed = float(model.at(model.prior)[0].sum()) / (NOISE * signal)
-    return max(2, math.ceil(min(needed, _validate.LARGEST_COUNT)))
+    return max(2, math.ceil(min(needed, LARGEST_COUNT)))
 
 
 def starting_law(older: Prior | None, model: Model) -> FloatArray:

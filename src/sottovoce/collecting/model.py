@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validate import FloatArray, IntArray
+from ..checks import FloatArray, IntArray
 from ..core.box import BoxEngine
 from ..core.kernel import KernelEngine, ResponseEngine
 from ..core.nearest import NearestEngine
@@ -18,7 +18,7 @@ from ..core.stream import StreamEngine
 from ..core.survey import Numbers, SurveyEngine
 from ..divergences import TV
 from ..errors import EstimateError
-from ..prior import Category
+from ..records import Category
 from ..release.mechanism import Mechanism
 from ..samplers.base import ClipSampler, KernelSampler, Sampler, check_own, known_worst_case, label
 from ..samplers.kernels import MatrixKernel, MinimaxKernel, ResponseKernel, sum_after, sum_before

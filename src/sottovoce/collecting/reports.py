@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _validate
-from .._validate import FloatArray, IntArray
+from ..checks import FloatArray, IntArray
 from ..errors import EstimateError, ParameterError
 from ..groups import EVERYBODY, Groups
+from ..records import LARGEST_COUNT
 from ..tables import tally
 from ..tables.files import DETECTED, Dialect, prefix_errors
 from ..tables.tally import Tally
@@ -63,7 +63,7 @@ def _checked(counts: npt.NDArray[Any], size: int) -> FloatArray:
             f"reports as a list"
         )
     fine = counts.dtype.kind in "iuf" and bool(np.all(np.isfinite(counts)) and np.all(counts >= 0))
-    if not fine or float(counts.sum(dtype=np.float64)) >= _validate.LARGEST_COUNT:
+    if not fine or float(counts.sum(dtype=np.float64)) >= LARGEST_COUNT:
         raise EstimateError("counts must be finite numbers of at least 0, below 2^53 together")
     return counts.astype(np.float64)
 

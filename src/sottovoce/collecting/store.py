@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from .._atomic import write_whole
-from .._temporary import private_file, private_folder
-from .._validate import FloatArray
+from ..atomic import write_whole
+from ..checks import FloatArray
 from ..errors import EstimateError, StoreError
 from ..groups import Groups
 from ..release.ledger_store import DAMAGED
 from ..release.mechanism import Mechanism
 from ..tables.files import copy_whole
+from ..temporary import private_file, private_folder
 from .model import Model
 
 APPLICATION = 0x736F7474

@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
-from .. import _validate
-from .._atomic import written_whole
+from .. import checks
+from ..atomic import written_whole
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
@@ -106,7 +106,7 @@ def plot_comparison(
 ) -> Axes:
     """One statistic of every sampler against epsilon, averaged over groups; the limit as a plain line."""
     axes = _own(axes)
-    _validate.one_of(STATISTICS, statistic=statistic)
+    checks.one_of(STATISTICS, statistic=statistic)
     rows = [row for row in comparison if row.divergence == divergence]
     if not rows:
         raise ParameterError(f"the comparison has no divergence {divergence!r}")

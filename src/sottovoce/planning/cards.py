@@ -12,7 +12,7 @@ from ..collecting.estimate import reports_or_none
 from ..core.constants import PACE
 from ..divergences import DIVERGENCES
 from ..groups import EVERYBODY
-from ..prior import Category
+from ..records import Category
 from ..release.certify import certify
 from ..samplers.base import Sampler, label, point_masses
 from ..samplers.catalogue import prior_minimax, randomized_response, relative_mollifier

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _validate
+from .. import checks
 from ..collecting.estimate import how_many, reports_or_none
 from ..divergences import TV, Distance
 from ..errors import ParameterError, Setting, TargetError
 from ..geometry import Geometry, Wasserstein, checked_geometry, wasserstein
 from ..prior import FROM_USERS, Prior
+from ..records import distributions
 from ..release.certify import certify
 from ..samplers.base import Sampler, checked_prior, label
 from ..samplers.catalogue import SAMPLERS, prior_minimax
@@ -204,7 +205,7 @@ def choose(
             "pass ", Setting("epsilon"), ", or a target to find it by: ", Setting("mean_at_most"), ", ",
             Setting("nobody_above"), ", or ", Setting("share_within"), " with ", Setting("reports"),
         )  # fmt: skip
-    tried = GRID if epsilon is None else (_validate.privacy(epsilon),)
+    tried = GRID if epsilon is None else (checks.privacy(epsilon),)
     measured, measured_on = people(prior, users)
     by_survey = _by_survey(prior, tried, share_within, reports)
     report = progress or (lambda part: None)
@@ -280,16 +281,16 @@ def _targets(
 ) -> list[_Target]:
     targets = []
     if mean_at_most is not None:
-        most = _validate.at_least(0, mean_at_most=mean_at_most)
+        most = checks.at_least(0, mean_at_most=mean_at_most)
         targets.append(_Target(f"mean distance at most {most:g}", lambda each: each.row.mean, most))
     if nobody_above is not None:
-        most = _validate.at_least(0, nobody_above=nobody_above)
+        most = checks.at_least(0, nobody_above=nobody_above)
         targets.append(_Target(f"no possible user above {most:g}", lambda each: each.worst, most))
     if (share_within is None) != (reports is None):
         raise ParameterError("share_within and reports belong together: give both, or none")
     if share_within is not None and reports is not None:
-        error = _validate.positive(share_within=share_within)
-        count = _validate.whole_at_least(2, reports=reports)
+        error = checks.positive(share_within=share_within)
+        count = checks.whole_at_least(2, reports=reports)
         words = f"each share within ± {error:g} from {count:,} reports (95 %, users like the prior)"
         targets.append(_Target(words, lambda each: reports_or_none(each.sampler, error) or math.inf, count))
     return targets
@@ -303,10 +304,10 @@ def people(prior: Prior, users: PublicUsers | None) -> tuple[sparse.csr_array[np
         back = np.argsort(order, kind="stable")
         made = invented(q[order], crowd=1).astype(np.float64)
         made.data *= 2.0**-UNITS
-        rows = _validate.users(made[:, back], len(prior))
+        rows = distributions(made[:, back], len(prior))
         return rows, f"invented users, {rows.shape[0]:,} of them around the prior"
     check_public(users)
-    rows = _validate.users(users.p, len(prior))
+    rows = distributions(users.p, len(prior))
     return rows, f"{rows.shape[0]:,} public users ({users.source})"
 
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .. import _validate
-from .._html import Listed, Listing, number
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..core.engine import row_weights
 from ..divergences import TV, Distance, FDivergence, checked, checked_f
 from ..errors import ParameterError
 from ..groups import EVERYBODY
+from ..listing import Listed, Listing, number
 from ..prior import FROM_USERS, PROVENANCES
+from ..records import Users, UsersLike, distributions, rows_for
 from ..release.certify import certify
 from ..samplers.base import Sampler, check_own, is_ours, known_worst_case, label
 from ..samplers.blocks import dense
 from ..samplers.stream import Stream
-from ..users import Users, UsersLike, rows_for
 from .fitted import fitted
 from .limit import Limit, summarise, weighed
 from .limit import limit as best_possible
@@ -99,7 +99,7 @@ class Comparison(Listed):
 
         A group in which no sampler keeps the prior is missing from the answer.
         """
-        _validate.one_of(STATISTICS, statistic=statistic)
+        checks.one_of(STATISTICS, statistic=statistic)
 
         def value(row: ComparisonRow) -> float:
             number = getattr(row, statistic)
@@ -250,7 +250,7 @@ class _Group:
     ) -> None:
         self._name, given = name, users.p if isinstance(users, Users) else users
         priors = {sampler.prior.digest: sampler.prior for sampler in samplers}
-        self._rows = {n: _validate.users(given, n) for n in map(len, priors.values())}
+        self._rows = {n: distributions(given, n) for n in map(len, priors.values())}
         self._gave = {
             digest: from_all or (isinstance(users, Users) and made_from(prior.probabilities, [users]))
             for digest, prior in priors.items()
@@ -359,7 +359,7 @@ def compare_over_time(
     if not isinstance(sampler, Stream) or sampler.persistence:
         raise ParameterError("sampler must be a stream without persistence")
     prior, f = sampler.prior, checked_f(divergence)
-    laws = [_validate.users(rows_for(users, prior), len(prior), empty=True) for users in steps]
+    laws = [distributions(rows_for(users, prior), len(prior), empty=True) for users in steps]
     if not laws or len({law.shape[0] for law in laws}) > 1:
         raise ParameterError("steps must be one table per release, with the same users in the same order")
     mechanism, generator = certify(sampler, provenance="users"), np.random.default_rng(0)

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _validate
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..errors import ParameterError
 from ..prior import Prior
+from ..records import Users, UsersLike, distributions
 from ..samplers import floors
 from ..samplers.base import ClipSampler, checked_prior
 from ..samplers.catalogue import checked_promise, power_caps
-from ..users import Users, UsersLike
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -142,7 +142,7 @@ def fitted(
     >>> sampler.distribution([0.0, 0.1, 0.9]).round(3).tolist()  # of a user who has mostly c
     [0.122, 0.509, 0.369]
     """
-    epsilon, q = _validate.privacy(epsilon), checked_prior(prior).probabilities
+    epsilon, q = checks.privacy(epsilon), checked_prior(prior).probabilities
     check_public(users)
     order = np.argsort(-q, kind="stable")
     ranked = q[order]
@@ -150,9 +150,9 @@ def fitted(
     if users is None:
         typical, weight = crowd, TAIL_INVENTED
     else:
-        typical, weight = blurred(_validate.users(users.p, len(prior))[:, order], ranked), TAIL_PUBLIC
+        typical, weight = blurred(distributions(users.p, len(prior))[:, order], ranked), TAIL_PUBLIC
     if tail is not None:
-        weight = _validate.at_least(0, tail=tail)
+        weight = checks.at_least(0, tail=tail)
     kept = None if promise is None else checked_promise(q, epsilon, promise)
     reference = floors.prior_minimax(ranked, epsilon)
     best, chosen = math.inf, (1.0, 1.0)

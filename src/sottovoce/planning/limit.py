@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .. import _html, _validate
-from .._validate import FloatArray, IntArray
+from .. import checks, listing
+from ..checks import FloatArray, IntArray
 from ..divergences import TV, Distance, FDivergence, checked_f
 from ..errors import ParameterError
 from ..geometry import Wasserstein, checked_geometry
 from ..prior import Prior
+from ..records import Users, UsersLike, distributions, rows_for
 from ..samplers import clip
 from ..samplers.base import checked_prior
 from ..samplers.blocks import blocks
 from ..samplers.catalogue import SAMPLERS, checked_promise
 from ..samplers.nearest import NearestSampler
-from ..users import Users, UsersLike, rows_for
 from .limit_solvers import best_floor, cutting_planes, smooth_descent
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ NOTHING = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class Limit(_html.Described):
+class Limit(listing.Described):
     """How close to these users the best ε-private sampler can be, in numbers.
 
     No ε-private sampler (that keeps the prior, if `keep_prior`) has mean + tail·maximum below `lower_bound`.
@@ -135,9 +135,9 @@ def limit(
     True
     """
     checked_prior(prior)
-    epsilon = _validate.privacy(epsilon)
-    weight = _validate.at_least(0, tail=tail)
-    target = _validate.positive(relative_gap=relative_gap)
+    epsilon = checks.privacy(epsilon)
+    weight = checks.at_least(0, tail=tail)
+    target = checks.positive(relative_gap=relative_gap)
     if isinstance(divergence, Wasserstein):
         return _limit_in_w1(prior, epsilon, users, divergence, weight, bool(keep_prior), promise)
     required_slope(checked_f(divergence))
@@ -201,7 +201,7 @@ def _limit_in_w1(
     if promise is not None:
         raise ParameterError("a promise is about total variation, and the limit was requested in W1")
     geometry = checked_geometry(distance.geometry, len(prior))
-    rows = _validate.users(rows_for(users, prior), len(prior))
+    rows = distributions(rows_for(users, prior), len(prior))
     first, inverse, counts = _alike(rows)
     a, p, share = math.exp(epsilon), rows[first].toarray(), counts / counts.sum()
     floor, bound = best_floor(p, share, prior.probabilities, a, geometry, tail, keep_prior)
@@ -340,7 +340,7 @@ def _problem(
     """The program, the categories it is about, and the row of every user in it."""
     from scipy import sparse
 
-    rows = _validate.users(rows_for(users, prior), len(prior))
+    rows = distributions(rows_for(users, prior), len(prior))
     if math.isinf(divergence.at_zero) and rows.nnz < rows.shape[0] * rows.shape[1]:
         raise ParameterError(
             f"divergence {divergence.name!r} is infinite for every sampler as soon as a user lacks a "

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validate import FloatArray, IntArray
+from ..checks import FloatArray, IntArray
 from ..errors import ParameterError
 from ..geometry import Geometry
 

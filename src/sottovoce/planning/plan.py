@@ -16,14 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validate
-from .._html import Listed, Listing
+from .. import checks
 from ..collecting.estimate import estimate
 from ..collecting.learning import ranked, reports_for_prior
 from ..collecting.model import model_of
 from ..divergences import TV
 from ..errors import ParameterError
-from ..prior import Category, Prior
+from ..listing import Listed, Listing
+from ..prior import Prior
+from ..records import LARGEST_COUNT, Category
 from ..release.certify import certify
 from ..samplers.base import ClipSampler
 from ..samplers.catalogue import global_minimax
@@ -128,8 +129,8 @@ def plan(
     >>> made.best.others < made.uniform < made.without
     True
     """
-    total = _validate.whole_at_least(4, users=users)
-    if total >= _validate.LARGEST_COUNT:
+    total = checks.whole_at_least(4, users=users)
+    if total >= LARGEST_COUNT:
         raise ParameterError(f"users must be below 2^53, got {users}")
     truth = categories
     if not isinstance(truth, Prior):

@@ -29,8 +29,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from .. import _validate
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..core.arithmetic import check_kernel
 from ..core.box import BoxEngine
 from ..core.kernel import KernelEngine, ResponseEngine
@@ -66,11 +66,11 @@ def amplify(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float
     >>> sv.amplify(sampler, 10_000, 1e-6) < 0.1
     True
     """
-    blanket, m = blanket_of(mechanism), _validate.whole_at_least(2, reports=reports)
+    blanket, m = blanket_of(mechanism), checks.whole_at_least(2, reports=reports)
     if m > MOST_REPORTS:
         most = f"{MOST_REPORTS:,}, got {m:,}"
         raise ParameterError(f"reports must be at most {most}: give fewer, ε′ only grows")
-    wanted = _validate.positive(delta=delta)
+    wanted = checks.positive(delta=delta)
     if not 1e-100 <= wanted < 1:
         raise ParameterError(f"delta must lie between 1e-100 and 1, got {wanted:g}")
     rough = _smallest(lambda central: _bound(blanket, m, central, 4) <= wanted, 0.0, blanket.epsilon)

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import _html
-from .._validate import FloatArray
+from .. import listing
+from ..checks import FloatArray
 from ..core.arrays import IntegerArray
 from ..core.stream import StreamEngine
 from ..errors import CertificateError, ParameterError
-from ..prior import Category
+from ..records import Category
 from .mechanism import Mechanism, recheck
 
 ROWS = 1 << 19  # users of one batch
@@ -52,7 +52,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class AuditReport(_html.Described):
+class AuditReport(listing.Described):
     """What an audit found."""
 
     sampler: str

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from .. import _validate
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..core.arithmetic import Box, certified_box, exp_below, integer_kernel, times_below
 from ..core.box import BoxEngine
 from ..core.constants import BITS
@@ -58,7 +58,7 @@ def certify(sampler: Sampler | Stream | Survey, *, provenance: str = "public") -
     >>> mechanism.release(records=["a", "a", "b"]) in ("a", "b")
     True
     """
-    _validate.one_of(PROVENANCES, provenance=provenance)
+    checks.one_of(PROVENANCES, provenance=provenance)
     if not isinstance(sampler, Stream | Survey):
         check_own(sampler)
     if not is_ours(sampler):

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import _naming, _validate
-from .._atomic import write_whole
+from .. import checks
+from ..atomic import write_whole
 from ..core.constants import BITS, LARGEST_INTEGER
 from ..core.engine import Engine
 from ..errors import MechanismFileError, ParameterError, Setting
 from ..groups import Groups
-from ..prior import PROVENANCES, Category, shortest_text
+from ..prior import PROVENANCES, shortest_text
+from ..records import Category
 from .mechanism import ENGINES, FORMAT, PROVENANCE, Mechanism, digest_of, joined, joined_wholes
 
 GROUPS = "sottovoce-mechanisms"
@@ -78,7 +79,7 @@ class Policy:
             raise ParameterError(f"max_categories must be an integer ≥ 1, got {self.max_categories!r}")
         if self.digest is not None and not _is_digest(self.digest):
             raise ParameterError("digest must be the 64 hexadecimal digits, in lower case, of a whole digest")
-        _validate.one_of(("public", "users"), provenance=self.provenance)
+        checks.one_of(("public", "users"), provenance=self.provenance)
 
 
 ANY = Policy(max_epsilon="any")
@@ -182,7 +183,7 @@ def mechanisms_text(mechanisms: Mapping[str, Mechanism], by: str | None) -> tupl
         plain = mechanism.document()
     elif all(map(_is_label, mechanisms)):
         groups = {name: {**made.document(), "digest": made.digest} for name, made in mechanisms.items()}
-        plain = {"format": GROUPS, "version": VERSION, "by": _naming.group_column(by), "groups": groups}
+        plain = {"format": GROUPS, "version": VERSION, "by": checks.group_column(by), "groups": groups}
     else:
         raise ParameterError("names of groups must be printable text of at most 100 characters")
     digest = digest_of(plain)
@@ -218,7 +219,7 @@ def parse_mechanisms(text: str, source: str, rules: Policy) -> MechanismFile:
         raise MechanismFileError(f"{source} does not have the fields of a file of groups")
     digest = _checked_digest(plain, stated, source, rules, "file")
     try:
-        by = _naming.group_column(by)
+        by = checks.group_column(by)
     except ParameterError as problem:
         raise MechanismFileError(f"{source} is refused: ", *problem.args) from None
     lists = [plain.get("categories") for plain in groups.values() if isinstance(plain, dict)]
@@ -354,7 +355,7 @@ def _names(values: object, source: str, rules: Policy) -> tuple[Category, ...]:
         raise MechanismFileError(f"{source} must name its categories by strings or by integers")
     if type(values[0]) is int and max(map(abs, values)) >= LARGEST_INTEGER:
         raise MechanismFileError(f"{source} names a category by an integer beyond 2^53")
-    if type(values[0]) is str and not _naming.is_text("".join(values)):
+    if type(values[0]) is str and not checks.is_text("".join(values)):
         raise MechanismFileError(f"{source} names a category by something that is not text")
     if rules.categories is not None and rules.categories != set(values):
         raise MechanismFileError(f"{source} does not have the categories that the policy expects")

@@ -29,13 +29,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _naming, _validate
-from .._atomic import real_path
+from .. import checks
+from ..atomic import real_path
 from ..core.stream import StreamState
 from ..errors import BudgetError, ParameterError, Setting
-from ..prior import Category
-from ..users import UsersLike
-from . import weights
+from ..records import Category, UsersLike, row_of_weights, weights_of_records
 from .ledger_store import Store, create_store, refused
 from .mechanism import Mechanism, fraction_text
 
@@ -103,7 +101,7 @@ def request(
     """Check one row of p per user, whose names are brought to one form, before anybody is charged."""
     if not isinstance(mechanism, Mechanism):
         raise ParameterError("mechanism must be a Mechanism, made by certify or load")
-    if not _naming.is_text(group):
+    if not checks.is_text(group):
         raise ParameterError("group must be text")
     rows = mechanism.prepare(p)
     names = one_form(users)
@@ -121,7 +119,7 @@ class Receipt:
     continued: int  # new releases of streams that go on: charged before, they only have to fit into the epoch
     repeated: int
     left_out: int  # releases left out because their user has too little left
-    kept: tuple[_validate.IntArray, ...] = field(repr=False)  # which users of each request may be released
+    kept: tuple[checks.IntArray, ...] = field(repr=False)  # which users of each request may be released
 
 
 @dataclass(frozen=True)
@@ -308,7 +306,7 @@ class Ledger:
         """
         if not isinstance(mechanism, Mechanism):
             raise ParameterError("mechanism must be a Mechanism, made by certify or load")
-        counts = weights.row_of(weights.from_records(records, mechanism.index), len(mechanism.categories))
+        counts = row_of_weights(weights_of_records(records, mechanism.index), len(mechanism.categories))
         (answer,) = self.release_batch(mechanism, [user], counts, epoch=epoch, group=group)
         return answer
 
@@ -377,7 +375,7 @@ class Ledger:
         out = [[charge.row for charge in charges if charge.user in lacking] for charges in new]
         return _Bill([len(users) for users in keys], paid, out)
 
-    def answers(self, asked: Request, epoch: str, which: _validate.IntArray) -> list[Any]:
+    def answers(self, asked: Request, epoch: str, which: checks.IntArray) -> list[Any]:
         """The answers of these users of a request that was charged; what was not drawn yet is drawn now."""
         users = [self._hash(asked.users[i]) for i in which.tolist()]
         with self._store.reading() as database:
@@ -528,7 +526,7 @@ class _Bill:
 
 
 def _check_requests(requests: Sequence[Request], exhausted: str) -> None:
-    _validate.one_of(("error", "skip"), exhausted=exhausted)
+    checks.one_of(("error", "skip"), exhausted=exhausted)
     if len({(asked.mechanism.digest, asked.group) for asked in requests}) < len(requests):
         raise ParameterError("each mechanism and group must be asked for once")
 

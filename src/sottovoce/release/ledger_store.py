@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from .._atomic import write_whole
+from ..atomic import write_whole
 from ..errors import LedgerError
 
 APPLICATION = 0x736F746C

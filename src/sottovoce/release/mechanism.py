@@ -23,8 +23,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from .. import _html, _naming
-from .._atomic import write_whole
+from .. import listing
+from ..atomic import write_whole
 from ..core import randomness
 from ..core.arithmetic import exp_below
 from ..core.box import BoxEngine
@@ -36,9 +36,17 @@ from ..core.stream import StreamEngine, StreamState
 from ..core.stream_many import Steps, StreamStates
 from ..core.survey import Numbers, SurveyEngine
 from ..errors import CertificateError, ParameterError, Setting
-from ..prior import ORIGINS, PROVENANCES, Category, learned_from
-from ..users import Users, UsersLike, rows_for
-from . import weights
+from ..prior import ORIGINS, PROVENANCES, learned_from
+from ..records import (
+    Category,
+    Users,
+    UsersLike,
+    rows_for,
+    unknown_records,
+    weights_of_law,
+    weights_of_records,
+    weights_of_rows,
+)
 
 ENGINES = (
     BoxEngine, KernelEngine, ResponseEngine, StreamEngine, SurveyEngine, NearestEngine, NearestStreamEngine
@@ -189,16 +197,16 @@ class Mechanism:
 
     def unknown(self, records: Iterable[Category]) -> int:
         """How many of a user's records are no category and count for nothing. The number is private."""
-        return _naming.unknown_records(records, self.index)
+        return unknown_records(records, self.index)
 
     def _held(
         self, records: Iterable[Category] | None, p: UsersLike | None, unknown: str = "prior"
     ) -> Weights:
         """One user's integers."""
         if records is not None and p is None:
-            return weights.from_records(records, self.index, unknown)
+            return weights_of_records(records, self.index, unknown)
         if p is not None and records is None:
-            return weights.from_law(p, len(self.categories))
+            return weights_of_law(p, len(self.categories))
         raise ParameterError("pass either records= or p=, one of them")
 
     def start(self) -> StreamState:
@@ -229,7 +237,7 @@ class Mechanism:
     def after(self, state: StreamState, p: UsersLike, category: Category) -> StreamState:
         """The state that follows the release of a category: for planning, and for replaying attacks."""
         engine, checked = self._engine(), self.check_state(state)
-        law = engine.next_law(weights.from_law(p, len(self.categories)), checked)
+        law = engine.next_law(weights_of_law(p, len(self.categories)), checked)
         index = self.index[category]
         return self._stepped(checked, index, *law.weight(index))[1]
 
@@ -281,7 +289,7 @@ class Mechanism:
 
     def prepare(self, p: UsersLike | Users) -> Any:
         """Check one row of p per user and turn it into integers; nothing is drawn."""
-        return weights.from_rows(rows_for(p, self), len(self.categories))
+        return weights_of_rows(rows_for(p, self), len(self.categories))
 
     def draw(self, rows: Any, states: Sequence[StreamState] | None = None, *, exact: bool = False) -> Any:
         """Release one category per prepared row. A single row takes the path of `release`, without tables."""
@@ -431,7 +439,7 @@ class Mechanism:
             ("certificate", f"holds, in whole units of 2^-{self.bits}"),
             ("digest", self.digest),
         ]
-        return _html.facts(f"Mechanism {self.sampler}", rows)
+        return listing.facts(f"Mechanism {self.sampler}", rows)
 
 
 def no_stream(mechanisms: Iterable[Mechanism], what: str) -> None:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .. import _html, _validate
-from .._validate import FloatArray
+from .. import checks, listing
+from ..checks import FloatArray
 from ..divergences import KL, TV, Distance, FDivergence, checked, checked_f
 from ..errors import NotLinearError, ParameterError
 from ..geometry import Wasserstein
 from ..prior import Prior
-from ..users import Users, UsersLike, rows_for
+from ..records import Users, UsersLike, distributions, rows_for
 from . import clip
 from .blocks import Block, blocks, dense
 from .kernels import Kernel, MatrixKernel, MinimaxKernel, ResponseKernel
@@ -120,9 +120,9 @@ def check_sampler(
     single = max(1, min(LOOKED_AT, 10**7 // n, n))
     parts: list[Any] = [prior.probabilities[None, :], sparse.eye_array(single, n)]
     if users is not None:
-        parts.append(_validate.users(rows_for(users, prior), n))
+        parts.append(distributions(rows_for(users, prior), n))
     rows, outside = sparse.csr_array(sparse.vstack(parts)), 0
-    caps = np.exp(_validate.privacy(sampler.epsilon)) * np.asarray(sampler.floor)
+    caps = np.exp(checks.privacy(sampler.epsilon)) * np.asarray(sampler.floor)
     for part, p in dense(rows):
         laws = np.asarray(sampler.distribution(p))
         if laws.shape != p.shape or not np.allclose(laws.sum(axis=1), 1, rtol=0, atol=SLACK):
@@ -186,7 +186,7 @@ class _Shared:
         return like(p, self.divergence_of(checked_rows(p, self.prior), checked(f)))
 
     def divergence_of(self, rows: sparse.csr_array[np.float64], f: Distance) -> FloatArray:
-        """The same for rows that `_validate.users` has checked; laws are written out for some at a time."""
+        """The same for rows that `distributions` has checked; laws are written out for some at a time."""
         return np.concatenate([f(p, self._laws(rows[part])) for part, p in dense(rows)])
 
     def _laws(self, rows: sparse.csr_array[np.float64]) -> FloatArray:
@@ -215,7 +215,7 @@ class _Shared:
         ]
         if (worst := known_worst_case(self, TV)) is not None:
             rows.append(("distance from anybody, at most", f"{worst:.4f} (total variation)"))
-        return _html.facts(f"Sampler {self.name}", [*rows, *prior_warning(self.prior)])
+        return listing.facts(f"Sampler {self.name}", [*rows, *prior_warning(self.prior)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,7 +230,7 @@ class BoxSampler(_Shared):
 
     def __post_init__(self) -> None:
         floor = np.array(self.floor, dtype=np.float64)
-        epsilon, n = _validate.privacy(self.epsilon), len(self.prior)
+        epsilon, n = checks.privacy(self.epsilon), len(self.prior)
         slack, total = _rounding(n), floor.sum()
         positive = floor.shape == (n,) and bool(np.all(floor > 0))
         if not positive or not total * (1 - slack) <= 1 <= math.exp(epsilon) * total * (1 + slack):
@@ -331,12 +331,12 @@ class KernelSampler(_Shared):
         options: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(kernel, np.ndarray):
-            kernel = MatrixKernel(kernel, _validate.privacy(epsilon))
+            kernel = MatrixKernel(kernel, checks.privacy(epsilon))
         if not (isinstance(kernel, Kernel) and is_ours(kernel)):
             raise ParameterError("kernel must be a matrix, or the kernel of a sampler of the library")
         if len(kernel) != len(prior):
             raise ParameterError(f"kernel has {len(kernel)} categories, the prior {len(prior)}")
-        if kernel.epsilon > _validate.privacy(epsilon):
+        if kernel.epsilon > checks.privacy(epsilon):
             raise ParameterError(
                 f"kernel is not private at epsilon {epsilon:g}: it was made for {kernel.epsilon:g}"
             )
@@ -420,7 +420,7 @@ def checked_prior(prior: Prior) -> Prior:
 
 def checked_rows(p: UsersLike | Users, prior: Prior) -> sparse.csr_array[np.float64]:
     """One checked row per user; `Users` must have been read with the prior's categories."""
-    return _validate.users(rows_for(p, prior), len(prior))
+    return distributions(rows_for(p, prior), len(prior))
 
 
 def label(sampler: Sampler) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .._validate import FloatArray, IntArray
+from ..checks import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from scipy import sparse

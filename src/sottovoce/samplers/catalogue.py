@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .. import _validate
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..errors import ParameterError
 from ..prior import Prior
 from . import floors
@@ -41,7 +41,7 @@ def minimax_kernel(prior: Prior, epsilon: float) -> KernelSampler:
     >>> round(s.worst_case(TV), 3), s.keeps_prior
     (0.931, True)
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     kernel = MinimaxKernel(checked_prior(prior).probabilities, epsilon)
     return KernelSampler("minimax_kernel", prior, epsilon, kernel)
 
@@ -61,7 +61,7 @@ def kernel_clip(prior: Prior, epsilon: float) -> ClipSampler:
     ...      < minimax_kernel(prior, 1.0).divergence(user, sv.KL))
     True
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     floor = floors.kernel(checked_prior(prior).probabilities, epsilon)
     return ClipSampler("kernel_clip", prior, epsilon, floor)
 
@@ -80,7 +80,7 @@ def prior_minimax(prior: Prior, epsilon: float) -> ClipSampler:
     >>> bool(prior_minimax(prior, 2.0).worst_case(TV) < minimax_kernel(prior, 2.0).worst_case(TV))
     True
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     floor = floors.prior_minimax(checked_prior(prior).probabilities, epsilon)
     return ClipSampler("prior_minimax", prior, epsilon, floor)
 
@@ -96,7 +96,7 @@ def relative_mollifier(prior: Prior, epsilon: float) -> ClipSampler:
     >>> relative_mollifier(Prior.uniform(["a", "b"]), 2.0).floor.round(4).tolist()
     [0.1839, 0.1839]
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     floor = floors.relative(checked_prior(prior).probabilities, epsilon)
     return ClipSampler("relative_mollifier", prior, epsilon, floor)
 
@@ -119,8 +119,8 @@ def local_minimax(prior: Prior, epsilon: float, *, gamma: float | None = None) -
     >>> local_minimax(Prior.uniform(["a", "b"]), 2.0, gamma=2.0) # doctest: +ELLIPSIS
     <local_minimax(gamma=2) on 2 categories, epsilon=2>
     """
-    epsilon = _validate.privacy(epsilon)
-    g = 2 * math.exp(epsilon / 2) if gamma is None else _validate.at_least(1, gamma=gamma)
+    epsilon = checks.privacy(epsilon)
+    g = 2 * math.exp(epsilon / 2) if gamma is None else checks.at_least(1, gamma=gamma)
     floor = floors.local(checked_prior(prior).probabilities, epsilon, g)
     return ClipSampler("local_minimax", prior, epsilon, floor, {} if gamma is None else {"gamma": g})
 
@@ -138,8 +138,8 @@ def blend(prior: Prior, epsilon: float, *, weight: float = 0.5) -> ClipSampler:
     Traceback (most recent call last):
     sottovoce.errors.ParameterError: weight must lie between 0 and 1, got 1.5
     """
-    epsilon = _validate.privacy(epsilon)
-    w = _validate.fraction(weight=weight)
+    epsilon = checks.privacy(epsilon)
+    w = checks.fraction(weight=weight)
     floor = floors.blend(checked_prior(prior).probabilities, epsilon, w)
     return ClipSampler("blend", prior, epsilon, floor, {"weight": w})
 
@@ -176,14 +176,14 @@ def power_caps(
     >>> power_caps(prior, 1.0, scale=0.9, exponent=0.5).floor.round(4).tolist()
     [0.1481, 0.2961]
     """
-    epsilon = _validate.privacy(epsilon)
-    q, b = checked_prior(prior).probabilities, _validate.fraction(exponent=exponent)
+    epsilon = checks.privacy(epsilon)
+    q, b = checked_prior(prior).probabilities, checks.fraction(exponent=exponent)
     least, most = floors.power_range(q, epsilon, b)
     if scale is None:
         s = math.exp(epsilon / 2 - (1 - b) * math.fsum((-q * np.log(q)).data))  # the same on every machine
         s = min(max(s, least), most)
     else:
-        s = _validate.positive(scale=scale)
+        s = checks.positive(scale=scale)
     if not least <= s <= most:
         raise ParameterError(
             f"scale must lie between {least:.6g} and {most:.6g} for this prior, epsilon and exponent, "
@@ -203,7 +203,7 @@ def checked_promise(q: FloatArray, epsilon: float, promise: float | str) -> floa
     largest = floors.kept_mass(floors.prior_minimax(q, epsilon), epsilon)
     if promise == "best":
         return largest
-    kept = _validate.at_least(0, promise=promise)
+    kept = checks.at_least(0, promise=promise)
     if kept > largest * (1 + 1e-12):
         raise ParameterError(
             f"promise must be at most {largest:.6g} here: no sampler that keeps the prior promises more; got "
@@ -224,7 +224,7 @@ def global_minimax(prior: Prior, epsilon: float) -> ClipSampler:
     >>> global_minimax(Prior(["a", "b"], [0.01, 0.99]), 1.0).keeps_prior
     False
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     return ClipSampler("global_minimax", prior, epsilon, floors.uniform(len(checked_prior(prior)), epsilon))
 
 
@@ -239,7 +239,7 @@ def randomized_response(prior: Prior, epsilon: float) -> KernelSampler:
     >>> randomized_response(Prior.uniform(["a", "b"]), math.log(3)).matrix().tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     kernel = ResponseKernel(np.ones(len(checked_prior(prior)), dtype=bool), epsilon)
     return KernelSampler("randomized_response", prior, epsilon, kernel)
 
@@ -258,7 +258,7 @@ def rr_with_prior(prior: Prior, epsilon: float) -> KernelSampler:
     >>> rr_with_prior(Prior(["a", "b", "c"], [0.6, 0.39, 0.01]), 1.0).floor.round(3).tolist()
     [0.269, 0.269, 0.0]
     """
-    epsilon = _validate.privacy(epsilon)
+    epsilon = checks.privacy(epsilon)
     kernel = ResponseKernel(most_likely(checked_prior(prior).probabilities, epsilon), epsilon)
     return KernelSampler("rr_with_prior", prior, epsilon, kernel)
 

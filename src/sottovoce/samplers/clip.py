@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._validate import FloatArray
+from ..checks import FloatArray
 from .blocks import Block, blocks, chunks, dense
 
 if TYPE_CHECKING:

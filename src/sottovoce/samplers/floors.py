@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._validate import FloatArray
+from ..checks import FloatArray
 from .kernels import MinimaxKernel
 
 

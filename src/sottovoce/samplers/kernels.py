@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._validate import FloatArray, IntArray
+from ..checks import FloatArray, IntArray
 from ..errors import ParameterError
 from .blocks import Block
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _validate
-from .._validate import FloatArray
+from .. import checks
+from ..checks import FloatArray
 from ..core.constants import BITS
 from ..core.nearest_law import IntegerArray, nearest_laws
 from ..divergences import Distance, checked
@@ -99,8 +99,8 @@ def nearest(prior: Prior, epsilon: float, geometry: Geometry, *, share: float = 
     ...      < relative_mollifier(prior, 2.0).divergence(user, wasserstein(years)))
     True
     """
-    epsilon = _validate.privacy(epsilon)
-    part = _validate.fraction(share=share)
+    epsilon = checks.privacy(epsilon)
+    part = checks.fraction(share=share)
     if part in (0.0, 1.0):
         raise ParameterError(f"share must lie between 0 and 1, got {part:g}: everybody would get the prior")
     q = checked_prior(prior).probabilities

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .. import _html, _validate
+from .. import checks, listing
 from ..core.constants import MOST_STEPS, PACE, PERSISTENCE
 from ..errors import ParameterError
 from ..geometry import Geometry, checked_geometry
@@ -68,7 +68,7 @@ class Stream:
             ("categories", f"{len(self.prior):,}"),
             ("keeps the prior", "yes" if self.keeps_prior else "no"),
         ]
-        return _html.facts("Stream", [*rows, *prior_warning(self.prior)])
+        return listing.facts("Stream", [*rows, *prior_warning(self.prior)])
 
 
 def stream(
@@ -103,17 +103,17 @@ def stream(
     >>> stream(Prior.uniform(["a", "b", "c"]), 8.0, horizon=52)
     <stream on 3 categories, epsilon=8 for all of them>
     """
-    n, total = len(checked_prior(prior)), _validate.privacy(epsilon)
+    n, total = len(checked_prior(prior)), checks.privacy(epsilon)
     if total > LARGEST:
         raise ParameterError(f"the epsilon of a stream must be at most {LARGEST:g}, got {epsilon}")
-    kept = _validate.at_least(0, persistence=persistence)
+    kept = checks.at_least(0, persistence=persistence)
     if kept > (PERSISTENCE - 1) / PERSISTENCE:
         raise ParameterError(f"persistence must be at most 0.999, got {persistence}")
-    steps = None if horizon is None else _validate.whole_at_least(1, horizon=horizon)
+    steps = None if horizon is None else checks.whole_at_least(1, horizon=horizon)
     if steps is not None and steps > MOST_STEPS:
         raise ParameterError(f"horizon must be at most {MOST_STEPS}, got {horizon}")
     if start is not None:
-        begin = _validate.positive(start=start)
+        begin = checks.positive(start=start)
         if begin >= total:
             raise ParameterError(f"start must be below epsilon, {total:g}, got {start}")
     elif kept:

@@ -24,10 +24,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .. import _validate
+from .. import checks
 from ..core.survey import digits_of
 from ..errors import ParameterError
-from ..prior import Category, Prior
+from ..prior import Prior
+from ..records import Category
 
 LARGEST_TRIED = 1 << 12
 """Primes are tried up to this: more values of an answer gain nothing unless ε is above 8."""
@@ -78,7 +79,7 @@ def survey(categories: Iterable[Category], epsilon: float) -> Survey:
 
     Reference: Feldman, Nelson, Nguyen, Talwar 2022, "Private frequency estimation via projective geometry".
     """
-    prior, epsilon = Prior.uniform(categories), _validate.privacy(epsilon)
+    prior, epsilon = Prior.uniform(categories), checks.privacy(epsilon)
     n = len(prior)
     most = max(LARGEST_TRANSFORM, 2 * n)
     bases = [None, *(f for f in _primes(LARGEST_TRIED) if f ** digits_of(n, f) <= most and f < n)]

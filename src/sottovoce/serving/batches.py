@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._naming import is_text
+from ..checks import is_text
 from ..collecting.store import Key
 from ..errors import ParameterError
 from ..groups import Groups
-from ..prior import Category
+from ..records import Category
 from ..release.file import ANY, no_duplicates, parse_mechanisms, read_text
 from ..release.mechanism import Mechanism
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._atomic import inf_to_null
-from .._validate import FloatArray
+from ..atomic import inf_to_null
+from ..checks import FloatArray
 from ..collecting.estimate import TOGETHER, Estimate, estimate, whole_population
 from ..collecting.store import Key, counts_in, reading
 from ..errors import SottovoceError

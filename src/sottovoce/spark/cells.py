@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TableError
+from ..records import Users
 from ..tables.reader import Columns, check_sum, opened, ordered_cells, require
 from ..tables.tally import check_groups
 from ..tables.users import ByGroup, LeftOut, ReadingOptions, check_one_group
-from ..users import Users
 
 CELLS = 1 << 18
 """Counts per batch of complete people: some tens of megabytes in a worker, whatever the table's size."""

@@ -20,13 +20,13 @@ from scipy import sparse
 
 from ..errors import LedgerError, SottovoceError
 from ..prior import FROM_USERS
+from ..records import Users
 from ..release.ledger import Ledger, Receipt, Request, one_form, request
 from ..release.mechanism import Mechanism, no_stream
 from ..releasing import BATCH, ReportForm, check_terms, checked_mechanisms, spent
 from ..tables.reader import Columns
 from ..tables.tally import other_category
 from ..tables.users import ReadingKeywords, ReadingOptions
-from ..users import Users
 from .cells import at_least, cells_by_person, check_seen, complete_people, read_batch
 from .writing import check_new, translate_errors, write_for_owner
 

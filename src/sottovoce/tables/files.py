@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .. import _validate
-from .._atomic import inf_to_null, real_path, write_whole, written_whole
-from .._temporary import private_file, private_folder
+from .. import checks
+from ..atomic import inf_to_null, real_path, write_whole, written_whole
 from ..errors import ParameterError, Setting, SottovoceError, TableError
+from ..temporary import private_file, private_folder
 from . import workbook
 
 TEXTS = (".csv", ".tsv")
@@ -60,11 +60,11 @@ class Dialect:
     sheet: str | int | None = None
 
     def __post_init__(self) -> None:
-        _validate.one_of(("error", "drop"), missing=self.missing)
+        checks.one_of(("error", "drop"), missing=self.missing)
         if self.decimal is not None:
-            _validate.one_of(("point", "comma"), decimal=self.decimal)
+            checks.one_of(("point", "comma"), decimal=self.decimal)
         if self.encoding is not None:
-            _validate.one_of(ENCODINGS, encoding=self.encoding)
+            checks.one_of(ENCODINGS, encoding=self.encoding)
         named = bool(self.sheet) if isinstance(self.sheet, str) else type(self.sheet) is int
         if self.sheet is not None and not named:
             raise ParameterError("sheet must be the name of a sheet, or its number from 1")

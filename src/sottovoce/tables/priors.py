@@ -15,12 +15,13 @@ from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
-from .. import _naming, _validate
-from .._atomic import write_whole
+from .. import checks
+from ..atomic import write_whole
 from ..errors import ParameterError, PriorError, Setting, TableError
 from ..geometry import Geometry, Line, Tree
 from ..groups import EVERYBODY, Groups
-from ..prior import PROVENANCES, Category, Learned, Prior
+from ..prior import PROVENANCES, Learned, Prior
+from ..records import Category
 from . import reader, tally
 from .files import LARGEST_JSON, Dialect, at_hand, kind_of, prefix_errors, unpacked
 from .reader import Columns, Source, amount_column, left_unread
@@ -51,7 +52,7 @@ class PriorOptions:
 
     def __post_init__(self) -> None:
         if self.rare_below is not None:
-            _validate.positive(rare_below=self.rare_below)
+            checks.positive(rare_below=self.rare_below)
             if self.merge_rare is None:
                 raise ParameterError(
                     Setting("rare_below"), " needs a category for them: ", Setting("merge_rare", "NAME")
@@ -112,7 +113,7 @@ def build_prior(
     """
     chosen = PriorOptions(**options)
     if provenance is not None:
-        _validate.one_of(("public", "users"), provenance=provenance)  # a table holds no private reports
+        checks.one_of(("public", "users"), provenance=provenance)  # a table holds no private reports
     cells = reader.count_table(table, Columns(item, user, weight, by), dialect)
     origin = provenance or ("public" if user is None else "users")
     return Groups(priors_of(cells, chosen, origin)[0], by).returned
@@ -491,7 +492,7 @@ def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
         grouped_by, provenance, groups = loaded["by"], loaded["provenance"], loaded["groups"]
         names_fit = set(groups) == {EVERYBODY} if grouped_by is None else isinstance(grouped_by, str)
         known = loaded["version"] == 1 and provenance in PROVENANCES
-        if not known or not groups or not names_fit or not all(map(_naming.is_text, groups)):
+        if not known or not groups or not names_fit or not all(map(checks.is_text, groups)):
             raise TypeError
         priors = {name: _prior(provenance, **law) for name, law in groups.items()}
     except (AttributeError, KeyError, TypeError):
@@ -499,7 +500,7 @@ def _ready(loaded: dict[str, Any], by: str | None) -> PublicData:
     if not priors:
         raise TableError("this is not a prior file of version 1")
     if grouped_by is not None:
-        _naming.group_column(grouped_by)
+        checks.group_column(grouped_by)
     if by is not None and by != grouped_by:
         have = f"its groups are named by {grouped_by!r}" if grouped_by else "it has no groups"
         raise TableError(Setting("by", by), f" does not fit this prior: {have}")

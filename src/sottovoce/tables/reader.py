@@ -29,12 +29,12 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from .. import _naming
-from .._temporary import private_file, private_folder
-from .._validate import IntArray
+from .. import checks
+from ..checks import IntArray
 from ..errors import ParameterError, Setting, SottovoceError, TableError
 from ..groups import EVERYBODY
-from ..prior import Category
+from ..records import Category
+from ..temporary import private_file, private_folder
 from . import files, mended, workbook
 from .files import DETECTED, SEPARATORS, Dialect
 from .tally import Tally, numbered
@@ -75,7 +75,7 @@ class Columns:
         if not isinstance(self.item, str) or not self.item:
             raise ParameterError(RESHAPE)
         if self.by is not None:
-            _naming.group_column(self.by, self.user, self.weight, self.item)
+            checks.group_column(self.by, self.user, self.weight, self.item)
 
     @property
     def names(self) -> dict[str, str]:

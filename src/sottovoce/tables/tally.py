@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._validate import FloatArray, IntArray
+from ..checks import FloatArray, IntArray
 from ..errors import Setting, TableError
-from ..prior import Category
-from ..users import Categories, Users
+from ..records import Categories, Category, Users
 
 SHOWN = 12  # names of public groups and categories in a message
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Required, TypeAlias, TypedDict, Unpack, overload
 
-from .. import _validate
+from .. import checks
 from ..errors import ParameterError, Setting, TableError, UserDataError
 from ..groups import Groups
-from ..users import Categories, Users
+from ..records import Categories, Users
 from . import tally
 from .files import JSONS, Dialect, at_hand, kind_of, prefix_errors
 from .reader import Cells, Columns, amount_column, left_unread, opened, ordered_cells
@@ -48,10 +48,10 @@ class ReadingOptions:
     several_groups: str = "error"
 
     def __post_init__(self) -> None:
-        _validate.one_of(("error", "drop", "other", "prior"), unknown=self.unknown)
-        _validate.one_of(("error", "skip"), empty=self.empty)
-        _validate.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
-        _validate.one_of(("error", "allow"), several_groups=self.several_groups)
+        checks.one_of(("error", "drop", "other", "prior"), unknown=self.unknown)
+        checks.one_of(("error", "skip"), empty=self.empty)
+        checks.one_of(("error", "drop"), unknown_groups=self.unknown_groups)
+        checks.one_of(("error", "allow"), several_groups=self.several_groups)
 
 
 REFUSE_ALL = ReadingOptions()

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._temporary import private_folder
 from ..errors import SottovoceError, TableError
+from ..temporary import private_folder
 
 if TYPE_CHECKING:
     from .reader import Source

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce import _validate
 from sottovoce.planning import compare
+from sottovoce.records import count_rows, distributions
 
 PRIOR = sv.Prior(range(5), [0.1, 0.2, 0.3, 0.15, 0.25])
 
@@ -31,7 +31,7 @@ def frozen(rows: sparse.csr_array) -> sparse.csr_array:
 
 def test_counts_are_not_copied() -> None:
     rows = frozen(some_rows(np.int64))
-    checked = _validate.count_rows(rows, 5)
+    checked = count_rows(rows, 5)
     assert np.shares_memory(checked.data, rows.data)
     assert np.array_equal(checked.toarray(), rows.toarray())
     released = sv.certify(sv.kernel_clip(PRIOR, 1.0)).release_many(rows)
@@ -42,10 +42,10 @@ def test_distributions_share_their_indices_and_are_divided_by_their_sums_to_the_
     rows = some_rows(np.float64)
     rows.data *= 1 + 3e-10
     dense = rows.toarray()  # goes the other way: copied, then checked
-    checked = _validate.users(frozen(rows), 5)
+    checked = distributions(frozen(rows), 5)
     assert np.shares_memory(checked.indices, rows.indices)
     assert not np.shares_memory(checked.data, rows.data)
-    assert np.array_equal(checked.toarray(), _validate.users(dense, 5).toarray())
+    assert np.array_equal(checked.toarray(), distributions(dense, 5).toarray())
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
@@ -64,7 +64,7 @@ def test_what_a_matrix_says_about_its_own_order_is_not_believed(kind: type) -> N
         shape=plain.shape,
     )
     twice.has_canonical_format = True
-    check = _validate.count_rows if kind is np.int64 else _validate.users
+    check = count_rows if kind is np.int64 else distributions
     expected = plain.toarray() + (np.eye(3, 5, dtype=kind) * [[1], [0], [0]] if kind is np.int64 else 0)
     checked = check(twice, 5)
     assert checked.nnz == plain.nnz
@@ -80,10 +80,10 @@ def test_counts_out_of_range_are_refused_and_zeros_dropped(value: int, message: 
     rows.data[:2] = value
     before = rows.data.copy()
     if message is None:
-        assert _validate.count_rows(rows, 5).nnz == rows.nnz - 2
+        assert count_rows(rows, 5).nnz == rows.nnz - 2
     else:
         with pytest.raises(sv.errors.UserDataError, match=message):
-            _validate.count_rows(rows, 5)
+            count_rows(rows, 5)
     assert np.array_equal(rows.data, before)
 
 
@@ -97,7 +97,7 @@ def test_distributions_are_refused_or_mended_as_a_dense_array_is(value: float) -
     outcome: list[Any] = []
     for p in (rows, dense):
         try:
-            outcome.append(_validate.users(p, 5).toarray().tolist())
+            outcome.append(distributions(p, 5).toarray().tolist())
         except sv.errors.UserDataError as refused:
             outcome.append(str(refused))
     assert outcome[0] == outcome[1]
@@ -112,15 +112,15 @@ def test_a_row_without_entries_is_a_user_without_records() -> None:
             (rows.data, rows.indices, np.append(rows.indptr, rows.indptr[-1])), shape=(4, 5)
         )
 
-    assert np.diff(_validate.count_rows(lengthened(np.int64), 5).indptr)[-1] == 0
-    assert np.diff(_validate.users(lengthened(np.float64), 5, empty=True).indptr)[-1] == 0
+    assert np.diff(count_rows(lengthened(np.int64), 5).indptr)[-1] == 0
+    assert np.diff(distributions(lengthened(np.float64), 5, empty=True).indptr)[-1] == 0
     with pytest.raises(sv.errors.UserDataError, match="1 of 4 users"):
-        _validate.users(lengthened(np.float64), 5)
+        distributions(lengthened(np.float64), 5)
 
 
 def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checks, held = [], []
-    check, made_from = _validate.users, compare.made_from
+    check, made_from = distributions, compare.made_from
 
     def counted(p: object, categories: int) -> Any:
         checks.append(categories)
@@ -133,7 +133,8 @@ def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> 
     users = sv.Users(("x", "y", "z"), some_rows(np.float64), PRIOR.categories)
     samplers = [make(PRIOR, 1.0) for make in sv.SAMPLERS.values()]
     expected = [float(np.mean(one.divergence(users.p, f))) for one in samplers for f in (sv.TV, sv.KL)]
-    monkeypatch.setattr(_validate, "users", counted)
+    for module in ("planning.compare", "samplers.base"):
+        monkeypatch.setattr(f"sottovoce.{module}.distributions", counted)
     monkeypatch.setattr("sottovoce.planning.compare.made_from", noted)
     table = sv.compare(users, samplers, [sv.TV, sv.KL])
     assert checks == [5]
@@ -153,7 +154,7 @@ def test_somebody_elses_sampler_gets_the_checked_rows() -> None:
     own = Own("own", PRIOR, 1.0, PRIOR.probabilities / 2)
     mine, theirs = sv.compare(rows, [own, sv.ClipSampler("own", PRIOR, 1.0, PRIOR.probabilities / 2)])
     assert mine.mean == pytest.approx(theirs.mean, rel=1e-12)
-    np.testing.assert_array_equal(given[-1], _validate.users(rows, 5).toarray())
+    np.testing.assert_array_equal(given[-1], distributions(rows, 5).toarray())
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
