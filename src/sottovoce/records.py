@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -101,27 +102,51 @@ def unknown_records(records: Iterable[Any], index: Mapping[Any, int]) -> int:
 
 def _indices(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]:
     """The index of each record among the categories; -1 for an unknown one, whatever it is."""
-    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
-        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
-    if getattr(records, "ndim", 1) != 1:
-        raise UserDataError("records must be one user's list of categories, got a table")
-    listed = list(records)
-    if _is_a_vector(listed):
+    listed = _listed(records, index)
+    if _is_a_vector(listed, index):
         raise UserDataError(
-            "records must be names of categories, got floats: pass a distribution as p=, and integers that "
-            "became floats beside a missing value as integers"
+            "records must be names of categories, got a vector of numbers: pass a distribution or counts as "
+            "p=, and integers that became floats beside a missing value as integers"
         )
+    if listed and all(isinstance(record, tuple) for record in listed):
+        raise UserDataError("records must be names of categories, got tuples: take the names out of them")
     return [_index(record, index) for record in listed]
 
 
-def _is_a_vector(records: list[Any]) -> bool:
-    """Whether all are floats, so that they are a distribution in the wrong argument, and no names.
+def _listed(records: Iterable[Any], index: Mapping[Any, int]) -> list[Any]:
+    """The records as a list; what by its form is no list of one user's names is refused."""
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
+        raise UserDataError("records must be a list of categories; pass counts as p=, an array of integers")
+    if getattr(records, "ndim", 1) != 1 or hasattr(records, "columns"):
+        raise UserDataError("records must be one user's list of categories, got a table")
+    kind = getattr(getattr(records, "dtype", None), "kind", "O")  # of numpy and pandas; others have none
+    if kind in "iub" and _are_texts(index) and len(list(records)):
+        raise UserDataError("records must be names of categories, which are texts, got an array of integers")
+    to_list = getattr(records, "to_pylist", None)  # pyarrow's own values are no names
+    return list(records) if to_list is None else list(to_list())
+
+
+def _is_a_vector(records: list[Any], index: Mapping[Any, int]) -> bool:
+    """Whether these are numbers in the place of names: nothing but floats, or one number for each category.
 
     A missing value is a float to pandas. Where nothing but missing values is left, they are the user's
-    content, which refuses nothing.
+    content, which refuses nothing; so is an odd number among names.
     """
-    named = (record for record in records if record is not None and not _is_missing(record))
-    return _is_float(next(named, None)) and all(map(_is_float, named))
+    named = [record for record in records if record is not None and not _is_missing(record)]
+    if not named or not all(map(_is_number, named)):
+        return False
+    if all(map(_is_float, named)):
+        return True
+    one_each = len(records) == len(index) > 1
+    return one_each and (_are_texts(index) or any(record != _whole(record) for record in named))
+
+
+def _are_texts(index: Mapping[Any, int]) -> bool:
+    return isinstance(next(iter(index)), str)
+
+
+def _is_number(record: Any) -> bool:
+    return isinstance(record, Number | np.number) and not isinstance(record, complex | np.complexfloating)
 
 
 def _is_float(record: Any) -> bool:
@@ -130,6 +155,14 @@ def _is_float(record: Any) -> bool:
 
 def _is_missing(record: Any) -> bool:
     return bool(_is_float(record) and record != record)
+
+
+def _whole(number: Any) -> int | None:
+    """The integer part; of infinity and Decimal's NaN nothing."""
+    try:
+        return int(number)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _index(record: Any, index: Mapping[Any, int]) -> int:
@@ -293,6 +326,17 @@ def weights_of_law(p: UsersLike, categories: int) -> Weights:
     if rows.shape[0] != 1:
         raise UserDataError(f"p must be one user's distribution, got {rows.shape[0]} rows; use release_many")
     return list(zip(rows.indices.tolist(), rows.data.tolist(), strict=True))
+
+
+def check_labels(p: object, categories: Sequence[Category]) -> None:
+    """Refuse a labelled distribution (a pandas Series) whose labels are not the categories in their order."""
+    if not hasattr(p, "iloc"):
+        return
+    labels = list(getattr(p, "index", ()))
+    if labels != list(range(len(labels))) and labels != list(categories):
+        raise UserDataError(
+            "p has labels, and they are not the categories in their order: reindex it with the categories"
+        )
 
 
 def weights_of_rows(p: UsersLike, categories: int) -> sparse.csr_array[Any]:

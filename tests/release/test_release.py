@@ -9,6 +9,7 @@ import pickle
 import random
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,50 @@ def test_promise_28_a_distribution_given_as_records_is_refused(
             call(make(SHARES))
         assert "75" not in str(caught.value)
     assert ledger.users() == 0
+
+
+def test_promise_28_other_things_in_the_place_of_records() -> None:
+    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    text, numbered = (sv.certify(sv.kernel_clip(prior, 1.0)) for prior in (PRIOR, NUMBERED))
+    counts = pandas.Series(["a", "a", "b"]).value_counts()
+    wrong: list[Any] = [
+        [0, 0.5, 0.5, 0], [1, 0, 0, 0], np.array([2, 0, 1]), counts, [Fraction(1, 4)] * 4,
+        [Decimal("0.25")] * 4, [("a",), ("b",)], Counter("ab").items(), polars.DataFrame({"x": ["a"]}),
+        [float("inf"), 0.5], np.array([True, False]),
+    ]  # fmt: skip
+    for records in wrong:
+        with pytest.raises(sv.errors.UserDataError, match="records must be "):
+            text.law(records=records)
+    for records in ([0, 0.5, 0.5], [("a",)]):
+        with pytest.raises(sv.errors.UserDataError, match="records must be "):
+            numbered.law(records=records)  # type: ignore[arg-type]
+    one = text.law(records=["b"])
+    for right in (
+        arrow.array(["b"]),
+        polars.Series(["b"]),
+        pandas.Series(["b"]),
+        np.array(["b"]),
+        {"b"},
+        ("b",),
+    ):
+        assert text.law(records=right) == one
+    public = text.law(records=[])
+    empty: list[Any] = [np.array([], dtype=int), arrow.array([], arrow.string())]
+    odd: list[Any] = [[7], [7, "SECRET"], [7, 0.5], [["b"]], [{}], *empty]
+    for records in odd:
+        assert text.law(records=records) == public
+    assert numbered.law(records=[0, 1, 1]) == numbered.law(records=np.array([0, 1, 1]))
+
+
+def test_promise_28_labels_of_a_distribution_are_the_categories_in_their_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    mechanism = sv.certify(sv.kernel_clip(PRIOR, 1.0))
+    own = [0.5, 0.0, 0.25, 0.25]
+    for index in (None, list(PRIOR.categories)):
+        assert mechanism.law(p=pandas.Series(own, index=index)) == mechanism.law(p=own)
+    for wrong in (["b", "a", "c", "d"], ["a", "b", "c", "x"], [3, 2, 1, 0]):
+        with pytest.raises(sv.errors.UserDataError, match="p has labels"):
+            mechanism.law(p=pandas.Series(own, index=wrong))
 
 
 @pytest.mark.parametrize("prior", [PRIOR, NUMBERED], ids=["text", "integers"])

@@ -6,20 +6,23 @@ const user = (counts) => {
   return { mine, counts: mine.map((i) => BigInt(counts.get(i))) };
 };
 
-/** Whether these are shares in the place of records: nothing but numbers, and one of them no integer. NaN is a missing value. */
-const isDistribution = (records) => {
-  let parts = false;
+/** Whether these are a vector in the place of records: nothing but fractions, or one number for each category. */
+const isVector = ({ n, names }, records) => {
+  let integers = 0;
+  let fractions = 0;
   for (const one of records) {
     if (typeof one !== "number") return false;
-    parts ||= one % 1 > 0 || one % 1 < 0;
+    if (Number.isInteger(one)) integers++;
+    else if (!Number.isNaN(one)) fractions++; // NaN is a missing value
   }
-  return parts;
+  const each = records.length === n && n > 1;
+  return (fractions > 0 && (each || !integers)) || (each && integers > 0 && typeof names[0] === "string");
 };
 
 /** From a list of names. Messages never say which name is wrong. */
 export function fromRecords(ready, records, options) {
   need(Array.isArray(records), "user", "records are not a list");
-  need(!isDistribution(records), "user", "records are numbers that name no category: pass a distribution to releaseShares");
+  need(!isVector(ready, records), "user", "records are numbers that name no category: pass a distribution to releaseShares");
   const seen = new Map();
   for (const name of records) seen.set(name, (seen.get(name) || 0) + 1);
   return fromCounts(ready, seen, options);

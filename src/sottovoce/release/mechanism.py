@@ -41,6 +41,7 @@ from ..records import (
     Category,
     Users,
     UsersLike,
+    check_labels,
     rows_for,
     unknown_records,
     weights_of_law,
@@ -180,8 +181,9 @@ class Mechanism:
         Records that are no categories count for nothing, and a user without records (or with p = 0) is
         released as the public: as a user whose counts are the weights of the prior. With unknown="error" both
         are refused, and a refusal tells whoever sees it, and whoever chose the categories, what the user has.
-        Missing values (None, NaN) count for nothing too. Nothing but floats is refused as records: it is a
-        distribution, in the wrong argument.
+        Missing values (None, NaN) count for nothing too. What by its form is no list of names is refused: a
+        table, tuples, nothing but floats, one number for each category (for integer categories only if one of
+        them is a fraction), and for categories that are texts an array of integers.
 
         Raises
             UserDataError: p is not a distribution, or records are no names; with unknown="error" also no
@@ -206,6 +208,7 @@ class Mechanism:
         if records is not None and p is None:
             return weights_of_records(records, self.index, unknown)
         if p is not None and records is None:
+            check_labels(p, self.categories)
             return weights_of_law(p, len(self.categories))
         raise ParameterError("pass either records= or p=, one of them")
 

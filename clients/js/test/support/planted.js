@@ -189,7 +189,7 @@ export const BEYOND = {
   "counts of exactly 2^53": [MALFORMED, "counts", "total < 2 ** 53", "total <= 2 ** 53"],
   "shares that are not numbers": [MALFORMED, "counts", " && one >= 0", " && !(one < 0)", "total === 0 ||", "!(total > 0) ||"],
   "a text is a list of records": [MALFORMED, "counts", 'need(Array.isArray(records), "user", "records are not a list");', ""],
-  "shares are a list of records": [MALFORMED, "counts", "need(!isDistribution(records)", "need(true"],
+  "shares are a list of records": [MALFORMED, "counts", "need(!isVector(ready, records)", "need(true"],
   "the length of the file in UTF-16 units": [LENGTH, "text", "bytes.byteLength <= 65536", "new TextDecoder().decode(bytes).length <= 65536"],
   "a key twice deep inside groups": ["no key is twice, however deep it stands", "text", "need(!found.has(name),", "need(depth > 1 || !found.has(name),"],
   "a key twice in the options of a group": ["no key is twice, however deep it stands", "text", "need(!found.has(name),", "need(depth > 2 || !found.has(name),"],

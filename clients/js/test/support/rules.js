@@ -195,7 +195,7 @@ export const RULES = {
     for (const options of [undefined, { unknown: "prior" }, { unknown: "error" }]) {
       for (const records of ["ab", "", null, undefined, new Set(["a"]), { 0: "a", length: 1 }, new Map([["a", 1]])])
         await none(() => mechanism.release(records, options), "user");
-      for (const records of [[0.25, 0.75], [1, 0.5, 0], [NaN, 0.5], new Float64Array([0.25, 0.75])])
+      for (const records of [[0.25, 0.75], [0, 0.5, 0.5, 0], [1, 0, 0, 0], [NaN, 0.5], new Float64Array([0.25, 0.75])])
         await none(() => mechanism.release(records, options), "user");
       for (const counts of [[["a", 2 ** 53 - 1], ["b", 1]], [["a", 2 ** 53]], [["a", -1]], [["a", 1.5]], [["a", "1"]], [["a", NaN]], [["a", 1n]]])
         await none(() => mechanism.releaseCounts(new Map(counts), options), "user");
