@@ -86,7 +86,9 @@ def test_every_parameter_that_a_message_names_has_an_option(module: str, paramet
         ("prior", Setting("sheet"), "--read sheet=…"),
         ("choose", Setting("mean_at_most"), "--mean-at-most"),
         ("choose", Setting("count", "number of people"), "--count 'number of people'"),
-        ("audit", Setting("merge_rare", "NAME"), "merge_rare='NAME'"),
+        ("audit", Setting("merge_rare", "NAME"), "sottovoce prior --rare as=NAME"),
+        ("ledger grant", Setting("more"), "MORE"),
+        ("audit", Setting("gamma", 2), "gamma=2"),
     ],
 )
 def test_a_parameter_is_what_a_user_types(command: str, setting: Setting, typed: str) -> None:

@@ -77,7 +77,7 @@ class Option(click.Option):
 
 def as_typed(parts: Iterable[object], command: click.Command) -> str:
     """A message of the library with the options of this command in place of the parameters it names."""
-    return "".join(_typed(part, command) if isinstance(part, Setting) else str(part) for part in parts)
+    return "".join(_option_of(part, command) if isinstance(part, Setting) else str(part) for part in parts)
 
 
 def _typed(setting: Setting, command: click.Command) -> str:
@@ -85,12 +85,24 @@ def _typed(setting: Setting, command: click.Command) -> str:
     name, value = setting.parameter, setting.value
     for declared in command.params:
         flag = max(declared.opts, key=len)
+        if isinstance(declared, click.Argument) and name == declared.name:
+            return str(declared.make_metavar(click.Context(command)))
         if isinstance(declared, click.Option) and name in (declared.name, flag.strip("-").replace("-", "_")):
             return flag if value is None or declared.is_flag else f"{flag} {quote(str(value))}"
         behind = getattr(declared, "stands_for", {}).get(name)
         if behind is not None:
             return f"{flag} {behind.format('…' if value is None else quote(str(value)))}"
     return str(setting)
+
+
+def _option_of(setting: Setting, command: click.Command) -> str:
+    """The parameter as this command takes it, or else as `sottovoce prior` does, where priors are made."""
+    typed = _typed(setting, command)
+    if typed != str(setting) or command.name == "prior":
+        return typed
+    prior = app.get_command(click.Context(app), "prior")
+    elsewhere = str(setting) if prior is None else _typed(setting, prior)
+    return typed if elsewhere == str(setting) else f"sottovoce prior {elsewhere}"
 
 
 class Refused(click.ClickException):

@@ -29,7 +29,7 @@ import numpy as np
 
 from .. import checks, listing
 from ..checks import FloatArray
-from ..errors import EstimateError, ParameterError
+from ..errors import EstimateError, ParameterError, Setting
 from ..prior import Learned, Prior
 from ..records import LARGEST_COUNT, Category
 from ..release.mechanism import Mechanism
@@ -391,7 +391,7 @@ def estimate(
 
 def _check_level(level: float) -> None:
     if not 0 < checks.real(level=level) < 1:
-        raise ParameterError(f"level must lie between 0 and 1, got {level}")
+        raise ParameterError(Setting("level"), f" must lie between 0 and 1, got {level}")
 
 
 def _quantile(level: float, comparisons: int = 1) -> float:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from .. import checks
 from ..checks import FloatArray
-from ..errors import ParameterError
+from ..errors import ParameterError, Setting
 from ..prior import Prior
 from ..records import Users, UsersLike, distributions
 from ..samplers import floors
@@ -78,7 +78,9 @@ class PublicUsers:
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source.strip():
-            raise ParameterError(f"source must say in words where the users come from, got {self.source!r}")
+            raise ParameterError(
+                Setting("source"), f" must say in words where the users come from, got {self.source!r}"
+            )
         if isinstance(self.p, Users):
             raise ParameterError(
                 "p must not come from read_users, which reads private users; if these really are public, "

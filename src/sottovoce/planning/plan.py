@@ -21,7 +21,7 @@ from ..collecting.estimate import estimate
 from ..collecting.learning import ranked, reports_for_prior
 from ..collecting.model import model_of
 from ..divergences import TV
-from ..errors import ParameterError
+from ..errors import ParameterError, Setting
 from ..listing import Listed, Listing
 from ..prior import Prior
 from ..records import LARGEST_COUNT, Category
@@ -131,7 +131,7 @@ def plan(
     """
     total = checks.whole_at_least(4, users=users)
     if total >= LARGEST_COUNT:
-        raise ParameterError(f"users must be below 2^53, got {users}")
+        raise ParameterError(Setting("users"), f" must be below 2^53, got {users}")
     truth = categories
     if not isinstance(truth, Prior):
         even = Prior.uniform(truth)

@@ -36,7 +36,7 @@ from ..core.box import BoxEngine
 from ..core.kernel import KernelEngine, ResponseEngine
 from ..core.stream import StreamEngine
 from ..core.survey import SurveyEngine
-from ..errors import ParameterError
+from ..errors import ParameterError, Setting
 from ..release.mechanism import Mechanism
 from ..samplers.base import Sampler, check_own
 
@@ -69,10 +69,10 @@ def amplify(mechanism: Mechanism | Sampler, reports: int, delta: float) -> float
     blanket, m = blanket_of(mechanism), checks.whole_at_least(2, reports=reports)
     if m > MOST_REPORTS:
         most = f"{MOST_REPORTS:,}, got {m:,}"
-        raise ParameterError(f"reports must be at most {most}: give fewer, ε′ only grows")
+        raise ParameterError(Setting("reports"), f" must be at most {most}: give fewer, ε′ only grows")
     wanted = checks.positive(delta=delta)
     if not 1e-100 <= wanted < 1:
-        raise ParameterError(f"delta must lie between 1e-100 and 1, got {wanted:g}")
+        raise ParameterError(Setting("delta"), f" must lie between 1e-100 and 1, got {wanted:g}")
     rough = _smallest(lambda central: _bound(blanket, m, central, 4) <= wanted, 0.0, blanket.epsilon)
     return _smallest(lambda central: _bound(blanket, m, central) <= wanted, 0.9 * rough, rough)
 

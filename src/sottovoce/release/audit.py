@@ -26,7 +26,7 @@ from .. import listing
 from ..checks import FloatArray
 from ..core.arrays import IntegerArray
 from ..core.stream import StreamEngine
-from ..errors import CertificateError, ParameterError
+from ..errors import CertificateError, ParameterError, Setting
 from ..records import Category
 from .mechanism import Mechanism, recheck
 
@@ -129,9 +129,9 @@ def audit(
     draws = usual_draws(mechanism) if draws is None else draws
     users = _users(_extremes(mechanism), names)
     if draws < LEAST * len(users):
-        raise ParameterError(f"draws must be at least {LEAST * len(users)}, got {draws}")
+        raise ParameterError(Setting("draws"), f" must be at least {LEAST * len(users)}, got {draws}")
     if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
+        raise ParameterError(Setting("confidence"), f" must lie between 0 and 1, got {confidence}")
     records = [[names[index] for index in held for _ in range(held[index])] for held in users.values()]
     batches = by_rows(lambda rows: _together(mechanism, rows), users, len(names))
     tell, single, error = progress or (lambda done: None), draws // SINGLE, (1 - confidence) / 2

@@ -54,7 +54,7 @@ def charge_of(epsilon: Fraction) -> int:
     return -(-epsilon.numerator * MICRO // epsilon.denominator)
 
 
-def budget_of(amount: Amount) -> int:
+def budget_of(amount: Amount, parameter: str = "budget") -> int:
     """⌊amount·10⁶⌋, the amount taken as it is written: 0.3 is three tenths."""
     text = str(amount)
     try:
@@ -63,9 +63,13 @@ def budget_of(amount: Amount) -> int:
     except (ValueError, ZeroDivisionError):
         value = None
     if value is None:
-        raise ParameterError(f"budget must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}")
+        raise ParameterError(
+            Setting(parameter), f" must be a number such as 4, 0.5 or 1/3, got {text[:60]!r}"
+        )
     if not Fraction(1, MICRO) <= value <= LARGEST:
-        raise ParameterError(f"budget must be at least 0.000001 and at most {LARGEST}, got {text}")
+        raise ParameterError(
+            Setting(parameter), f" must be at least 0.000001 and at most {LARGEST}, got {text}"
+        )
     return value.numerator * MICRO // value.denominator
 
 
@@ -151,7 +155,7 @@ def user_name(user: Category) -> str:
     if not text or not _is_seen(text):
         raise ParameterError(
             "user must be printable text without surrounding white space or characters that cannot be seen: "
-            "it would look like another person's name"
+            "it would look like another person's name",
         )
     return text
 
@@ -160,8 +164,9 @@ def epoch_name(epoch: object) -> str:
     """An epoch's name in one form."""
     if type(epoch) is not str or len(epoch) > 100 or not _is_seen(epoch):
         raise ParameterError(
-            "epoch must be printable text of at most 100 characters without surrounding white space or "
-            "characters that cannot be seen, such as 2026-11"
+            Setting("epoch"),
+            " must be printable text of at most 100 characters without surrounding white space or "
+            "characters that cannot be seen, such as 2026-11",
         )
     return unicodedata.normalize("NFC", epoch)
 
@@ -223,9 +228,9 @@ class Ledger:
         Raises
             LedgerError: something is there already, or the files cannot be made. Nobody's file is touched.
         """
-        most, ever = budget_of(budget), None if lifetime is None else budget_of(lifetime)
+        most, ever = budget_of(budget), None if lifetime is None else budget_of(lifetime, "lifetime")
         if ever is not None and ever < most:
-            raise ParameterError("lifetime must be at least the budget of one epoch")
+            raise ParameterError(Setting("lifetime"), " must be at least the budget of one epoch")
         create_store(real_path(path), most, ever, None if witness is None else real_path(witness))
         return cls(path)
 
@@ -275,7 +280,11 @@ class Ledger:
         Raises
             BudgetError: the lifetime leaves nothing, so that the grant would buy nothing. Nothing changes.
         """
-        key, micro, name = self._hash(user_name(user)), budget_of(more), {"name": self.epoch_meant(epoch)}
+        key, micro, name = (
+            self._hash(user_name(user)),
+            budget_of(more, "more"),
+            {"name": self.epoch_meant(epoch)},
+        )
         with self._store.exclusively() as database:
             number = _number(database, "epochs", name, enter=True)
             database.execute(

@@ -67,11 +67,13 @@ class Dialect:
             checks.one_of(ENCODINGS, encoding=self.encoding)
         named = bool(self.sheet) if isinstance(self.sheet, str) else type(self.sheet) is int
         if self.sheet is not None and not named:
-            raise ParameterError("sheet must be the name of a sheet, or its number from 1")
+            raise ParameterError(Setting("sheet"), " must be the name of a sheet, or its number from 1")
         if self.separator is not None:
             character = SEPARATORS.get(self.separator.lower(), self.separator)
             if len(character) != 1 or character in '"\r\n' or not character.isascii():
-                raise ParameterError(f"separator must be one character, or one of {', '.join(SEPARATORS)}")
+                raise ParameterError(
+                    Setting("separator"), f" must be one character, or one of {', '.join(SEPARATORS)}"
+                )
             object.__setattr__(self, "separator", character)
 
 

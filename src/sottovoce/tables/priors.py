@@ -58,7 +58,7 @@ class PriorOptions:
                     Setting("rare_below"), " needs a category for them: ", Setting("merge_rare", "NAME")
                 )
         if self.merge_rare is not None and not isinstance(self.merge_rare, str):
-            raise ParameterError("merge_rare must be the name of a category")
+            raise ParameterError(Setting("merge_rare"), " must be the name of a category")
         if self.merge_rare is not None and self.drop_zero:
             raise ParameterError("drop_zero and merge_rare are for the same categories: choose one")
 
