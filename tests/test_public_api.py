@@ -85,7 +85,7 @@ def test_rooms_import_in_one_direction() -> None:
     ("room", "line"),
     [
         ("core/arithmetic.py", "from ..planning import compare"),
-        ("prior.py", "from .users import Users"),
+        ("records.py", "from .prior import Prior"),
         ("tables/tally.py", "from ..release import mechanism"),
         ("samplers/base.py", "import polars"),
         ("samplers/base.py", "from .. import bounds"),

@@ -23,10 +23,10 @@ from .pictures.plots import plot_box as plot_box
 from .planning.choose import choose as choose
 from .planning.compare import Comparison as Comparison
 from .planning.compare import compare as compare
-from .planning.compare import compare_over_time as compare_over_time
 from .planning.fitted import PublicUsers as PublicUsers
 from .planning.fitted import fitted as fitted
 from .planning.limit import limit as limit
+from .planning.over_time import compare_over_time as compare_over_time
 from .planning.plan import plan as plan
 from .planning.shuffling import amplify as amplify
 from .prior import Prior as Prior
