@@ -1,4 +1,4 @@
-"""The public names, written once: `__init__.py` imports each from here when it is first used."""
+"""The public names for type checkers; a test holds them to the table in `__init__.py`, which imports them."""
 
 from . import bounds as bounds
 from . import errors as errors
