@@ -277,3 +277,13 @@ provenance_option = option(
     help="What the table is about: public data, or the users to be served (for an experiment). Default: "
     "users if it has users.",
 )  # fmt: skip
+
+
+def _epoch_of(_context: click.Context, _option: click.Parameter, epoch: str | None) -> str | None:
+    """The epoch; an empty one is an unset variable more often than intended."""
+    if epoch is not None and not epoch.strip():
+        raise ParameterError("--epoch is empty: leave it out, or name a period such as 2026-11")
+    return epoch
+
+
+epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The period, such as 2026-11.")
