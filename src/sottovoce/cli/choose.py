@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,7 +13,6 @@ from ..errors import ParameterError, TargetError
 from ..planning.choose import Choice, choose
 from ..planning.fitted import PublicUsers
 from ..tables.priors import PublicData
-from ..tables.users import ReadingOptions
 from . import options, terminal
 from .app import Command
 from .options import Columns, option
@@ -38,7 +36,6 @@ from .terminal import plain, print_json, print_note, print_text, shown_text
     help="Whether a user equal to the prior releases exactly the prior.",
 )  # fmt: skip
 @option("--source", panel="Users", help="Where the public users come from, in words that can be checked.")
-@options.packed(partial(options.reading_options, unknown_groups="drop"), "misfits")
 @options.unknown_option
 @options.all_columns
 @options.json_option
@@ -46,8 +43,14 @@ def choose_command(
     prior_file: Path,
     public_users: Path | None,
     source: str | None,
-    misfits: ReadingOptions,
-    columns: Columns,
+    unknown: str,
+    user: str,
+    item: str,
+    weight: str | None,
+    count: str | None,
+    by: str | None,
+    near: str | None,
+    read: tuple[str, ...],
     as_json: bool,
     **wishes: Any,
 ) -> None:
@@ -65,6 +68,8 @@ def choose_command(
       sottovoce choose survey.csv published.csv --source "a published panel" -e 2
       sottovoce choose years.csv --item year --near position=year --mean-at-most 2
     """
+    columns = Columns(item=item, user=user, weight=weight, count=count, by=by, near=near, read=read)
+    misfits = options.reading_options(unknown, unknown_groups="drop")
     if public_users is not None and source is None:
         raise ParameterError(
             "public users need --source, which says where they come from and that they are public; "

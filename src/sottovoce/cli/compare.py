@@ -13,7 +13,6 @@ from ..divergences import TV, FDivergence
 from ..planning.compare import Comparison, compare
 from ..planning.limit import TAIL
 from ..prior import FROM_USERS
-from ..tables.users import ReadingOptions
 from . import names, options, terminal
 from .app import Command
 from .options import Columns, Output, option
@@ -39,7 +38,6 @@ MOST_ROWS = 40
 )  # fmt: skip
 @option("--limit", is_flag=True, panel="Samplers", help="Add the best that any private sampler could do.")
 @options.all_columns
-@options.packed(options.left_out, "misfits")
 @options.unknown_option
 @options.output_options()
 def compare_command(
@@ -49,9 +47,17 @@ def compare_command(
     samplers: list[partial[Any]],
     divergences: list[FDivergence | None],
     limit: bool,
-    columns: Columns,
-    misfits: ReadingOptions,
-    output: Output,
+    user: str,
+    item: str,
+    weight: str | None,
+    count: str | None,
+    by: str | None,
+    near: str | None,
+    read: tuple[str, ...],
+    unknown: str,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Measure how far each sampler's release is from each user's own data.
 
@@ -65,7 +71,10 @@ def compare_command(
           -s kernel-clip -s blend:weight=0.3 -d tv -d kl -o table.csv
       sottovoce compare years.csv members.csv -e 2 --near position=item
     """
-    output.check(prior_file, users_file)
+    columns = Columns(item=item, user=user, weight=weight, count=count, by=by, near=near, read=read)
+    misfits = options.left_out(unknown)
+    result = Output(output, force=force, as_json=as_json)
+    result.check(prior_file, users_file)
     prior_table, users_table = columns.tables(prior_file, users_file)
     public = prior_table.priors()
     makers = names.with_geometry(samplers, public.geometry)
@@ -81,10 +90,10 @@ def compare_command(
     print_note(f"{prior_file.name}: {plain(public.how)}. {users_file.name}: {how}.")
     if all(users.amounts is not None and (users.amounts == 1).all() for users in groups.values()):
         print_note("Every user has one record: is it the right column of users (--user)?")
-    if output.write_rows(table.to_dicts()):
+    if result.write_rows(table.to_dicts()):
         return
     shown = table.sorted()
-    if output.as_json:
+    if as_json:
         note = f"{NOT_PRIVATE} {FROM_USERS}" if table.provenance == "users" else NOT_PRIVATE
         together = [asdict(row) for row in shown.all_groups]
         print_json({"rows": shown.to_dicts(), "all_groups": together, "note": note})

@@ -140,13 +140,19 @@ def _mechanism(choices: Mapping[str, Choice], by: str | None) -> dict[str, Any] 
 @options.path_argument("prior_file", metavar="[PRIOR]", required=False)
 @option("--epsilon", "-e", type=float, default=2.0, help="Where the page begins; its mechanism has this ε.")
 @options.placed_columns
-@options.packed(
-    Output,
-    "output",
-    option("--output", "-o", type=PATH, panel="Output", help="Write this .html file, and open nothing."),
-    options.force_option,
-)
-def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, output: Output) -> None:
+@option("--output", "-o", type=PATH, panel="Output", help="Write this .html file, and open nothing.")
+@options.force_option
+def explore_command(
+    prior_file: Path | None,
+    epsilon: float,
+    item: str,
+    count: str | None,
+    by: str | None,
+    near: str | None,
+    read: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+) -> None:
     """Write a page and open it in the browser: move ε, pick a sampler, shape a person, see what is released.
 
     The page is one file that computes everything in the browser and sends nothing; mail it, archive it, or
@@ -159,7 +165,8 @@ def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, o
       sottovoce explore survey.csv --by group -e 4
       sottovoce explore survey.csv -o page.html
     """
-    output.check(prior_file, kinds=(".html", ".htm"))
+    columns = Columns(item=item, count=count, by=by, near=near, read=read)
+    Output(output, force=force).check(prior_file, kinds=(".html", ".htm"))
     priors, source, geometry = Groups(demo.demo_data().priors, "group"), DEMO, None
     if prior_file is not None:
         (table,) = columns.tables(prior_file)
@@ -170,12 +177,12 @@ def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, o
         # A page that is passed on tells no folder of its owner.
         private = prior_file.is_absolute() or ".." in prior_file.parts
         shown = prior_file.name if private else str(prior_file)
-        source = Source(shown, columns.item, columns.count, public.by, columns.near, table.settings)
+        source = Source(shown, item, count, public.by, near, table.settings)
         priors, geometry = public.priors, public.geometry
     with step("computing", "the limits", total=len(priors), unit="groups") as going:
         made = page(priors, source, epsilon=epsilon, geometry=geometry, progress=going.advance)
-    path = output.output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
-    write_whole(made, path, replace=output.force)
+    path = output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
+    write_whole(made, path, replace=force)
     print_text(str(path))
-    if output.output is None and not webbrowser.open(path.absolute().as_uri()):
+    if output is None and not webbrowser.open(path.absolute().as_uri()):
         print_note("No browser was found here: open the file yourself.")

@@ -31,12 +31,18 @@ LISTED = 15
 @options.output_options("Write the prior to this JSON file.")
 def prior_command(
     table: Path,
-    columns: Columns,
+    item: str,
+    count: str | None,
+    by: str | None,
+    read: tuple[str, ...],
+    user: str | None,
     smoothing: float,
     rare: str,
     rare_below: float | None,
     provenance: str | None,
-    output: Output,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Count public data into a prior, or into one per group.
 
@@ -50,16 +56,17 @@ def prior_command(
           --rare as=elsewhere --rare-below 100 -o prior.json
       sottovoce prior survey.xlsx --read sheet=2 --rare as=other --rare-below 5
     """
-    output.check(table, kinds=JSON)
+    columns = Columns(item=item, user=user, count=count, by=by, read=read)
+    Output(output, force=force, as_json=as_json).check(table, kinds=JSON)
     kind, name = options.parse_as(rare, "--rare", "error", "drop")
     counted = PriorOptions(smoothing, name, rare_below, drop_zero=kind == "drop")
     (public,) = columns.tables(table)
-    data = public.priors(user=columns.user, provenance=provenance, options=counted)
+    data = public.priors(user=user, provenance=provenance, options=counted)
     print_note(f"{table.name}: {plain(data.how)}.")
-    if output.output is not None:
-        write_priors(data, output.output, replace=output.force)
-        print_note(f"written to {output.output}")
-    if not output.as_json:
+    if output is not None:
+        write_priors(data, output, replace=force)
+        print_note(f"written to {output}")
+    if not as_json:
         _print_priors(data)
         return
     facts = []

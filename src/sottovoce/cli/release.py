@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from ..release.file import MechanismFile, Policy, load_mechanisms
 from ..release.ledger import Ledger
 from ..releasing import release_file
 from ..tables import files
-from ..tables.users import ReadingOptions
 from . import options
 from .app import Command, as_typed, signals
 from .options import PATH, Columns, epoch_option, option
@@ -25,7 +23,6 @@ from .terminal import plain, print_note, print_text, step
 @options.path_argument("table", metavar="USERS")
 @options.private_columns
 @options.column("--by", "Group, for a file of groups. Its values are published in clear.")
-@options.packed(partial(options.reading_options, choices=("prior", "error", "drop")), "misfits")
 @option(
     "--unknown", default="prior", metavar="WHAT", panel="Users", stands_for={"other": "as={}"},
     help="Items that are no category: prior (they count for nothing, and every user gets a row), error, "
@@ -39,22 +36,15 @@ from .terminal import plain, print_note, print_text, step
     "--several-groups", default="error", type=click.Choice(("error", "allow")), panel="Users",
     help="Users with several groups; allow publishes the set of them.",
 )  # fmt: skip
-@options.packed(
-    Policy,
-    "policy",
-    option(
-        "--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.",
-        callback=lambda _context, _option, value: "any" if value is None else value,
-    ),
-    option(
-        "--max-learned-epsilon", type=float, panel="Budget",
-        help="Refuse a prior that was learned from reports at a larger epsilon, or does not state it.",
-    ),
-    option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o)."),
-    option(
-        "--provenance", default="public", type=click.Choice(("public", "users")), panel="Budget",
-        help="Accepted provenance of the prior; users: also one made from its users, for an experiment.",
-    ),
+@option("--max-epsilon", type=float, panel="Budget", help="Refuse a mechanism with a larger epsilon.")
+@option(
+    "--max-learned-epsilon", type=float, panel="Budget",
+    help="Refuse a prior that was learned from reports at a larger epsilon, or does not state it.",
+)  # fmt: skip
+@option("--digest", panel="Budget", help="Refuse any file but the one with this digest (see design -o).")
+@option(
+    "--provenance", default="public", type=click.Choice(("public", "users")), panel="Budget",
+    help="Accepted provenance of the prior; users: also one made from its users, for an experiment.",
 )  # fmt: skip
 @option(
     "--ledger", type=PATH, panel="Budget", help="Charge every user here first; see sottovoce ledger create."
@@ -80,9 +70,18 @@ from .terminal import plain, print_note, print_text, step
 def release_command(
     mechanism_file: Path,
     table: Path,
-    columns: Columns,
-    misfits: ReadingOptions,
-    policy: Policy,
+    user: str,
+    item: str,
+    weight: str | None,
+    read: tuple[str, ...],
+    by: str | None,
+    unknown: str,
+    unknown_groups: str,
+    several_groups: str,
+    max_epsilon: float | None,
+    max_learned_epsilon: float | None,
+    digest: str | None,
+    provenance: str,
     ledger: Path | None,
     output: Path | None,
     dry_run: bool,
@@ -104,6 +103,15 @@ def release_command(
       sottovoce release mechanism.json members.csv -o reports.parquet \\
           --by group --ledger budget.db --epoch 2026-11
     """
+    columns = Columns(item=item, user=user, weight=weight, by=by, read=read)
+    choices = ("prior", "error", "drop")
+    misfits = options.reading_options(unknown, unknown_groups, several_groups, choices=choices)
+    policy = Policy(
+        max_epsilon="any" if max_epsilon is None else max_epsilon,
+        provenance=provenance,
+        digest=digest,
+        max_learned_epsilon=max_learned_epsilon,
+    )
     if output is not None:
         files.check_writable(output, mechanism_file, table, force=force)
     elif not dry_run:

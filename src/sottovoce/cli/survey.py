@@ -33,7 +33,9 @@ epsilon_option = option("--epsilon", "-e", type=float, required=True, help="Priv
 @categories_argument
 @epsilon_option
 @output_options("Write the certified survey to this JSON file.")
-def survey_command(categories_file: Path, epsilon: float, output: Output) -> None:
+def survey_command(
+    categories_file: Path, epsilon: float, output: Path | None, force: bool, as_json: bool
+) -> None:
     """Design a survey: private reports from which `estimate` learns what users are like.
 
     CATEGORIES is a text file with one category a line, or a table with them in its column item. No public
@@ -46,11 +48,11 @@ def survey_command(categories_file: Path, epsilon: float, output: Output) -> Non
       sottovoce release survey.json users.csv --max-epsilon 2 -o reports.csv
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
-    output.check(categories_file, kinds=JSON)
+    Output(output, force=force, as_json=as_json).check(categories_file, kinds=JSON)
     made = survey(read_categories(categories_file), epsilon)
     mechanism = certify(made)
-    if output.output is not None:
-        save_mechanisms({"": mechanism}, None, output.output, replace=output.force)
+    if output is not None:
+        save_mechanisms({"": mechanism}, None, output, replace=force)
     facts: dict[str, Any] = {
         "epsilon": made.epsilon,
         "categories": len(made.prior),
@@ -61,7 +63,7 @@ def survey_command(categories_file: Path, epsilon: float, output: Output) -> Non
         "reports_for_one_per_cent": reports_or_none(mechanism, 0.01),
         "digest": mechanism.digest,
     }
-    if output.as_json:
+    if as_json:
         print_json(facts)
         return
     needed = facts["reports_for_one_per_cent"]
@@ -69,8 +71,8 @@ def survey_command(categories_file: Path, epsilon: float, output: Output) -> Non
         f"{made!r}\nReports needed: {facts['reports_for_prior']:,} to learn a prior; "
         + (f"{needed:,} for ± 0.01 in a share, if all are alike." if needed else "± 0.01 is out of reach.")
     )
-    if output.output is not None:
-        print_note(f"certified and written to {output.output}; digest {mechanism.digest}")
+    if output is not None:
+        print_note(f"certified and written to {output}; digest {mechanism.digest}")
 
 
 def read_categories(path: Path) -> Sequence[Category]:
