@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -25,6 +26,14 @@ def test_all_is_sorted_and_complete() -> None:
     assert set(sv.SAMPLERS) <= set(sv.__all__)
 
 
+def test_type_checkers_are_told_the_same_names_and_homes() -> None:
+    """`__init__.pyi` against the table of `__init__.py`; a module of its own is imported from the package."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    told = {name.asname: f".{node.module or name.name}" for node in imports for name in node.names}
+    assert told == vars(sv)["_HOME"]
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(sv, "no_such_name")
 
@@ -34,6 +43,13 @@ def test_every_public_name_is_documented() -> None:
         value = getattr(sv, name)
         if callable(value) and not isinstance(value, sv.FDivergence):
             assert value.__doc__, name
+
+
+def test_import_loads_nothing_but_itself() -> None:
+    code = "import sys, sottovoce; print(*(name for name in sys.modules if name.startswith('sottovoce')))"
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=plain)
+    assert done.stdout.split() == ["sottovoce"]
 
 
 def test_import_loads_numpy_and_scipy_only() -> None:
@@ -85,7 +101,7 @@ def test_rooms_import_in_one_direction() -> None:
     ("room", "line"),
     [
         ("core/arithmetic.py", "from ..planning import compare"),
-        ("prior.py", "from .users import Users"),
+        ("records.py", "from .prior import Prior"),
         ("tables/tally.py", "from ..release import mechanism"),
         ("samplers/base.py", "import polars"),
         ("samplers/base.py", "from .. import bounds"),

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.planning import compare
+from sottovoce.planning import prior_check
 from sottovoce.records import count_rows, distributions
 
 PRIOR = sv.Prior(range(5), [0.1, 0.2, 0.3, 0.15, 0.25])
@@ -120,7 +120,7 @@ def test_a_row_without_entries_is_a_user_without_records() -> None:
 
 def test_a_comparison_checks_its_users_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checks, held = [], []
-    check, made_from = distributions, compare.made_from
+    check, made_from = distributions, prior_check.made_from
 
     def counted(p: object, categories: int) -> Any:
         checks.append(categories)

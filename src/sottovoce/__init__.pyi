@@ -1,4 +1,4 @@
-"""The public names, written once: `__init__.py` imports each from here when it is first used."""
+"""The public names for type checkers; a test holds them to the table in `__init__.py`, which imports them."""
 
 from . import bounds as bounds
 from . import errors as errors
@@ -23,10 +23,10 @@ from .pictures.plots import plot_box as plot_box
 from .planning.choose import choose as choose
 from .planning.compare import Comparison as Comparison
 from .planning.compare import compare as compare
-from .planning.compare import compare_over_time as compare_over_time
 from .planning.fitted import PublicUsers as PublicUsers
 from .planning.fitted import fitted as fitted
 from .planning.limit import limit as limit
+from .planning.over_time import compare_over_time as compare_over_time
 from .planning.plan import plan as plan
 from .planning.shuffling import amplify as amplify
 from .prior import Prior as Prior

@@ -119,19 +119,3 @@ def test_compare_with_the_limit_sorted(tmp_path: Path) -> None:
 def test_compare_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
     survey, panel = write(tmp_path, "survey.csv", SURVEY), write(tmp_path, "panel.csv", PANEL)
     check_refused(run("compare", survey, panel, "-e", "2", *arguments), message)
-
-
-def test_amplify_says_what_the_library_says_and_whom_one_has_to_trust(tmp_path: Path) -> None:
-    survey, out = write(tmp_path, "survey.csv", GROUPED), tmp_path / "m.json"
-    assert run("design", survey, "-e", "2", "--by", "group", "-o", out).returncode == 0
-    done = run("amplify", out, "--reports", "500", "--delta", "1e-5", "--json")
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    for told, (group, one) in zip(said["groups"], sv.load_groups(out, policy=ANY).items(), strict=True):
-        assert told["group"] == group
-        assert told["central_epsilon"] == sv.amplify(one, 500, 1e-5)
-    assert "trust" in said["note"]
-    printed = run("amplify", out, "--reports", "500")
-    assert printed.stdout.count("500 shuffled reports at a local epsilon of 2") == 2
-    assert "only the reports of its own group" in printed.stderr
-    check_refused(run("amplify", out, "--reports", "1"), "--reports must be an integer of at least 2")

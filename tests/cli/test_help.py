@@ -12,8 +12,9 @@ import click
 import pytest
 from command import check_refused, run
 
-from sottovoce.cli import app as command_line
-from sottovoce.cli.app import COMMANDS, TOPICS, app, document
+from sottovoce.cli import help as command_line
+from sottovoce.cli.app import COMMANDS, app
+from sottovoce.cli.help import TOPICS, document
 from sottovoce.errors import ParameterError
 
 ROOT = Path(__file__).parents[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
@@ -25,6 +26,15 @@ def test_a_card_of_nearest_has_distances() -> None:
 def test_a_card_of_a_stream_has_its_first_step() -> None:
     facts = stream_card(sv.stream(sv.Prior(["A", "B"], [0.2, 0.8]), 4.0, horizon=2))
     assert facts.released_as_another == pytest.approx(0.15, abs=5e-3)  # two digits
+
+
+def test_a_card_of_a_stream_tells_what_follows_from_the_prior() -> None:
+    made = sv.stream(sv.Prior(["a", "b", "c", "d"], [0.05, 0.15, 0.3, 0.5]), 3.0, horizon=1)
+    facts, mechanism = stream_card(made), sv.certify(made)
+    kept = min(mechanism.law(p=p, state=mechanism.start())[i] for i, p in enumerate(np.eye(4)))
+    assert facts.released_as_another == pytest.approx(1 - float(kept), abs=1e-6)
+    endless = sv.stream(made.prior, 3.0, horizon=None)
+    assert (facts.horizon, stream_card(endless).horizon) == (1, None)
 
 
 def test_the_demo_has_two_thousand_members_and_eighteen_genres() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import sottovoce as sv
-from sottovoce.planning.limit import summarise
 
 PRIOR = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
 
@@ -41,18 +38,6 @@ def test_one_user_one_sampler_and_addition() -> None:
     assert len(one) == 1
     assert one.rows[0].users == 1
     assert len(one + one) == 2
-
-
-def test_infinite_divergences_are_not_interpolated() -> None:
-    values = np.array([0.0, 1.0, math.inf, math.inf])
-    assert summarise(values) == {
-        "mean": math.inf,
-        "median": math.inf,
-        "p90": math.inf,
-        "p99": math.inf,
-        "maximum": math.inf,
-    }
-    assert summarise(np.array([0.0, 1.0, 2.0, math.inf]))["median"] == 2.0
 
 
 def test_rows_and_text() -> None:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import sottovoce as sv
 from sottovoce.collecting.model import model_of
-from sottovoce.planning.compare import distance, made_from
+from sottovoce.planning.prior_check import distance, made_from
 from sottovoce.tables import priors as priors_table
 from sottovoce.tables.priors import PriorOptions
 

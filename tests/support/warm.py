@@ -20,10 +20,10 @@ def main() -> int:
     import duckdb  # noqa: F401
     import matplotlib.figure  # noqa: F401
 
-    from sottovoce.cli.app import COMMANDS, HOMES
+    from sottovoce.cli.app import COMMANDS
 
     for name in COMMANDS:
-        import_module(f"sottovoce.cli.{HOMES.get(name, name)}")
+        import_module(f"sottovoce.cli.{name}")
 
     gc.freeze()  # a collection in a process of a command would copy what it shares with this one
     for line in sys.stdin:

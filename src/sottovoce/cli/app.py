@@ -1,18 +1,15 @@
-"""The command line as a whole: commands by name, their help and documents, failures in one line, signals."""
+"""The command line as a whole: commands by name, their help, failures in one line, signals."""
 
 from __future__ import annotations
 
 import os
 import platform
-import re
 import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from importlib import import_module
-from pathlib import Path
 from shlex import quote
 from types import FrameType, MappingProxyType
 from typing import Any, Self
@@ -20,9 +17,9 @@ from typing import Any, Self
 import click
 
 from .. import __version__
-from ..errors import ParameterError, Setting, SottovoceError
+from ..errors import Setting, SottovoceError
 from ..temporary import remove_abandoned
-from .terminal import console, errors, plain, print_error, print_interruption, print_note, print_text
+from .terminal import errors, plain, print_error, print_interruption
 
 COMMANDS = {
     "prior": "Count public data into a prior, or into one per group.",
@@ -41,19 +38,8 @@ COMMANDS = {
     "demo": "Run the whole way on two thousand invented film lovers.",
     "help": "Read about a command or a topic in the terminal.",
 }
-"""Every command in the order in which a user needs it, with the first line of its help."""
-HOMES = {"choose": "compare", "ledger": "release", "amplify": "audit", "demo": "explore", "help": "app"}
-HOMES |= dict.fromkeys(("survey", "plan"), "prior")
-"""The module of a command that has none of its own name."""
+"""Every command in the order in which a user needs it. The key is also the name of its module."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-PACKAGED = Path(__file__).with_name("docs")
-"""The documents in an installed package: pyproject.toml puts them there."""
-IN_CHECKOUT = Path(__file__).resolve().parents[3] / "docs"
-TOPICS = (
-    "tutorial", "commands", "choosing", "tables", "streams", "learning", "places", "collecting", "estimating",
-    "own-sampler", "guarantees", "format", "notation",
-)  # fmt: skip
-"""The documents that can be read in the terminal, beside the help of the commands."""
 
 
 class Option(click.Option):
@@ -149,7 +135,7 @@ class Commands(click.Group):
         """Import the module of this command."""
         if cmd_name not in COMMANDS:
             return None
-        home = import_module(f".{HOMES.get(cmd_name, cmd_name)}", __package__)
+        home = import_module(f".{cmd_name}", __package__)
         command: click.Command = getattr(home, f"{cmd_name}_command")
         return command
 
@@ -195,49 +181,6 @@ def app(quiet: bool) -> None:
     """
     errors.quiet = quiet
     remove_abandoned()
-
-
-# ---------------------------------------------------------------- the documents in the terminal
-
-
-@click.command("help")
-@click.argument("topic", nargs=-1)
-def help_command(topic: tuple[str, ...]) -> None:
-    """Read about a command or a topic in the terminal; without TOPIC, list them.
-
-    \b
-    Examples:
-      sottovoce help
-      sottovoce help choosing
-      sottovoce help ledger show
-    """
-    if not topic:
-        commands = app.get_help(click.Context(app, info_name="sottovoce"))
-        print_text(f"{commands}\n\nTopics:\n  {', '.join(TOPICS)}")
-        print_note("Read one: sottovoce help NAME.")
-    elif topic[0] in COMMANDS:
-        app.main([*topic, "--help"], prog_name="sottovoce", standalone_mode=False)
-    else:
-        from rich.markdown import Markdown
-
-        page = Markdown(document("-".join(topic)), hyperlinks=False)
-        console.print(page, width=min(console.width, 100))
-
-
-def document(name: str) -> str:
-    """Return the text of a topic, without comments and with links as their words."""
-    topic = name.strip().lower()
-    if topic not in TOPICS:
-        near = get_close_matches(topic, [*COMMANDS, *TOPICS], n=1)
-        meant = f"; did you mean {near[0]}?" if near else "."
-        raise ParameterError(f"there is no topic {name!r}{meant} See: sottovoce help")
-    folder = PACKAGED if PACKAGED.is_dir() else IN_CHECKOUT
-    try:
-        text = (folder / f"{topic}.md").read_text(encoding="utf-8")
-    except OSError:
-        raise ParameterError("the documents are not part of this installation: install it again") from None
-    shown = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
-    return re.sub(r"!?\[([^\]]*)\]\((?!\w+:)[^)\s]+\)", r"\1", shown)
 
 
 # ---------------------------------------------------------------- one run: failures and signals

@@ -37,8 +37,14 @@ def design_command(
     epsilons: list[float],
     sampler: str | None,
     provenance: str | None,
-    columns: Columns,
-    output: Output,
+    item: str,
+    count: str | None,
+    by: str | None,
+    near: str | None,
+    read: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Describe one sampler: what it keeps and how bad it can get; with -o also certify it as a mechanism.
 
@@ -51,13 +57,14 @@ def design_command(
       sottovoce design cells.csv -e 16 -s stream:persistence=0.99 \\
           --near latitude=lat,longitude=lon -o places.json
     """
-    make = names.parse_sampler(sampler or ("nearest" if columns.near else "fitted"), streams=True)
-    if output.output is not None and len(epsilons) != 1:
+    columns = Columns(item=item, count=count, by=by, near=near, read=read)
+    make = names.parse_sampler(sampler or ("nearest" if near else "fitted"), streams=True)
+    if output is not None and len(epsilons) != 1:
         raise ParameterError(f"a mechanism has one epsilon: with --output give one, not {len(epsilons)}")
-    output.check(prior_file, kinds=JSON)
+    Output(output, force=force, as_json=as_json).check(prior_file, kinds=JSON)
     (table,) = columns.tables(prior_file)
     public = table.priors(provenance=provenance)
-    if columns.near and make.func not in (nearest, stream):
+    if near and make.func not in (nearest, stream):
         raise ParameterError(
             "--near is for the samplers nearest and stream: leave it out, or name one of them"
         )
@@ -69,7 +76,7 @@ def design_command(
             for group, prior in public.priors.items()
             for epsilon in epsilons
         }
-    if output.output is not None:
+    if output is not None:
         if provenance != "users" and any(prior.provenance == "users" for prior in public.priors.values()):
             raise PriorError(
                 f"{prior_file}: {FROM_USERS} Read: {plain(public.how)}. For an experiment pass "
@@ -80,17 +87,15 @@ def design_command(
                 group: going.after(certify(made, provenance=provenance or "public"))
                 for (group, _), made in samplers.items()
             }
-        digest = save_mechanisms(mechanisms, public.by, output.output, replace=output.force)
-        print_note(
-            f"certified and written to {output.output}; whoever releases can pin it: --digest {digest}"
-        )
+        digest = save_mechanisms(mechanisms, public.by, output, replace=force)
+        print_note(f"certified and written to {output}; whoever releases can pin it: --digest {digest}")
         if public.by is not None:
             print_note(f"A release with this file publishes each user's {plain(public.by)!r} in clear.")
     cards = [any_card(made, group) for (group, _), made in samplers.items()]
     learned = all(prior.provenance == "learned" for prior in public.priors.values())
     must = "" if learned else " It must be public data, not counts of the users to be served."
     print_note(f"{prior_file.name}: {plain(public.how)}.{must}")
-    if output.as_json:
+    if as_json:
         print_json([asdict(facts) for facts in cards])
         return
     for facts in cards:

@@ -47,7 +47,6 @@ MALICIOUS = 0.01
 @click.command("estimate", cls=Command)
 @options.mechanism_argument
 @options.path_argument("reports", metavar="REPORTS…", nargs=-1, required=True)
-@options.packed(Columns, "columns")
 @options.item_option
 @options.column("--user", "The user; default user if there: nobody counts twice.")
 @options.column("--by", "Group; default the one of the mechanism file.")
@@ -62,13 +61,19 @@ MALICIOUS = 0.01
 def estimate_command(
     mechanism_file: Path,
     reports: tuple[Path, ...],
-    columns: Columns,
+    item: str,
+    user: str | None,
+    by: str | None,
+    read: tuple[str, ...],
     level: float,
     simultaneous: bool,
     error: float,
     as_prior: Path | None,
     older: Path | None,
-    output: Output,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    picture: Path | None,
 ) -> None:
     """Estimate what the users are like on average, from their private reports.
 
@@ -85,18 +90,20 @@ def estimate_command(
       sottovoce estimate survey.json reports.csv --as-prior prior.json
     """
     checks.positive(error=error)
-    output.check(mechanism_file, *reports)
+    columns = Columns(item=item, user=user, by=by, read=read)
+    result = Output(output, picture=picture, force=force, as_json=as_json)
+    result.check(mechanism_file, *reports)
     if as_prior is not None:
-        others = filter(None, (output.output, older))
-        files.check_writable(as_prior, mechanism_file, *reports, *others, kinds=JSON, force=output.force)
+        others = filter(None, (output, older))
+        files.check_writable(as_prior, mechanism_file, *reports, *others, kinds=JSON, force=force)
     elif older is not None:
         raise ParameterError("--older is for --as-prior: name the file of the prior")
     tables = columns.tables(*reports)
     loaded = load_mechanisms(mechanism_file, policy=ANY)
     mechanisms = loaded.mechanisms
-    if columns.by is not None and loaded.by is None:
+    if by is not None and loaded.by is None:
         raise ParameterError("--by needs a mechanism file made with --by, and only such a file needs it")
-    by = columns.by or loaded.by  # the reports are public, their group column too
+    by = by or loaded.by  # the reports are public, their group column too
     models: Any = {group: model_of(mechanism) for group, mechanism in mechanisms.items()}
     counts, how = _read(tables, Groups(models, by))
     if how:
@@ -111,22 +118,22 @@ def estimate_command(
     verdicts = {group: shares.verdict(error=error) for group, shares in shown.items()}
     rows = {group: shares.to_dicts(simultaneous=simultaneous) for group, shares in shown.items()}
     learned = None if as_prior is None else _learn(estimates, by, older)
-    wrote = output.write_rows(
+    wrote = result.write_rows(
         [({"group": group} if by else {}) | row for group in estimates for row in rows[group]]
     )
     if as_prior is not None and learned is not None:
-        write_priors(learned, as_prior, replace=output.force)
+        write_priors(learned, as_prior, replace=force)
         moved = max(shares.moved_by(MALICIOUS) for shares in estimates.values())
         print_note(
             f"prior written to {as_prior}: {learned.how}. If {MALICIOUS:.0%} of the reports lie, an estimate "
             f"moves by up to {moved:.2g}."
         )
-    if output.picture is not None:
-        _draw(estimates, output.picture, grouped=by is not None)
-        print_note(f"drawn into {output.picture}")
+    if picture is not None:
+        _draw(estimates, picture, grouped=by is not None)
+        print_note(f"drawn into {picture}")
     if any(mechanisms[group].provenance == "users" for group in estimates):
         print_note(FROM_USERS)
-    if output.as_json:
+    if as_json:
         facts = [_facts(group, shares, verdicts[group]) for group, shares in shown.items()]
         print_json([each | {"rows": rows[each["group"]]} for each in facts])
     elif not wrote:

@@ -1,4 +1,4 @@
-"""The commands explore and demo: one HTML file with data inside, which computes in the browser.
+"""The command explore: one HTML file with data inside, which computes in the browser.
 
 The page itself is `page.html`, built from the folder page/ of the repository. Here the data are put into it:
 priors, the limits that only Python computes, and the certified mechanism of the marked ε.
@@ -7,11 +7,10 @@ priors, the limits that only Python computes, and the certified mechanism of the
 from __future__ import annotations
 
 import json
-import shlex
 import tempfile
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,15 @@ from ..errors import CertificateError, ParameterError
 from ..geometry import Geometry
 from ..groups import Groups
 from ..listing import Listing
-from ..planning.cards import card
 from ..planning.choose import GAP, Choice, choose, people
-from ..planning.compare import Comparison
-from ..planning.fitted import fitted
 from ..planning.limit import limit
 from ..prior import FROM_USERS, Prior
 from ..release.certify import certify
-from ..release.file import mechanisms_text, save_mechanisms
+from ..release.file import mechanisms_text
 from . import options
 from .app import Command
-from .design import print_card
 from .options import PATH, Columns, Output, option
-from .terminal import plain, print_note, print_table, print_text, step
+from .terminal import plain, print_note, print_text, step
 
 PAGE = Path(__file__).parents[1] / "page.html"
 HOLE = '<script type="application/json" id="data">null</script>'
@@ -145,13 +140,19 @@ def _mechanism(choices: Mapping[str, Choice], by: str | None) -> dict[str, Any] 
 @options.path_argument("prior_file", metavar="[PRIOR]", required=False)
 @option("--epsilon", "-e", type=float, default=2.0, help="Where the page begins; its mechanism has this ε.")
 @options.placed_columns
-@options.packed(
-    Output,
-    "output",
-    option("--output", "-o", type=PATH, panel="Output", help="Write this .html file, and open nothing."),
-    options.force_option,
-)
-def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, output: Output) -> None:
+@option("--output", "-o", type=PATH, panel="Output", help="Write this .html file, and open nothing.")
+@options.force_option
+def explore_command(
+    prior_file: Path | None,
+    epsilon: float,
+    item: str,
+    count: str | None,
+    by: str | None,
+    near: str | None,
+    read: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+) -> None:
     """Write a page and open it in the browser: move ε, pick a sampler, shape a person, see what is released.
 
     The page is one file that computes everything in the browser and sends nothing; mail it, archive it, or
@@ -164,7 +165,8 @@ def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, o
       sottovoce explore survey.csv --by group -e 4
       sottovoce explore survey.csv -o page.html
     """
-    output.check(prior_file, kinds=(".html", ".htm"))
+    columns = Columns(item=item, count=count, by=by, near=near, read=read)
+    Output(output, force=force).check(prior_file, kinds=(".html", ".htm"))
     priors, source, geometry = Groups(demo.demo_data().priors, "group"), DEMO, None
     if prior_file is not None:
         (table,) = columns.tables(prior_file)
@@ -175,88 +177,12 @@ def explore_command(prior_file: Path | None, epsilon: float, columns: Columns, o
         # A page that is passed on tells no folder of its owner.
         private = prior_file.is_absolute() or ".." in prior_file.parts
         shown = prior_file.name if private else str(prior_file)
-        source = Source(shown, columns.item, columns.count, public.by, columns.near, table.settings)
+        source = Source(shown, item, count, public.by, near, table.settings)
         priors, geometry = public.priors, public.geometry
     with step("computing", "the limits", total=len(priors), unit="groups") as going:
         made = page(priors, source, epsilon=epsilon, geometry=geometry, progress=going.advance)
-    path = output.output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
-    write_whole(made, path, replace=output.force)
+    path = output or Path(tempfile.mkdtemp(prefix="sottovoce-")) / "page.html"
+    write_whole(made, path, replace=force)
     print_text(str(path))
-    if output.output is None and not webbrowser.open(path.absolute().as_uri()):
+    if output is None and not webbrowser.open(path.absolute().as_uri()):
         print_note("No browser was found here: open the file yourself.")
-
-
-@click.command("demo", cls=Command)
-@option(
-    "--output", "-o", type=PATH, default="sottovoce-demo", panel="Output",
-    help="Folder for the tables, the pictures and the page.",
-)  # fmt: skip
-def demo_command(output: Path) -> None:
-    """Run the whole way on two thousand invented film lovers, and write a page about it.
-
-    \b
-    Examples:
-      sottovoce demo
-      sottovoce demo --output my-demo
-    """
-    from ..pictures import plots
-
-    data = demo.demo_data()
-    rows = len(demo.COMPARED) * len(demo.GROUPS) * len(demo.EPSILONS)
-    with step("comparing", "the film club", total=rows, unit="samplers") as going:
-        table = demo.demo_comparison(data, progress=going.advance)
-    output.mkdir(parents=True, exist_ok=True)
-    prior_path, users_path = demo.write_tables(data, output)
-    with step("releasing", "estimating and drawing"):
-        picture = plots.demo_picture(data, table, output / "comparison.png")
-        released = demo.demo_release(data)
-        estimated = plots.demo_estimate(released, output / "estimate.png")
-        results = _compared(table), _estimated(released)
-        source = replace(DEMO, prior=str(prior_path), users={**USERS, "path": str(users_path)})
-        write_whole(page(Groups(data.priors, "group"), source, results=results), output / "page.html")
-    mechanism = output / "mechanism.json"
-    save_mechanisms(released.mechanisms, "group", mechanism)
-    total = sum(map(len, data.members.values()))
-    print_text(
-        f"\nA film club: {total:,} members, {len(demo.GENRES)} genres, {len(demo.GROUPS)} age groups. "
-        "A public\nsurvey gives each group a prior q; each member releases one genre that looks like\n"
-        "their own history.\n"
-    )
-    for result in results:
-        print_table(result.head, result.rows, left=result.head[:1], title=result.title)
-        print_text(f"{result.note}\n")
-    print_card(card(fitted(data.priors[released.group], 2.0), group=released.group))
-    digest, tables = released.mechanisms[released.group].digest, [str(prior_path), str(users_path)]
-    print_text(
-        f"Certified into {mechanism} (digest for {released.group}: {digest[:16]}…)\n"
-        f"and released: {total:,} members in {released.seconds * 1e3:.0f} ms, "
-        f"{total / released.seconds:,.0f} a second.\n\n"
-        f"Page     {output / 'page.html'}\nPictures {picture}, {estimated}\nTables   {', '.join(tables)}\n\n"
-        f"Try it yourself:\n  sottovoce compare {shlex.join(tables)} --by group -e 2 -d tv -d kl"
-    )
-
-
-def _compared(table: Comparison) -> Listing:
-    return Listing(
-        ("sampler", *(f"ε = {epsilon:g}" for epsilon in demo.EPSILONS), "q kept"),
-        [[name, *cells, "yes" if keeps else "no"] for name, cells, keeps in demo.averages(table)],
-        title="TV to the member's own taste, mean/maximum",
-        note="Every sampler on the 2,000 members, averaged over the groups. TV is the least chance that the "
-        "released genre differs from an honest draw of the member's own.",
-    )
-
-
-def _estimated(released: demo.DemoRelease) -> Listing:
-    shares = released.found
-    low, high = shares.interval()
-    columns = (shares.model.prior, released.truth, shares.shares)
-    return Listing(
-        ("genre", "prior", "truth", "estimate", "95 % interval"),
-        [
-            [str(shares.categories[i]), *(f"{c[i]:.3f}" for c in columns), f"{low[i]:.3f} … {high[i]:.3f}"]
-            for i in (-shares.model.prior).argsort(kind="stable")[:8].tolist()
-        ],
-        title=f"what the collector learns about {released.group}",
-        note=f"From one more release of each member {released.group}, through {shares.model.name} at "
-        f"ε = {shares.model.epsilon:g}; the ε of the two releases add up. {shares.summary()}",
-    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import wraps
-from inspect import signature
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -45,20 +43,13 @@ def path_argument(name: str, **settings: Any) -> Decorator:
     return click.argument(name, type=PATH, **settings)
 
 
-def packed(record: Callable[..., Any], name: str, *declared: Decorator) -> Decorator:
-    """Declare options whose values a command gets together, as what `record` makes of them."""
-    keys = set(signature(record).parameters)
+def together(*declared: Decorator) -> Decorator:
+    """Declare several options, in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def call(**values: Any) -> Any:
-            own = {key: values.pop(key) for key in keys & values.keys()}
-            return function(**values, **{name: record(**own)})
-
-        decorated: Callable[..., Any] = call
-        for decorator in reversed(declared):
-            decorated = decorator(decorated)
-        return decorated
+        for declare in reversed(declared):  # the lowest decorator comes first
+            function = declare(function)
+        return function
 
     return decorate
 
@@ -214,13 +205,12 @@ read_option = option(
     help="How a table is written, such as separator=;,decimal=comma (keys: separator, encoding, decimal, "
     "sheet, missing; see sottovoce help tables). With two tables sheet=1/2 is one for each.",
 )  # fmt: skip
-private_columns = packed(Columns, "columns", user_option, item_option, weight_option, read_option)
-public_columns = packed(Columns, "columns", item_option, count_option, by_option, read_option)
-placed_columns = packed(Columns, "columns", item_option, count_option, by_option, near_option, read_option)
-all_columns = packed(
-    Columns, "columns", user_option, item_option, weight_option, count_option, by_option, near_option,
-    read_option,
-)  # fmt: skip
+private_columns = together(user_option, item_option, weight_option, read_option)
+public_columns = together(item_option, count_option, by_option, read_option)
+placed_columns = together(item_option, count_option, by_option, near_option, read_option)
+all_columns = together(
+    user_option, item_option, weight_option, count_option, by_option, near_option, read_option
+)
 unknown_option = option(
     "--unknown", default="error", metavar="WHAT", panel="Users",
     stands_for={"other": "as={}", "unknown_groups": "drop", "empty": "drop"},
@@ -268,7 +258,7 @@ json_option = option(
 def output_options(text: str = "Also write the rows (.csv, .parquet or .json).") -> Decorator:
     """Declare -o with this help, --force and --json."""
     file = option("--output", "-o", type=PATH, panel="Output", help=text)
-    return packed(Output, "output", file, force_option, json_option)
+    return together(file, force_option, json_option)
 
 
 mechanism_argument = path_argument("mechanism_file", metavar="MECHANISM")
@@ -277,3 +267,13 @@ provenance_option = option(
     help="What the table is about: public data, or the users to be served (for an experiment). Default: "
     "users if it has users.",
 )  # fmt: skip
+
+
+def _epoch_of(_context: click.Context, _option: click.Parameter, epoch: str | None) -> str | None:
+    """The epoch; an empty one is an unset variable more often than intended."""
+    if epoch is not None and not epoch.strip():
+        raise ParameterError("--epoch is empty: leave it out, or name a period such as 2026-11")
+    return epoch
+
+
+epoch_option = option("--epoch", panel="Budget", callback=_epoch_of, help="The period, such as 2026-11.")

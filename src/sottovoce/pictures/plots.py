@@ -26,7 +26,8 @@ from ..atomic import written_whole
 from ..collecting.estimate import Estimate
 from ..demo import COMPARED, DemoData, DemoRelease
 from ..errors import ParameterError
-from ..planning.compare import BEST_POSSIBLE, STATISTICS, Comparison
+from ..planning.compare import BEST_POSSIBLE, Comparison
+from ..planning.statistics import STATISTICS
 from ..samplers.base import ClipSampler, Sampler, label
 
 # Okabe and Ito's palette; marker and dash differ too, so colour is never the only sign.

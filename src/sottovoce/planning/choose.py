@@ -25,8 +25,9 @@ from ..samplers.nearest import nearest
 from ..samplers.survey import survey
 from .compare import Comparison, ComparisonRow, compare
 from .fitted import UNITS, PublicUsers, check_public, fitted, invented
-from .limit import TAIL, Limit, weighed
+from .limit import TAIL, Limit
 from .limit import limit as best_possible
+from .statistics import weighed
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -1,4 +1,4 @@
-"""Many samplers × many users × many divergences, as one tidy table; and streams over time.
+"""Many samplers × many users × many divergences, as one tidy table.
 
 A comparison looks at the users' true data. Its numbers are for choosing a sampler on data you may look at;
 they are not themselves private and must not be published about private users.
@@ -16,25 +16,22 @@ import numpy as np
 
 from .. import checks
 from ..checks import FloatArray
-from ..core.engine import row_weights
-from ..divergences import TV, Distance, FDivergence, checked, checked_f
+from ..divergences import TV, Distance, checked
 from ..errors import ParameterError
 from ..groups import EVERYBODY
 from ..listing import Listed, Listing, number
 from ..prior import FROM_USERS, PROVENANCES
 from ..records import Users, UsersLike, distributions, rows_for
-from ..release.certify import certify
 from ..samplers.base import Sampler, check_own, is_ours, known_worst_case, label
 from ..samplers.blocks import dense
-from ..samplers.stream import Stream
-from .fitted import fitted
-from .limit import Limit, summarise, weighed
+from .limit import Limit
 from .limit import limit as best_possible
+from .prior_check import made_from
+from .statistics import STATISTICS, summarise, weighed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STATISTICS = ("mean", "median", "p90", "p99", "maximum", "worst_case")
 BEST_POSSIBLE = "best possible"
 """The sampler's name in a row of the limit: what no ε-private sampler that keeps the prior can beat."""
 ALL_GROUPS = "all groups"
@@ -340,128 +337,3 @@ def _cell(value: bool | float | str | None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return value if isinstance(value, str) else number(value)
-
-
-def compare_over_time(
-    steps: Sequence[UsersLike], sampler: Stream, divergence: FDivergence = TV
-) -> Comparison:
-    """A stream beside `fitted` at ε/releases for each release; a "group" of rows is one release.
-
-    `steps` are the users' distributions at every release, a row per user. A user with an empty row is
-    released as the prior at that step, and not counted there. The mechanism to be shipped is simulated.
-
-    >>> import sottovoce as sv
-    >>> prior = sv.Prior(["a", "b", "c"], [0.2, 0.3, 0.5])
-    >>> table = sv.compare_over_time([[[0.7, 0.2, 0.1]] * 50] * 4, sv.stream(prior, 8.0, horizon=4))
-    >>> [(row.group, row.sampler) for row in table][:3]
-    [('release 1', 'stream'), ('release 1', 'fitted'), ('release 2', 'stream')]
-    """
-    if not isinstance(sampler, Stream) or sampler.persistence:
-        raise ParameterError("sampler must be a stream without persistence")
-    prior, f = sampler.prior, checked_f(divergence)
-    laws = [distributions(rows_for(users, prior), len(prior), empty=True) for users in steps]
-    if not laws or len({law.shape[0] for law in laws}) > 1:
-        raise ParameterError("steps must be one table per release, with the same users in the same order")
-    mechanism, generator = certify(sampler, provenance="users"), np.random.default_rng(0)
-    engine: Any = mechanism.engine
-    alone, rows = fitted(prior, sampler.epsilon / len(laws)), list[ComparisonRow]()
-    bounds = [engine.first()] * laws[0].shape[0]
-    for step, law in enumerate(laws):
-        counts, moved = mechanism.prepare(law), np.zeros(law.shape[0])
-        for i, word in enumerate(generator.integers(0, engine.total, law.shape[0]).tolist()):
-            held = row_weights(counts, i)
-            drawn = engine.step_law(held, *engine.ratios(*bounds[i], step))
-            bounds[i] = engine.moved(*bounds[i], *engine.drawn(drawn, word)[1:])
-            if held:
-                p = np.array([count for _, count in held], dtype=np.float64)
-                units = [drawn.weight(index)[1] for index, _ in held]
-                rest = np.asarray((engine.total - sum(units)) / engine.total)
-                moved[i] = f.on_support(p / p.sum(), np.array(units) / engine.total, rest)
-        here = np.diff(law.indptr) > 0
-        if not here.any():
-            raise ParameterError("steps must have a user with records each")
-        apart = np.atleast_1d(alone.divergence(law[here], f))
-        split = make_row(f"release {step + 1}", alone, f, apart)
-        numbers: dict[str, Any] = {"sampler": sampler.name, "epsilon": sampler.epsilon, "worst_case": None}
-        rows += [replace(split, **numbers | summarise(moved[here])), split]
-    return Comparison(tuple(rows))
-
-
-# --- whether a prior was made from the users that it is compared with -------------------------------------
-
-SHARP = 0.005
-"""E below which the average is sharp: chance then moves it by about 3 % in total variation."""
-RARE = 0.01
-"""The chance that flawless public priors are refused by their closeness alone, all weighings together."""
-
-
-def made_from(q: FloatArray, users: Sequence[Users]) -> bool:
-    """Whether the prior q was made from these users, from most of them, or from a table they are part of.
-
-    Public data about other people differ from the users' average by more than chance, and such a prior does
-    not. R is the distance of `distance`: 0 for the users' own average, about (1 − φ)/φ for the average of a
-    share φ of them, about 1 − φ for that of a crowd of which they are a share φ, about 1 for a flawless
-    public prior, and far above 1 for other people's data (15 to 144 for priors of MovieLens 100K and users of
-    MovieLens 1M, by age group). By chance R is nearly χ²_ν/ν. A prior was made from the users
-
-    - when R is below the 1 % quantile: closer than chance allows, even a flawless one;
-    - when R is below the 99 % quantile and E is below SHARP: the average of so many users is so sharp that
-      other people's data do not fall within its chance, but half of these users do.
-
-    The answer is for planning, where the owner of the data looks; a release does not depend on it, because
-    whoever writes the prior could ask questions by it.
-    """
-    from scipy import sparse
-
-    p: Any = users[0].p if len(users) == 1 else sparse.vstack([given.p for given in users], format="csr")
-    if p.shape[0] < 2 or np.ptp(q) <= 1e-9 * q.max():
-        return False  # one user may be like the public; a uniform prior (but for rounding) tells nothing
-    weighings = [np.ones(p.shape[0])]
-    amounts = [given.amounts for given in users if given.amounts is not None]
-    if len(amounts) == len(users):
-        weighings.append(np.concatenate(amounts))
-    for a in weighings:
-        ratio, freedom, expected = distance(q, p, a)
-        close = ratio < 1 and ratio < _quantile(freedom, RARE / len(weighings))
-        sharp = expected < SHARP and ratio < _quantile(freedom, 1 - RARE)
-        if close or sharp or _same_shape(q, p.T @ a):
-            return True
-    return False
-
-
-def _quantile(freedom: float, share: float) -> float:
-    """The quantile of χ²_ν/ν; scipy.special loads slowly, and is seldom needed."""
-    from scipy import special
-
-    return float(2 * special.gammaincinv(freedom / 2, share) / freedom)
-
-
-def distance(q: FloatArray, p: Any, a: FloatArray) -> tuple[float, float, float]:
-    """Pearson's χ² between q and the average of users weighed by a, in units of what chance gives.
-
-    χ² = Σ (q_i − p̄_i)²/q_i,    E = Σ var(p̄_i)/q_i,    R = χ²/E, if the users are drawn from q. Returns R,
-    the degrees of freedom ν of its chance, and E; R is infinite where all users are alike.
-    """
-    mean = p.T @ a / a.sum()
-    squares = p.multiply(p).T @ (a * a) - 2 * mean * (p.T @ (a * a)) + mean * mean * (a * a).sum()
-    terms = np.maximum(squares, 0) / a.sum() ** 2 / q
-    expected = float(terms.sum())
-    if expected <= 0:
-        return np.inf, 1.0, 0.0
-    freedom = expected**2 / float((terms * terms).sum())
-    return float(((q - mean) ** 2 / q).sum()) / expected, freedom, expected
-
-
-def _same_shape(q: FloatArray, sums: FloatArray) -> bool:
-    """q ∝ sums or, where four categories make it no coincidence, q ∝ sums + smoothing."""
-    shares = sums / sums.sum()
-    if np.allclose(shares, q, rtol=1e-9, atol=0):
-        return True
-    low, high = int(q.argmin()), int(q.argmax())
-    spread = shares[high] - shares[low]
-    if len(q) < 4 or spread <= 0:
-        return False
-    slope = (q[high] - q[low]) / spread
-    return bool(
-        1e-6 < slope < 1 and np.allclose(q[low] + slope * (shares - shares[low]), q, rtol=1e-9, atol=0)
-    )

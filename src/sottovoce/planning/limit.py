@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from ..samplers.blocks import blocks
 from ..samplers.catalogue import SAMPLERS, checked_promise
 from ..samplers.nearest import NearestSampler
 from .limit_solvers import best_floor, cutting_planes, smooth_descent
+from .statistics import summarise, weighed
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -408,25 +409,3 @@ def _start(problem: FloorProblem, prior: Prior, epsilon: float, owned: IntArray)
     settled = [problem.settle(c) for c in floors]
     scores = [problem.objective(problem.values(c)) for c in settled]
     return settled[int(np.argmin(scores))]
-
-
-def summarise(values: FloatArray) -> dict[str, float]:
-    """Mean, median, 90th and 99th percentile and maximum of one number per user.
-
-    Percentiles interpolate linearly, except that with infinite values among the users they are order
-    statistics (the next larger value): between a number and infinity there is nothing to interpolate.
-    """
-    method: Literal["linear", "higher"] = "linear" if np.all(np.isfinite(values)) else "higher"
-    median, p90, p99 = np.quantile(values, np.array([0.5, 0.9, 0.99]), method=method)
-    return {
-        "mean": float(values.mean()),
-        "median": float(median),
-        "p90": float(p90),
-        "p99": float(p99),
-        "maximum": float(values.max()),
-    }
-
-
-def weighed(mean: float, maximum: float, tail: float) -> float:
-    """mean + tail·maximum, which ranks samplers; with tail = 0 even an infinite maximum is ignored."""
-    return mean + (tail * maximum if tail else 0.0)

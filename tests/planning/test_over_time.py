@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.planning.cards import stream_card
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 PRIOR = sv.Prior(["a", "b", "c", "d"], [0.05, 0.15, 0.3, 0.5])
@@ -43,20 +42,6 @@ def test_users_who_are_absent_are_not_counted_and_splitting_is_the_sampler_alone
     for sampler in persistent:
         with pytest.raises(sv.errors.ParameterError, match="stream without persistence"):
             sv.compare_over_time(steps, sampler)
-
-
-def test_a_card_tells_what_follows_from_the_prior() -> None:
-    people = np.eye(4)
-    card = stream_card(sv.stream(PRIOR, 3.0, horizon=1))
-    kept = min(
-        sv.certify(sv.stream(PRIOR, 3.0, horizon=1)).law(p=p, state=_start())[i] for i, p in enumerate(people)
-    )
-    assert card.released_as_another == pytest.approx(1 - float(kept), abs=1e-6)
-    assert (card.horizon, stream_card(sv.stream(PRIOR, 3.0, horizon=None)).horizon) == (1, None)
-
-
-def _start() -> sv.core.stream.StreamState:
-    return sv.certify(sv.stream(PRIOR, 3.0, horizon=1)).start()
 
 
 @pytest.mark.skipif(not (DATA / "ml-100k").is_dir(), reason="MovieLens is not on this machine")
