@@ -172,6 +172,17 @@ def test_a_damaged_state_releases_nothing(path: Path) -> None:
         ledger.release(STREAM, "anna", records=["a"], epoch="w2")
 
 
+@pytest.mark.parametrize("characters", [1, 9, 10, 12])
+def test_a_state_of_which_a_part_is_missing_releases_nothing(path: Path, characters: int) -> None:
+    ledger = sv.Ledger.open(path)
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE streams SET state = substr(state, 1, length(state) - ?)", [characters])
+    database.close()
+    with pytest.raises(sv.errors.LedgerError, match=r"a state in .* was changed"):
+        ledger.release(STREAM, "anna", records=["a"], epoch="w2")
+
+
 @pytest.mark.parametrize("fails_at", range(1, 6))
 def test_a_full_disk_at_any_commit_uses_no_state_twice(
     path: Path, fails_at: int, monkeypatch: pytest.MonkeyPatch
