@@ -29,7 +29,7 @@ export interface Stream extends Omit<MechanismFacts, "kind"> {
    * Never start again.
    */
   lost(step: number, last: Category | null): StreamState;
-  /** The state as one record: store it as a whole. Its checksum shows damage, and a record put together from two. */
+  /** The state as one record: store it as a whole. Its checksum, which is required, shows damage, and a record put together from two. */
   toText(state: StreamState): string;
   fromText(text: string): StreamState;
   /** What is left, from 1 down to 0, where only the public law can be released; private, for the member's own eyes. */

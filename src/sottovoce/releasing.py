@@ -244,6 +244,7 @@ def release_file(
     exhausted: str = "error",
     exact: bool = False,
     force: bool = False,
+    dry_run: bool = False,
     progress: Around = SILENT,
     note: Callable[[str], object] = lambda text: None,
     warn: Callable[..., object] = lambda *parts, serious: None,
@@ -257,9 +258,9 @@ def release_file(
     what was charged. The order of the rows depends on the names of groups and users only. `columns` are those
     of `tables.users.checked_users`.
 
-    Without an output everything is read and checked, and what would happen is returned; nobody is charged
-    and nothing is drawn. `warn` gets the parts of messages that are statistics of private data: they are for
-    whoever releases.
+    With `dry_run`, or without an output, everything is read and checked, also the output, and what would
+    happen is returned; nobody is charged and nothing is drawn. `warn` gets the parts of messages that are
+    statistics of private data: they are for whoever releases.
     """
     table, output = Path(table), None if output is None else Path(output)
     by = columns.get("by")
@@ -284,7 +285,7 @@ def release_file(
             note(FROM_USERS)
         if by is not None:
             note(f"The group of every user, column {by!r}, is published in clear.")
-        if output is None:
+        if dry_run or output is None:
             return _dry_run(form, users, ledger, epoch, exhausted)
         work = _FileRelease(form, users, output, progress, note, signals)
         with work.costs_told():

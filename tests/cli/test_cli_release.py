@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -298,6 +299,51 @@ def test_a_dry_run_is_refused_as_the_release_would_be(made: Path) -> None:
     assert "0 releases would be charged, 0 repeated as they were at no cost, 3 left out" in skipped.stdout
     check_refused(run(*ask), "pass --output, where to write, or --dry-run")
     assert everything(made) == before
+
+
+@pytest.mark.parametrize("output", ["book.csv", "witness.json", "m.json", "users.csv"])
+def test_a_dry_run_refuses_an_output_that_would_replace_an_input(made: Path, output: str) -> None:
+    """Also the ledger and its witness, whatever they are called."""
+    make = ["ledger", "create", made / "book.csv", "--budget", 2, "--witness", made / "witness.json"]
+    assert run(*make).returncode == 0
+    before = everything(made)
+    ask = ["release", made / "m.json", made / "users.csv", "--ledger", made / "book.csv", "--force"]
+    for more in ([], ["--dry-run"]):
+        check_refused(run(*ask, "-o", made / output, *more), "--output must not be one of the inputs")
+        assert everything(made) == before
+
+
+def test_a_dry_run_refuses_an_output_that_is_there_already(made: Path) -> None:
+    write(made, "r.csv", "x")
+    ask = [
+        "release",
+        made / "m.json",
+        made / "users.csv",
+        "--max-epsilon",
+        2,
+        "-o",
+        made / "r.csv",
+        "--dry-run",
+    ]
+    check_refused(run(*ask), "is there already")
+    assert run(*ask, "--force").returncode == 0
+    assert (made / "r.csv").read_text() == "x"
+
+
+def test_a_dry_run_refuses_the_stream_whose_state_was_changed(made: Path) -> None:
+    design = ["design", made / "prior.csv", "-e", 1.5, "-s", "stream", "-o", made / "s.json"]
+    assert run(*design).returncode == 0
+    run("ledger", "create", made / "b.db", "--budget", 2)
+    ask = ["release", made / "s.json", made / "users.csv", "--ledger", made / "b.db"]
+    assert run(*ask, "-o", made / "1.csv", "--epoch", "w1").returncode == 0
+    with sqlite3.connect(made / "b.db") as database:
+        database.execute("UPDATE streams SET state = substr(state, 1, length(state) - 9)")
+    database.close()
+    before = everything(made)
+    dry = run(*ask, "--epoch", "w2", "--dry-run")
+    check_refused_last(dry, "was changed; nothing is released")
+    assert everything(made) == before
+    check_refused_last(run(*ask, "-o", made / "2.csv", "--epoch", "w2"), "was changed; nothing is released")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import unicodedata
@@ -329,10 +330,13 @@ def test_a_grant_between_charge_and_draw_takes_nothing_away(tmp_path: Path) -> N
 def test_promise_16_a_store_of_another_format_is_not_read(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "b.db", budget=1).close()
     store = Store(tmp_path / "b.db")
-    store.database.execute("PRAGMA user_version = 1")
     store.close()
-    with pytest.raises(sv.errors.LedgerError, match=f"has format 1, this version reads {VERSION}"):
-        Ledger.open(tmp_path / "b.db")
+    for other in (1, VERSION - 1, VERSION + 1):
+        with sqlite3.connect(tmp_path / "b.db") as database:
+            database.execute(f"PRAGMA user_version = {other}")
+        database.close()
+        with pytest.raises(sv.errors.LedgerError, match=f"has format {other}, this version reads {VERSION}"):
+            Ledger.open(tmp_path / "b.db")
 
 
 # --- names, epochs, lifetimes ------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import shutil
+import zlib
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -425,9 +426,9 @@ def test_a_stream_needs_its_state_and_nothing_else_takes_one() -> None:
         lambda: box.start(),
         lambda: mechanism.release_many(np.eye(2), [mechanism.start()]),
         lambda: mechanism.draw(mechanism.prepare(np.eye(2))),
-        lambda: StreamState.from_text("1/2 3"),
-        lambda: StreamState.from_text("1/2 3 4 -5 -"),
-        lambda: StreamState.from_text("2/4 3 4 5 -"),
+        lambda: StreamState.from_text(with_checksum("1/2 3")),
+        lambda: StreamState.from_text(with_checksum("1/2 3 4 -5 -")),
+        lambda: StreamState.from_text(with_checksum("2/4 3 4 5 -")),
     ):
         with pytest.raises(sv.errors.ParameterError):
             wrong()
@@ -472,6 +473,20 @@ def test_a_state_with_a_field_of_another_type_is_refused(field: str, wrong: Any)
             take()
 
 
+def with_checksum(record: str) -> str:
+    """A record with the checksum that it would need."""
+    return f"{record} {zlib.crc32(record.encode()):08x}"
+
+
+def test_a_record_with_its_checksum_and_nothing_else_is_read() -> None:
+    """What the refusals below are compared with."""
+    text = with_checksum("1/2 3 4 5 -")
+    assert StreamState.from_text(text) == StreamState(Fraction(1, 2), 3, 4, 5)
+    for wrong in (text.upper(), f"{text}\n", f"{text} ", f" {text}", text.replace(" ", "  ", 1)):
+        with pytest.raises(sv.errors.ParameterError):
+            StreamState.from_text(wrong)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -486,6 +501,7 @@ def test_a_state_with_a_field_of_another_type_is_refused(field: str, wrong: Any)
         "1/1 00 4 5 -",
         "1/1 0 4 5 - 0",
         "",
+        f"{'9' * 80}/{'9' * 401} 0 4 5 -",
     ],
 )
 def test_the_text_of_a_state_is_bounded_by_its_form_before_a_number_is_computed(
@@ -495,8 +511,9 @@ def test_the_text_of_a_state_is_bounded_by_its_form_before_a_number_is_computed(
         raise AssertionError("a number was computed")
 
     monkeypatch.setattr("sottovoce.core.stream.Fraction", computed)
-    with pytest.raises(sv.errors.ParameterError):
-        StreamState.from_text(text)
+    for record in (text, with_checksum(text)):
+        with pytest.raises(sv.errors.ParameterError):
+            StreamState.from_text(record)
 
 
 def test_a_record_put_together_from_two_is_noticed() -> None:
@@ -533,10 +550,14 @@ def test_the_record_of_a_state_is_read_at_every_epsilon(epsilon: float) -> None:
     assert StreamState.from_text(state.to_text()) == state
 
 
-def test_a_record_from_before_checksums_is_read() -> None:
-    state = made([0.3, 0.7], 2.0).start()
-    assert StreamState.from_text(state.to_text().rsplit(" ", 1)[0]) == state
-    assert StreamState.from_text("2/1 0 4 5 1") == StreamState(Fraction(2), 0, 4, 5, 1)
+@pytest.mark.parametrize("last", [12, 1, 0, None])
+def test_a_record_of_which_a_part_is_missing_is_refused(last: int | None) -> None:
+    """Cut behind the first digit of its last release, a record is well formed and names another one."""
+    text = StreamState(Fraction(8), 7, 1 << 60, 1 << 61, last).to_text()
+    for length in range(len(text)):
+        for part in (text[:length], text[length + 1 :]):
+            with pytest.raises(sv.errors.ParameterError, match="cannot be read"):
+                StreamState.from_text(part)
 
 
 def test_states_that_are_no_integers_are_refused() -> None:

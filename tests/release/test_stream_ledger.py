@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -170,6 +171,89 @@ def test_a_damaged_state_releases_nothing(path: Path) -> None:
     database.close()
     with pytest.raises(sv.errors.LedgerError, match="state"):
         ledger.release(STREAM, "anna", records=["a"], epoch="w2")
+
+
+@pytest.mark.parametrize("characters", [1, 9, 10, 12])
+def test_a_state_of_which_a_part_is_missing_releases_nothing(path: Path, characters: int) -> None:
+    ledger = sv.Ledger.open(path)
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE streams SET state = substr(state, 1, length(state) - ?)", [characters])
+    database.close()
+    with pytest.raises(sv.errors.LedgerError, match=r"a state in .* was changed"):
+        ledger.release(STREAM, "anna", records=["a"], epoch="w2")
+
+
+def change(path: Path, sql: str) -> None:
+    """Change the file of a ledger from outside."""
+    with sqlite3.connect(path) as database:
+        database.execute(sql)
+    database.close()
+
+
+def outcomes(path: Path, epoch: str, users: list[str]) -> tuple[str, str]:
+    """What a preview says of releases, and what then becomes of them: both are the same, or a test fails."""
+    ledger, before = sv.Ledger.open(path), path.read_bytes()
+    asked = request(STREAM, users, np.tile([1, 0, 0, 0], (len(users), 1)))
+
+    def preview() -> None:
+        ledger.preview([asked], epoch=epoch, exhausted="skip")
+
+    def release() -> None:
+        receipt = ledger.charge([asked], epoch=epoch, exhausted="skip")
+        ledger.answers(asked, epoch, receipt.kept[0])
+
+    def said(do: Callable[[], None]) -> str:
+        try:
+            do()
+        except sv.errors.LedgerError as problem:
+            return str(problem)
+        return "fine"
+
+    first = said(preview)
+    assert path.read_bytes() == before
+    found = first, said(release)
+    ledger.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE streams SET state = 'x'",
+        "UPDATE streams SET state = ''",
+        "UPDATE streams SET state = substr(state, 1, length(state) - 9)",
+        "UPDATE streams SET state = replace(state, '6/1', '7/1')",
+    ],
+)
+def test_a_preview_refuses_the_damaged_states_that_a_release_would_read(path: Path, sql: str) -> None:
+    ledger = sv.Ledger.open(path)
+    row = np.array([[1, 0, 0, 0]])
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
+    ledger.charge([request(STREAM, ["ben"], row)], epoch="w1")  # and the power fails before the draw
+    ledger.release(sv.certify(sv.kernel_clip(PRIOR, 6.0)), "cleo", records=["a"], epoch="w1")
+    ledger.close()
+    change(path, sql)
+    changed = f"a state in {path} was changed; nothing is released"
+    fine = ("fine", "fine")
+    assert outcomes(path, "w1", ["anna"]) == fine  # answered already: her state is not needed
+    assert outcomes(path, "w1", ["cleo"]) == fine  # left out: she can pay for no stream
+    assert outcomes(path, "w1", ["dan"]) == fine  # a stream that begins
+    assert outcomes(path, "w1", ["anna", "ben"]) == (changed, changed)
+    assert outcomes(path, "w2", ["anna"]) == (changed, changed)
+
+
+def test_a_preview_refuses_a_missing_state_and_a_changed_answer(path: Path) -> None:
+    ledger = sv.Ledger.open(path)
+    ledger.release(STREAM, "anna", records=["a"], epoch="w1")
+    ledger.charge([request(STREAM, ["ben"], np.array([[1, 0, 0, 0]]))], epoch="w1")
+    ledger.close()
+    change(path, "DELETE FROM streams")
+    for said in outcomes(path, "w1", ["ben"]):
+        assert "a state in" in said
+    change(path, "UPDATE entries SET answer = 4 WHERE answer IS NOT NULL")
+    for said in outcomes(path, "w1", ["anna"]):
+        assert "an answer vanished from" in said
 
 
 @pytest.mark.parametrize("fails_at", range(1, 6))

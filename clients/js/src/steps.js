@@ -178,9 +178,9 @@ function checksum(text) {
   return (~rest >>> 0).toString(16).padStart(8, "0");
 }
 
-const RECORD = /^((\d{1,80}\/\d{1,400}) (0|[1-9]\d{0,14}) ([1-9]\d{0,18}) ([1-9]\d{0,18}) (-|0|[1-9]\d{0,14}))(?: ([0-9a-f]{8}))?$/;
+const RECORD = /^((\d{1,80}\/\d{1,400}) (0|[1-9]\d{0,14}) ([1-9]\d{0,18}) ([1-9]\d{0,18}) (-|0|[1-9]\d{0,14})) ([0-9a-f]{8})$/;
 
-/** A state as one record, whose checksum shows damage and a mixture of two, and back; earlier records had none. */
+/** A state as one record, whose checksum shows damage, a missing part and a mixture of two; and back. */
 export function textOf({ epsilon, step, low, high, last }) {
   const record = [epsilon, step, low, high, last ?? "-"].join(" ");
   return record + " " + checksum(record);
@@ -188,7 +188,7 @@ export function textOf({ epsilon, step, low, high, last }) {
 export function stateOf(parts, text) {
   const [, record, epsilon, step, low, high, last, given] = (typeof text === "string" && RECORD.exec(text)) || [];
   const state = record && { epsilon, step: Number(step), low: BigInt(low), high: BigInt(high), last: last === "-" ? null : Number(last) };
-  need(state && (given === undefined || given === checksum(record)) && isState(parts, state), "budget", "the state of the stream is damaged; nothing is released");
+  need(state && given === checksum(record) && isState(parts, state), "budget", "the state of the stream is damaged; nothing is released");
   return state;
 }
 

@@ -98,8 +98,10 @@ for (const updates of [1, 2])
     assert.deepEqual(await budget.release(mechanism, "e", [b]), found);
   });
 
+const EMPTY = '{"version":2,"limit":3000000,"spent":0,"answers":[],"streams":[]}';
+
 test("damage, another limit and a lost file are said, never taken for an empty budget", async () => {
-  for (const text of ["", "null", "{", "{}", '{"version":1,"limit":3000000,"spent":-1,"answers":[]}']) {
+  for (const text of ["", "null", "{", "{}", EMPTY.replace('"spent":0', '"spent":-1'), EMPTY.replace("2", "1")]) {
     const path = place();
     writeFileSync(path, text);
     await assert.rejects(openBudget({ path, limit: 3 }), { reason: "budget" }, text);
@@ -108,6 +110,7 @@ test("damage, another limit and a lost file are said, never taken for an empty b
   const path = place();
   await assert.rejects(openBudget({ path, limit: 3, begin: false }), { reason: "budget" });
   await openBudget({ path, limit: 3 });
+  assert.equal(JSON.stringify(stored(path)), EMPTY);
   await assert.rejects(openBudget({ path, limit: 4 }), { reason: "budget" });
   await openBudget({ path, limit: 3, begin: false });
 });
@@ -120,18 +123,29 @@ test("a stored answer that is damaged is refused, never shown and never drawn ag
   const damaged = [{}, [], "x", 5, 0, false, "", lacking, { ...right, id: "0" }, { ...right, category: null }, { ...right, category: "nowhere" },
     { ...right, mechanism: "ab".repeat(32) }, { ...right, group: "north" }, { ...right, group: 5 }, { ...right, more: 1 }];
   for (const answer of damaged) {
-    const text = JSON.stringify({ ...whole, answers: [[whole.answers[0][0], "e", answer]] });
+    const text = JSON.stringify({ ...whole, answers: [[whole.answers[0][0], "e", answer, 1000000]] });
     writeFileSync(path, text);
     const released = async () => (await openBudget({ path, limit: 3 })).release(mechanism, "e", [a]);
     await assert.rejects(released, { reason: "budget" }, JSON.stringify(answer));
     assert.equal(readFileSync(path, "utf8"), text);
   }
   for (const entry of [[5, "e", right], [whole.answers[0][0], 5, right], [whole.answers[0][0], "", right]]) {
-    writeFileSync(path, JSON.stringify({ ...whole, answers: [entry] }));
+    writeFileSync(path, JSON.stringify({ ...whole, answers: [[...entry, 1000000]] }));
     await assert.rejects(openBudget({ path, limit: 3 }), { reason: "budget" });
   }
   writeFileSync(path, JSON.stringify(whole));
   assert.deepEqual(await (await openBudget({ path, limit: 3 })).release(mechanism, "e", [b]), right);
+});
+
+test("a stored sum that is less than its answers cost is refused, and stays as it is", async () => {
+  const path = place();
+  await (await openBudget({ path, limit: 3 })).release(mechanism, "e", [a]);
+  for (const spent of [0, 999999, 1000001, 3000000]) {
+    const text = JSON.stringify({ ...stored(path), spent });
+    writeFileSync(path, text);
+    await assert.rejects(openBudget({ path, limit: 3 }), { reason: "budget" }, String(spent));
+    assert.equal(readFileSync(path, "utf8"), text);
+  }
 });
 
 test("the lock of a process that was killed is removed", async () => {

@@ -360,7 +360,7 @@ def estimate(
         mechanism: what the users released with: a mechanism or, in a simulation, a sampler.
         reports: a list of released categories; how often each was released, as a mapping or as a numpy array
             in the order of the categories; a table or path; or a list of `Path` of stores and exports, in
-            which a report that stands several times counts once, by its id.
+            which a report that stands several times counts once, by its id, as the first source has it.
         level: of intervals and bands.
         item, user, dialect: of a table: the column of the category, that of the user, where there is one, so
             that nobody counts twice, and how its file is written.

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from ..tables.files import DETECTED, Dialect, prefix_errors
 from ..tables.tally import Tally
 from .model import Model, SurveyKernel
 from .store import is_store, stored_counts, stored_reports
+
+if TYPE_CHECKING:
+    from ..tables.reader import Source
 
 
 def counted(model: Model, reports: Any, item: str, user: str | None, dialect: Dialect) -> FloatArray:
@@ -147,12 +150,16 @@ def _check_store(item: str, user: str | None, dialect: Dialect) -> None:
 
 @dataclass(frozen=True)
 class _Items:
-    """A table of reports as it was read: its tally, whether users are ids of reports, what was left out."""
+    """A table of reports as it was read: its tally, whether users are ids of reports, what was left out.
+
+    `first` has the ids with different contents, by their numbers: group and item of the first row of each.
+    """
 
     tally: Tally
     by_id: bool
     as_text: bool
     how: str
+    first: Mapping[int, tuple[int, int]]
 
     def indices(self, g: int, model: Model) -> IntArray:
         """The answer that each cell of a group names, or -1."""
@@ -160,24 +167,30 @@ class _Items:
         return np.asarray(known[self.tally.item[self.tally.cells(g)]])
 
     def reports(self, known: Mapping[str, Model]) -> Iterator[list[tuple[str, str, int]]]:
-        """Every row of the table: its id, its group and its answer."""
+        """Every row of the table, its id, its group and its answer: the first row of an id comes first."""
         names = np.array(() if self.tally.users is None else self.tally.users, dtype=object)
+        later: list[tuple[str, str, int]] = []
         for group, g in self.tally.filled.items():
             cells = self.tally.cells(g)
-            ids = np.repeat(names[self.tally.user[cells]], self.tally.rows[cells])
-            indices = np.repeat(self.indices(g, known[group]), self.tally.rows[cells])
-            yield [(str(name), group, index) for name, index in zip(ids, indices.tolist(), strict=True)]
-
-
-FORGED = 10
-"""One id in so many may have different contents before the sources are refused as those of one collection."""
+            indices = self.indices(g, known[group]).tolist()
+            part: list[tuple[str, str, int]] = []
+            columns = (self.tally.user[cells], self.tally.item[cells], self.tally.rows[cells])
+            for user, item, rows, index in zip(
+                *(column.tolist() for column in columns), indices, strict=True
+            ):
+                is_first = self.first.get(user, (g, item)) == (g, item)
+                (part if is_first else later).extend([(str(names[user]), group, index)] * rows)
+            yield part
+        yield later
 
 
 class Collection:
     """Reports by their ids, from any number of tables and stores, in a temporary database of its own.
 
-    A report with the id of another and different contents is a forgery, and nobody knows which of them: both
-    count for nothing, so that one dishonest device can stop no estimate.
+    A collector's own store never holds an id twice. So a report with the id of an earlier one and other
+    contents was forged, by somebody who sent to several collectors: it counts for nothing, and nothing is
+    refused for it. Whoever sends to a later source cancels no report, and to an earlier one replaces one
+    report by each that they forge.
 
     SQLite removes the name of such a file as soon as it is open, and keeps little of it in memory.
     """
@@ -188,7 +201,7 @@ class Collection:
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute(
             "CREATE TABLE reports (id TEXT PRIMARY KEY, part INTEGER, answer INTEGER, "
-            "same INTEGER DEFAULT 1) STRICT, WITHOUT ROWID"
+            "others INTEGER DEFAULT 0) STRICT, WITHOUT ROWID"
         )
 
     def __enter__(self) -> Collection:
@@ -198,30 +211,23 @@ class Collection:
         self._database.close()
 
     def add(self, parts: Iterable[list[tuple[str, str, int]]]) -> None:
-        """Take up reports: id, group and answer; one that is there already must be the same."""
+        """Take up the reports of a source: id, group and answer. An id that is there keeps what it has."""
         numbers = {name: number for number, name in enumerate(self._groups)}
         for part in parts:
             self._read += len(part)
             self._database.execute("BEGIN")
             self._database.executemany(
                 "INSERT INTO reports (id, part, answer) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
-                "SET same = 0 WHERE part <> excluded.part OR answer <> excluded.answer",
+                "SET others = others + 1 WHERE part <> excluded.part OR answer <> excluded.answer",
                 ((name, numbers[group], answer) for name, group, answer in part),
             )
             self._database.execute("COMMIT")
 
     def counts(self) -> dict[str, FloatArray]:
         """How often each answer was reported, by group."""
-        kept, different = self._sizes()
-        if different * FORGED > kept:
-            raise EstimateError(
-                f"{different} of {kept} ids have different contents: a report is never changed, so not all "
-                f"of these tables and stores are of one collection (a column 'id' must name reports)"
-            )
         found: dict[str, list[tuple[int, int]]] = {}
         rows = self._database.execute(
-            "SELECT part, answer, count(*) FROM reports WHERE same "
-            "GROUP BY part, answer ORDER BY part, answer"
+            "SELECT part, answer, count(*) FROM reports GROUP BY part, answer ORDER BY part, answer"
         )
         for part, answer, reports in rows:
             found.setdefault(self._groups[part], []).append((answer, reports))
@@ -233,18 +239,21 @@ class Collection:
         indices, amounts = np.array(answers, dtype=np.int64).T
         return _added_up(indices, amounts.astype(np.float64), self._known[group])
 
-    def _sizes(self) -> tuple[int, int]:
-        """How many ids there are, and how many of them came with different contents."""
-        sql = "SELECT count(*), count(*) FILTER (WHERE NOT same) FROM reports"
-        kept, different = self._database.execute(sql).fetchone()
-        return kept, different
-
     def repeated(self) -> str:
-        """How many of the reports that were read stood there before, in words."""
-        kept, different = self._sizes()
-        again = self._read - kept
-        told = f"{again:,} of {self._read:,} reports are repeated and count once" if again else ""
-        return f"{told}; {different:,} ids with different contents count for nothing" if different else told
+        """How many of the reports that were read do not count, and why, in words."""
+        sql = "SELECT count(*), COALESCE(sum(others), 0), count(*) FILTER (WHERE others) FROM reports"
+        kept, others, different = self._database.execute(sql).fetchone()
+        told = []
+        if again := self._read - kept - others:
+            told.append(f"{again:,} of {self._read:,} reports are repeated and count once")
+        if others:
+            told.append(
+                f"{others:,} of {self._read:,} reports have the id of an earlier one and other contents, and "
+                f"do not count"
+            )
+        if different * 2 > kept:
+            told.append("does the column 'id' name reports, and are these sources of one collection?")
+        return "; ".join(told)
 
 
 def _tallied(
@@ -261,6 +270,7 @@ def _tallied(
         by_id = user is None and not added_up and "id" in columns and "id" not in (item, by)
         read = Columns(item, "id" if by_id else user, "count" if added_up else None, by)
         items = tally_of(source, read)
+        first = _first_contents(source, items) if by_id else {}
         digests = tally_of(source, Columns("mechanism", by=by)) if described else None
         if described and dialect.missing == "drop":  # a row that lacks its mechanism alone would still count
             lacking = count_missing(source, ["mechanism"], list(read.names.values()))
@@ -276,7 +286,25 @@ def _tallied(
         _check_digests(digests, known)
     if user is not None:
         _check_once(items)
-    return _Items(items, by_id, as_text, how)
+    return _Items(items, by_id, as_text, how, first)
+
+
+def _first_contents(source: Source, items: Tally) -> Mapping[int, tuple[int, int]]:
+    """The group and the item of the first row of each id that stands in a table with different contents.
+
+    Exports of several collectors that were put together look like a table whose column `id` names something
+    else, such as users. Where more than half of the ids have different contents it is taken for the latter.
+    """
+    from ..tables.reader import first_cells
+
+    contents = np.bincount(items.user)
+    ids, different = len(contents), int(np.count_nonzero(contents > 1))
+    if 2 * different > ids:
+        raise EstimateError(
+            f"{different} of {ids} ids have different contents: a column 'id' must name reports, which are "
+            f"never changed"
+        )
+    return first_cells(source, ids) if different else {}
 
 
 def _named(columns: Sequence[str], item: str, user: str | None) -> tuple[str, str | None]:

@@ -48,7 +48,7 @@ SHARE_DIGITS = 41  # binary digits to which a user's weights are cut, all of the
 _COUNT = "(?:0|[1-9][0-9]{0,18})"
 _RECORD = re.compile(
     f"((?P<epsilon>[1-9][0-9]{{0,79}}/[1-9][0-9]{{0,399}}) (?P<step>{_COUNT}) (?P<low>{_COUNT}) "
-    f"(?P<high>{_COUNT}) (?P<last>-|{_COUNT}))( (?P<checksum>[0-9a-f]{{8}}))?",
+    f"(?P<high>{_COUNT}) (?P<last>-|{_COUNT})) (?P<checksum>[0-9a-f]{{8}})",
     re.ASCII,
 )
 """A state as text. Its form is checked before any number is computed: 1e99999999 would take minutes."""
@@ -85,9 +85,9 @@ class StreamState:
 
     @classmethod
     def from_text(cls, text: str) -> StreamState:
-        """What `to_text` wrote, now or before records had a checksum."""
+        """What `to_text` wrote, whole: cut behind a digit of its last release, it would name another one."""
         match = _RECORD.fullmatch(text) if isinstance(text, str) else None
-        if match is None or match["checksum"] not in (None, _checksum(match[1])):
+        if match is None or match["checksum"] != _checksum(match[1]):
             raise ParameterError("the state of a stream cannot be read")
         last = None if match["last"] == "-" else int(match["last"])
         epsilon = Fraction(match["epsilon"])

@@ -359,11 +359,42 @@ class Ledger:
     def preview(
         self, requests: Sequence[Request], *, epoch: str | None = None, exhausted: str = "error"
     ) -> Receipt:
-        """The receipt that `charge` would give now, or its refusal; nobody is charged."""
+        """The receipt that `charge` would give now, or the refusal of it or `answers`; nobody is charged."""
         _check_requests(requests, exhausted)
         name = self.epoch_meant(epoch)
         with self._store.reading() as database:
-            return self._bill(database, requests, name, exhausted).receipt(name)
+            self._store.check()
+            bill = self._bill(database, requests, name, exhausted)
+            number = _number(database, "epochs", {"name": name})
+            for asked, charges, out in zip(requests, bill.paid, bill.left_out, strict=True):
+                self._check_answers(database, asked, number, charges, set(out))
+        return bill.receipt(name)
+
+    def _check_answers(
+        self,
+        database: sqlite3.Connection,
+        asked: Request,
+        epoch: int,
+        charges: Sequence[_Charge],
+        left_out: set[int],
+    ) -> None:
+        """Refuse where `answers` would, after these charges: an answer or a state was changed."""
+        users = [self._hash(user) for user in asked.users]
+        answers = _answers(database, users, epoch, _number(database, "kinds", asked.kind))
+        new = {charge.row for charge in charges}
+        old = set(range(len(users))) - new - left_out
+        undrawn = {row for row in old if answers[row] is None}
+        self._check_known(asked, [answers[row] for row in sorted(old - undrawn)])
+        if asked.life is not None:
+            begun = "SELECT EXISTS (SELECT 1 FROM streams WHERE user = ? AND life = ?)"
+            about = [(row, (users[row], asked.life)) for row in sorted(new)]
+            going_on = {row for row, key in about if database.execute(begun, key).fetchone()[0]}
+            self._states(database, asked, [users[row] for row in sorted(undrawn | going_on)])
+
+    def _check_known(self, asked: Request, answers: Iterable[int | None], *, lost: bool = False) -> None:
+        """Refuse answers that the mechanism cannot have given."""
+        if lost or any(answer not in range(len(asked.mechanism.answers)) for answer in answers):
+            raise refused(f"an answer vanished from {self.path} or was changed")
 
     def _bill(
         self, database: sqlite3.Connection, requests: Sequence[Request], name: str, exhausted: str
@@ -413,25 +444,29 @@ class Ledger:
         # written over the open file has no later commits.
         gone, fresh = [i for i, answer in enumerate(answers) if kept[i] != answer], set(missing)
         lost = any(commits <= (drawn_at if i in fresh else known) for i in gone)
+        self._check_known(asked, answers, lost=lost)
         names = asked.mechanism.answers
-        if lost or any(answer not in range(len(names)) for answer in answers):
-            raise refused(f"an answer vanished from {self.path} or was changed")
         return [names[answer] for answer in answers if answer is not None]
 
     def _next_of_streams(
         self, database: sqlite3.Connection, asked: Request, users: Sequence[bytes], rows: Any
     ) -> list[Any]:
         """Draw for users from their states, and enter the next states."""
-        sql = "SELECT COALESCE((SELECT state FROM streams WHERE user = ? AND life = ?), '')"
-        texts = [database.execute(sql, (user, asked.life)).fetchone()[0] for user in users]
-        try:
-            states = [asked.mechanism.check_state(StreamState.from_text(text)) for text in texts]
-        except ParameterError:
-            raise refused(f"a state in {self.path} was changed") from None
-        drawn, states = asked.draw(rows, states)
+        drawn, states = asked.draw(rows, self._states(database, asked, users))
         after = [(state.to_text(), user, asked.life) for user, state in zip(users, states, strict=True)]
         database.executemany("UPDATE streams SET state = ? WHERE user = ? AND life = ?", after)
         return list(drawn)
+
+    def _states(
+        self, database: sqlite3.Connection, asked: Request, users: Sequence[bytes]
+    ) -> list[StreamState]:
+        """The states of users' streams, each checked; one that is missing was changed."""
+        sql = "SELECT COALESCE((SELECT state FROM streams WHERE user = ? AND life = ?), '')"
+        texts = [database.execute(sql, (user, asked.life)).fetchone()[0] for user in users]
+        try:
+            return [asked.mechanism.check_state(StreamState.from_text(text)) for text in texts]
+        except ParameterError:
+            raise refused(f"a state in {self.path} was changed") from None
 
     def epoch_meant(self, epoch: str | None) -> str:
         """The epoch that is meant. Left out, it is the one without a name, unless the ledger knows others."""

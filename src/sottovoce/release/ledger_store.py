@@ -21,7 +21,7 @@ from ..errors import LedgerError
 
 APPLICATION = 0x736F746C
 """What SQLite calls the application id: "sotl" in ASCII."""
-VERSION = 4
+VERSION = 5
 KEY_BYTES = 32
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file raises: an error of SQLite, or Python's where that quotes bytes that are no text."""

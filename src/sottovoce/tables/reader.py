@@ -722,6 +722,25 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
 
 
+def first_cells(source: Source, users: int) -> dict[int, tuple[int, int]]:
+    """Of users with different cells, by their numbers: the group and the item of their first row.
+
+    In the order of the rows, which a tally has lost. The table is the one that `ordered_cells` coded last.
+    """
+    letters = [letter for (letter,) in source.rows("SELECT column_name FROM (DESCRIBE records)")]
+    names = " ".join(
+        f"JOIN name_{k} ON {k} IS NOT DISTINCT FROM name_{k}.name" for k in "gui" if k in letters
+    )
+    group = "name_g.rowid" if "g" in letters else "0"
+    rows = source.rows(
+        f"SELECT name_u.rowid, arg_min({group}, place), arg_min(name_i.rowid, place) "
+        f"FROM (SELECT row_number() OVER () AS place, * FROM records) {names} WHERE name_u.rowid IN "
+        f"(SELECT p % {users} FROM cells GROUP BY 1 HAVING min(p) < max(p) OR min(i) < max(i)) GROUP BY 1"
+    )
+    source.check_unchanged()
+    return {user: (group, item) for user, group, item in rows}
+
+
 def _names(source: Source, letter: str, integers: bool, where: str = "") -> npt.NDArray[np.object_]:
     """Names as Python has them: integers where a frame has them, and None where one is missing."""
     kind = int if integers and source.path is None else str

@@ -175,6 +175,7 @@ const MALFORMED = "a user that is malformed is refused in both modes, and reads 
 const UNKNOWN = "unknown records count for nothing, or refuse if that is asked";
 const PUBLIC = "a user without records is released as the public";
 const COUNTING = "a budget counts exactly, by mechanism, group and epoch";
+const SOUND = "what a budget has stored fits together, or nothing is released";
 const LOCK = "only a lock whose process has certainly ended is removed";
 const DISK = "what is stored is forced to the disk before it takes its place";
 const ENTRY = "each load of a worker is an entry of its own";
@@ -230,6 +231,23 @@ export const BEYOND = {
   "the limit rounded up": [COUNTING, "budget", "Number((a * MICRO) / b)", "Number((a * MICRO + b - 1n) / b)"],
   "an epoch answers for a longer one": [COUNTING, "budget", "one[1] === epoch", "epoch.startsWith(one[1])"],
   "two groups are one entry": [COUNTING, "budget", 'group === undefined ? digest : digest + " " + group', "digest"],
+  "any sum": [SOUND, "budget", "paid === spent", "true"],
+  "a sum that is less": [SOUND, "budget", "paid === spent", "paid >= spent"],
+  "a sum that is more": [SOUND, "budget", "paid === spent", "paid <= spent"],
+  "an answer may cost nothing": [SOUND, "budget", "one[3] > 0", "one[3] >= 0"],
+  "an answer may give back": [SOUND, "budget", " && one[3] > 0", ""],
+  "an answer twice": [SOUND, "budget", "areDistinct(answers.map(([key, epoch]) => JSON.stringify([key, epoch])))", "true"],
+  "an answer of a key twice": [SOUND, "budget", "JSON.stringify([key, epoch])", "JSON.stringify([key, epoch, Math.random()])"],
+  "a stream twice": [SOUND, "budget", "areDistinct(streams.map(([life]) => life))", "true"],
+  "a state behind its answers": [SOUND, "budget", "stepOf(text) >= visits.get(life)", "true"],
+  "a state one step behind its answers": [SOUND, "budget", "stepOf(text) >= visits.get(life)", "stepOf(text) + 1 >= visits.get(life)"],
+  "answers of a stream without its state": [SOUND, "budget", "    else return false;\n", ""],
+  "an answer of a stream to be drawn": [SOUND, "budget", "one[2] === null ? !isLife(one[3])", "one[2] === null ? true"],
+  "a hole in a list": [SOUND, "budget", "Array.from(list).every(check)", "list.every(check)"],
+  "entries of any length": [SOUND, "budget", "one.length === 4", "true"],
+  "a budget of an earlier version": [SOUND, "budget", "state.version === 2", "state.version"],
+  "an entry on other terms": [SOUND, "budget", "!known || known[3] === terms", "true"],
+  "the checksum of a state may be missing": [SOUND, "steps", "given === checksum(record)", "(!given || given === checksum(record))", " ([0-9a-f]{8})$/", "(?: ([0-9a-f]{8}))?$/"],
   "a budget forgets the option at its check": [PASSED, "budget", "fromRecords(lookup(mechanism), records, options)", "fromRecords(lookup(mechanism), records)"],
   "the lock of another machine is removed": [LOCK, "budget_node", "!place || place !== mine.place || host !== mine.host || ", ""],
   "the lock of another container or boot is removed": [LOCK, "budget_node", "!place || place !== mine.place || ", ""],

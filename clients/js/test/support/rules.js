@@ -57,6 +57,92 @@ async function inMemory(source, limit) {
   return [await openWith(store, { limit }), store];
 }
 
+const VISITED = new URL("../../../../tests/vectors/stream_draws.json", import.meta.url);
+
+/** A budget with an answer of a mechanism and two of a stream, and what can be asked of it then. */
+async function used(source) {
+  const mechanism = await (await part(source, "core")).load(bytes(box(LETTERS)), ANY);
+  const { text } = JSON.parse(readFileSync(VISITED, "utf8")).files.find((one) => one.name === "stream, persistent");
+  const stream = await (await part(source, "stream")).loadStream(new TextEncoder().encode(text), ANY);
+  const [budget, store] = await inMemory(source, 100);
+  await budget.release(mechanism, "1", ["a"]);
+  await budget.visit(stream, "1", ["rare"]);
+  store.first = structuredClone(store.state.streams);
+  await budget.visit(stream, "2", ["rare"]);
+  const ask = (one) => ({
+    again: () => one.release(mechanism, "1", ["a"]),
+    "again of the stream": () => one.visit(stream, "1", ["rare"]),
+    room: () => one.room(stream),
+    left: () => one.left(),
+    "a new one": () => one.release(mechanism, "3", ["a"]),
+    "one more of the stream": () => one.visit(stream, "3", ["rare"]),
+  });
+  return { budget, store, ask };
+}
+
+/** What somebody or something may do to a state in the storage, and any question is refused. */
+const DAMAGE = {
+  "spent is 0": (state) => void (state.spent = 0),
+  "spent lacks one millionth": (state) => void state.spent--,
+  "spent has one millionth too many": (state) => void state.spent++,
+  "spent is above the limit": (state) => void (state.spent = 1e15),
+  "spent is a text": (state) => void (state.spent = String(state.spent)),
+  "an answer is gone, its cost is not": (state) => void state.answers.shift(),
+  "an answer twice": (state) => void state.answers.unshift(structuredClone(state.answers[0])),
+  "two answers of one key and epoch": (state) => {
+    const other = structuredClone(state.answers[0]);
+    other[2].category = LETTERS.find((name) => name !== other[2].category);
+    state.answers.unshift(other);
+  },
+  "an answer and its cost twice": (state) => {
+    state.answers.push(structuredClone(state.answers[0]));
+    state.spent += 1000000;
+  },
+  "an answer that costs nothing": (state) => {
+    state.answers[0][3] = 0;
+    state.spent -= 1000000;
+  },
+  "an answer that gives ε back": (state) => {
+    state.answers[0][3] = -1000000;
+    state.spent -= 2000000;
+  },
+  "a cost that is no number": (state) => void (state.answers[0][3] = null),
+  "no state of a stream": (state) => void (state.streams = []),
+  "no states of streams": (state) => void delete state.streams,
+  "states that are no list": (state) => void (state.streams = null),
+  "a state that is no text": (state) => void (state.streams[0][1] = 5),
+  "a state back at the start": (state) => {
+    const [epsilon, , low, high] = state.streams[0][1].split(" ");
+    state.streams[0][1] = [epsilon, 0, low, high, "-", "00000000"].join(" ");
+  },
+  "the state of one visit before": (state, first) => void (state.streams = first),
+  "a state under another name": (state) => void (state.streams[0][0] += " north"),
+  "two states of one stream": (state, first) => void state.streams.unshift(first[0]),
+  "two states of one stream, and the cost": (state) => {
+    state.streams.push([...state.streams[0]]);
+    state.spent += 8000000;
+  },
+  "the cost of a stream is not counted": (state) => void (state.spent -= 8000000),
+  "an answer of a stream is to be drawn": (state) => void (state.answers[1][2] = null),
+  "a list with a hole": (state) => void (state.answers.length += 1),
+  "an entry with more": (state) => void state.answers[0].push(1),
+  "the state of an earlier version": (state) => void (state.version = 1),
+};
+
+/** What a state does not show by itself, only to the mechanism that it is about. */
+const NOT_ITS_OWN = {
+  again: (state) => {
+    state.answers[0][3] = 1;
+    state.spent -= 999999;
+  },
+  "again of the stream": (state) => {
+    for (const entry of state.answers.slice(1)) entry[3] = "7/1";
+    state.streams[0][0] = "7/1";
+    state.spent -= 1000000;
+  },
+  "one more of the stream": (state) => void (state.streams[0][1] = state.streams[0][1].slice(0, -9)),
+};
+
 /** The page's side of a worker that runs here; the timers and the clock are those of the caller. */
 async function far(source) {
   await import(`${source}/worker.js?${Math.random()}`);
@@ -313,6 +399,30 @@ export const RULES = {
     assert.deepEqual(told.map((one) => one.group), ["young", "old", "young"]);
     assert.deepEqual(told[2], told[0]);
     assert.equal(store.state.spent - before, 2000000);
+  },
+
+  async "what a budget has stored fits together, or nothing is released"(source) {
+    const { budget, store, ask } = await used(source);
+    const whole = structuredClone(store.state);
+    for (const [name, change] of Object.entries(DAMAGE)) {
+      const state = structuredClone(whole);
+      store.state = change(state, store.first) ?? state;
+      const before = JSON.stringify(store.state);
+      for (const [what, run] of Object.entries(ask(budget))) {
+        const problem = await run().then(() => null, (found) => found);
+        assert.equal(problem?.reason, "budget", `${name}: ${what}`);
+        assert.equal(JSON.stringify(store.state), before, name);
+      }
+    }
+    for (const [what, change] of Object.entries(NOT_ITS_OWN)) {
+      store.state = structuredClone(whole);
+      change(store.state);
+      const before = JSON.stringify(store.state);
+      await refused(ask(budget)[what], "budget");
+      assert.equal(JSON.stringify(store.state), before, what);
+    }
+    store.state = structuredClone(whole);
+    for (const run of Object.values(ask(budget))) await accepted(run);
   },
 
   async "a budget passes `unknown` on, and charges nothing for what is refused"(source) {
