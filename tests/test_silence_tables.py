@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -304,6 +305,104 @@ def test_promise_23_a_text_of_arrow_that_is_not_utf_8_is_unknown() -> None:
     released = sv.release_table(pa.table({"user": ["u1", "u2", "u3"], "item": broken}), MECHANISM)
     assert released["user"].to_pylist() == ["u1", "u2", "u3"]
     assert released["item"].to_pylist()[2] == "b"
+
+
+def not_utf_8(*cells: bytes) -> Any:
+    """An arrow array of texts that are not UTF-8, which arrow itself does not look at."""
+    return pa.Array.from_buffers(pa.string(), len(cells), pa.array(cells, pa.binary()).buffers())
+
+
+BROKEN = (b"a", b"b", b"x\xff", b"b", b"a")
+USERS = ["u1", "u1", "u2", "u3", "u4"]
+ARROW_TEXTS: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda texts: texts,
+    "large": lambda texts: texts.cast(pa.large_binary()).view(pa.large_string()),
+    "dictionary": lambda texts: pa.DictionaryArray.from_arrays(pa.array(range(len(texts))), texts),
+    "view": lambda texts: pa.Array.from_buffers(
+        pa.string_view(), len(texts), texts.cast(pa.binary()).cast(pa.binary_view()).buffers()
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ARROW_TEXTS)
+@pytest.mark.parametrize("of_pandas", [False, True])
+def test_promise_23_a_broken_text_is_read_in_every_type_of_arrow(form: str, of_pandas: bool) -> None:
+    columns = {"user": USERS, "item": ARROW_TEXTS[form](not_utf_8(*BROKEN))}
+    table: Any = pa.table(columns)
+    if of_pandas:
+        items = pd.arrays.ArrowExtensionArray(table["item"])
+        table = pd.DataFrame({"user": USERS, "item": pd.Series(items)})
+    released = sv.release_table(table, MECHANISM)
+    assert list(map(str, released["user"])) == ["u1", "u2", "u3", "u4"]
+    assert list(map(str, released["item"]))[2:] == ["b", "a"]
+
+
+def test_promise_23_a_parquet_file_that_pandas_or_arrow_read_loses_no_user(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"user": USERS, "item": not_utf_8(*BROKEN)}), path)
+    frame = pd.read_parquet(path, dtype_backend="pyarrow")
+    for table in (frame, pq.read_table(path), pq.read_table(path, read_dictionary=["item"])):
+        released = sv.release_table(table, MECHANISM)
+        assert list(map(str, released["user"])) == ["u1", "u2", "u3", "u4"]
+
+
+def test_broken_names_of_users_in_a_dictionary_are_users() -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, 2, 2]), not_utf_8(b"u1", b"u2\xff", b"u3"))
+    released = sv.release_table(pa.table({"user": names, "item": ["a", "b", "a", "b", "a"]}), MECHANISM)
+    assert released["user"].to_pylist() == ["u1", "u2\ufffdff", "u3"]
+
+
+def test_rows_that_would_be_lost_refuse_a_table() -> None:
+    """Where DuckDB cannot tell a broken text from another, nobody is left out in silence."""
+    for broken in (b"x\xff", b"\xff"):
+        items = pa.DictionaryArray.from_arrays(pa.array(range(3)), not_utf_8(b"a", broken, b"b"))
+        table = pa.table({"user": ["u1", "u2", "u3"], "item": items})
+        with pytest.raises(sv.errors.TableError):
+            sv.read_users(table, user="user", item="item", prior=MECHANISM, unknown="drop", empty="skip")
+
+
+NOTES: dict[str, Callable[[], Any]] = {
+    "a category that is a number": lambda: pd.Categorical(["n", "n", 2, "m", "n"]),
+    "a category that is half an emoji": lambda: pd.Categorical(["n", "n", "\ud83d", "m", "n"]),
+    "decimals": lambda: pd.Series([Decimal(1), Decimal(1), Decimal("sNaN"), Decimal(1), Decimal(1)]),
+    "half an emoji": lambda: pd.Series(["n", "n", "\ud83d", "m", "n"]).astype("string[python]"),
+    "objects": lambda: pd.Series([1, 1, object(), "x", None], dtype="object"),
+    "not UTF-8": lambda: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([not_utf_8(*BROKEN)]))),
+}
+
+
+@pytest.mark.parametrize("kind", NOTES)
+def test_promise_23_a_column_that_nobody_named_is_not_read(kind: str) -> None:
+    frame = pd.DataFrame({"user": USERS, "item": ["a", "b", "a", "b", "a"], "note": NOTES[kind]()})
+    assert sv.release_table(frame, MECHANISM)["user"].tolist() == ["u1", "u2", "u3", "u4"]
+
+
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_promise_23_half_an_emoji_in_a_column_of_texts_is_replaced(column: str) -> None:
+    columns = {"user": USERS, "item": ["a", "b", "a", "b", "a"]}
+    columns[column] = [*columns[column][:2], "u2\ud83d", *columns[column][3:]]
+    released = sv.release_table(pd.DataFrame(columns).astype("string[python]"), MECHANISM)
+    users = released["user"].tolist()
+    assert users == ["u1", "u2\ufffdd83d" if column == "user" else "u2", "u3", "u4"]
+
+
+def test_promise_23_a_duration_of_numpy_is_no_number() -> None:
+    whole = sv.certify(sv.kernel_clip(sv.Prior([1, 2], [0.001, 0.999]), 20.0))
+    for odd in (np.timedelta64(1, "D"), np.timedelta64("NaT"), np.datetime64("NaT"), np.timedelta64(1)):
+        items = pd.Series([1, 2, odd, 2, 1], dtype="object")
+        items.iat[2] = odd
+        released = sv.release_table(pd.DataFrame({"user": USERS, "item": items}), whole)
+        assert released["user"].tolist() == ["u1", "u2", "u3", "u4"]
+        assert released["item"].tolist()[2:] == [2, 1]
+        weights = pd.Series([1, 1, None, 1, 1], dtype="object")
+        weights.iat[2] = odd
+        frame = pd.DataFrame({"user": USERS, "item": ["a", "b", "a", "b", "a"], "weight": weights})
+        if np.isnat(odd):
+            released = sv.release_table(frame, MECHANISM, weight="weight")
+            assert released["user"].tolist() == ["u1", "u2", "u3", "u4"]
+        else:
+            with pytest.raises(sv.errors.TableError, match="must hold numbers"):
+                sv.release_table(frame, MECHANISM, weight="weight")
 
 
 # --- workbooks ----------------------------------------------------------------------------------------------

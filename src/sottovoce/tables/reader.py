@@ -289,18 +289,35 @@ def _frame(table: Any, columns: Columns | None) -> Any:
     if isinstance(table, duckdb.DuckDBPyRelation):
         if len(set(table.columns)) < len(table.columns):
             raise same_name(None)
-        return table.to_arrow_table()
+        table, library = table.to_arrow_table(), "pyarrow"
     if library == "pyspark":
         needed = table.columns if columns is None else columns.needed
         return table.select(*(f"`{name}`" for name in needed if name in table.columns)).toArrow()
     if type(table).__name__ == "LazyFrame":
-        return table.collect()
+        table = table.collect()
     if library not in ("pandas", "polars", "pyarrow") or not hasattr(table, "columns"):
         known = "a pandas, polars, pyarrow, DuckDB or Spark frame or a path"
         raise TableError(f"the table must be {known}, got {type(table).__name__}")
-    if columns is not None and columns.lenient:
-        return _with_unknown(table, columns) if library == "pandas" else _valid(table, columns)
-    return table
+    if columns is None:
+        return table
+    table = _selected(table, columns)
+    if not columns.lenient:
+        return table
+    return _with_unknown(table, columns) if library == "pandas" else _valid(table, columns)
+
+
+def _selected(table: Any, columns: Columns) -> Any:
+    """The needed columns of a frame, so that no value of another one is looked at; all if one is lacking."""
+    of_arrow = type(table).__module__.split(".")[0] == "pyarrow"
+    names = [str(name).strip() for name in (table.schema.names if of_arrow else table.columns)]
+    if len(set(names)) < len(names):
+        raise same_name(None)
+    if not set(columns.needed) <= set(names):
+        return table  # it will be refused, with the names that it has
+    kept = [i for i, name in enumerate(names) if name in columns.needed]
+    if of_arrow:
+        return table.select(kept)
+    return table.iloc[:, kept] if hasattr(table, "iloc") else table[:, kept]
 
 
 def _with_unknown(frame: Any, columns: Columns) -> Any:
@@ -310,10 +327,16 @@ def _with_unknown(frame: Any, columns: Columns) -> Any:
     """
     import pandas
 
-    changed = {}
+    changed: dict[Any, Any] = {}
     for name in frame.columns if frame.columns.is_unique else ():
         values, asked = frame[name], str(name).strip()
-        if asked not in columns.needed or values.dtype not in ("object", "category"):
+        if isinstance(values.array, pandas.arrays.ArrowExtensionArray):
+            import pyarrow as pa
+
+            texts = _valid_texts(pa.chunked_array(pa.array(values.array)))
+            changed[name] = pandas.arrays.ArrowExtensionArray(texts)
+            continue
+        if asked not in columns.needed or values.dtype not in ("object", "category", "string"):
             continue
         cells = [
             None if cell is pandas.NA or cell is pandas.NaT or _is_nan(cell) else cell
@@ -331,8 +354,14 @@ def _with_unknown(frame: Any, columns: Columns) -> Any:
 
 
 def _is_nan(cell: Any) -> bool:
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cell))
     # A signalling NaN may be compared with nothing.
     return cell.is_nan() if isinstance(cell, Decimal) else isinstance(cell, float) and math.isnan(cell)
+
+
+_NO_NUMBERS = (bool, np.timedelta64)
+"""Types that are integers to Python or numpy, and to nobody else."""
 
 
 def _item(cell: Any, *, integers: bool) -> str | int | None:
@@ -340,7 +369,7 @@ def _item(cell: Any, *, integers: bool) -> str | int | None:
     if isinstance(cell, str):
         return None if integers else mended.whole_text(cell)
     number = integers and isinstance(cell, int | float | np.integer | np.floating)
-    if number and not isinstance(cell, bool) and abs(cell) < 1 << 53 and cell == int(cell):
+    if number and not isinstance(cell, _NO_NUMBERS) and abs(cell) < 1 << 53 and cell == int(cell):
         return int(cell)
     return None
 
@@ -348,7 +377,7 @@ def _item(cell: Any, *, integers: bool) -> str | int | None:
 def _numbers(cells: Sequence[Any]) -> list[float] | None:
     """Amounts as doubles, NaN for a missing one; None if they are not all numbers."""
     kinds = (int, float, Decimal, np.integer, np.floating)
-    if any(isinstance(cell, bool) or not isinstance(cell, (*kinds, type(None))) for cell in cells):
+    if any(isinstance(cell, _NO_NUMBERS) or not isinstance(cell, (*kinds, type(None))) for cell in cells):
         return None
     with suppress(ValueError, OverflowError):  # a signalling NaN, an integer beyond all doubles
         return [math.nan if cell is None else float(cell) for cell in cells]
@@ -359,21 +388,29 @@ def _valid(table: Any, columns: Columns) -> Any:
     """An arrow table whose texts are UTF-8, which arrow does not look at by itself."""
     if type(table).__module__.split(".")[0] != "pyarrow":
         return table
-    import pyarrow as pa
-
     for i, name in enumerate(table.column_names):
         column = table.column(i)
-        if name.strip() not in columns.needed or not (
-            pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        ):
-            continue
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            cells = column.cast(pa.large_binary()).to_pylist()
-            texts = [None if cell is None else cell.decode("utf-8", mended.REPLACED) for cell in cells]
-            table = table.set_column(i, name, pa.array(texts, pa.large_string()))
+        if name.strip() in columns.needed and (texts := _valid_texts(column)) is not column:
+            table = table.set_column(i, name, texts)
     return table
+
+
+def _valid_texts(column: Any) -> Any:
+    """An arrow column; if it has a text that is not UTF-8, in any type that arrow has for texts, a copy."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if kind not in (pa.string(), pa.large_string(), pa.string_view()):
+        return column
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        cells = column.cast(kind).cast(pa.large_binary()).to_pylist()
+        texts = (None if cell is None else cell.decode("utf-8", mended.REPLACED) for cell in cells)
+        return pa.chunked_array([pa.array(texts, pa.large_string())])
+    return column
 
 
 def _mixed_types(table: Any) -> dict[str, str]:
@@ -718,8 +755,18 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
         cells += f" GROUP BY {order}"
     source.run(f"CREATE OR REPLACE TEMP TABLE cells AS {cells} ORDER BY {order}")
     source.check_unchanged()  # the cells are a table of our own from here on
+    _check_all_there(source, "count(*)" if "u" in integers else "coalesce(sum(n), 0)")
     groups = tuple(map(str, names["g"])) if "g" in names else (EVERYBODY,)
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
+
+
+def _check_all_there(source: Source, rows: str) -> None:
+    """Refuse a table whose cells stand for fewer or more records than it has: somebody would get no row."""
+    ((found, expected),) = source.rows(f"SELECT (SELECT {rows} FROM cells), (SELECT count(*) FROM records)")
+    if found != expected:
+        raise TableError(
+            "the table cannot be read: it has names that are not told apart (are its texts UTF-8?)"
+        )
 
 
 def _names(source: Source, letter: str, integers: bool, where: str = "") -> npt.NDArray[np.object_]:
