@@ -26,6 +26,7 @@ from command import run
 from workbooks import Cell, Raw, date, duration, error, write_workbook
 
 import sottovoce as sv
+from sottovoce.tables import reader
 
 GUARANTEES = Path(__file__).parents[1] / "docs" / "guarantees.md"
 OTHERS = [("u1", "a"), ("u1", "b"), ("u3", "b"), ("u4", "a")]
@@ -132,6 +133,38 @@ def test_promise_23_a_carriage_return_without_quotes_is_a_part_of_its_text(
     lines = ["user,item", *(f"{user},{text}" for user, text in with_mine(item))]
     (tmp_path / "t.csv").write_text(ends.join(lines) + ends, encoding="utf-8", newline="")
     check_released(tmp_path / "t.csv", tmp_path)
+
+
+@pytest.mark.parametrize("item", ['"x\ny"', '"\n"', "x\ny", "\n", '"x\r\ny"', '"x\ry"'])
+def test_promise_23_a_line_feed_is_a_part_of_its_text_where_lines_end_with_a_carriage_return(
+    tmp_path: Path, item: str
+) -> None:
+    lines = ["user,item", *(f"{user},{text}" for user, text in with_mine(item))]
+    (tmp_path / "t.csv").write_text("\r".join(lines) + "\r", encoding="utf-8", newline="")
+    check_released(tmp_path / "t.csv", tmp_path)
+
+
+@pytest.mark.parametrize("empty", ["", '""', '" "'])
+def test_promise_23_an_empty_amount_counts_for_nothing_quoted_or_not(tmp_path: Path, empty: str) -> None:
+    lines = ["user,item,weight", "u1,a,1", "u1,b,1", f"u2,a,{empty}", "u3,b,1", "u4,a,1"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    check_released(tmp_path / "t.csv", tmp_path)
+    records = [{"user": user, "item": item, "w": 1 if user != "u2" else ""} for user, item in with_mine("a")]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    released = sv.read_users(
+        tmp_path / "t.jsonl", user="user", item="item", weight="w", prior=MECHANISM, unknown="prior"
+    )
+    assert released.ids == ("u1", "u2", "u3", "u4")
+
+
+def test_a_quotation_mark_that_opens_a_text_swallows_lines_up_to_the_next(tmp_path: Path) -> None:
+    """Nothing in the form tells it from a text of several lines: the guarantees list it."""
+    (tmp_path / "t.csv").write_text('user,item\nu1,a\nu2,"x\nu3,b\nu2,y"\nu4,a\n', encoding="utf-8")
+    MECHANISM.save(tmp_path / "m.json")
+    terms = ["-o", tmp_path / "r.csv", "--max-epsilon", 20]
+    done = run("release", tmp_path / "m.json", tmp_path / "t.csv", *terms)
+    assert done.returncode == 0, done.stderr
+    assert pl.read_csv(tmp_path / "r.csv")["user"].to_list() == ["u1", "u2", "u4"]
 
 
 @pytest.mark.parametrize("form", ["t.csv", "t.json", "t.jsonl", "t.csv.gz"])
@@ -440,6 +473,25 @@ def test_promise_23_any_cell_of_one_person_leaves_a_workbook_as_it_is(
     assert released["item"].cast(pl.String).to_list()[2:] == [str(names["b"]), str(names["a"])]
 
 
+BY_CELL: dict[str, tuple[Cell, Cell]] = {"TRUE": (True, False), "0.5": (0.5, 1.5), "12": (12, 13)}
+
+
+@pytest.mark.parametrize("categories", BY_CELL)
+def test_promise_23_how_a_cell_is_read_does_not_depend_on_the_cells_of_others(
+    tmp_path: Path, categories: str
+) -> None:
+    a, b = BY_CELL[categories]
+    names = [str(cell).lower() for cell in (a, b)]
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(names, [0.001, 0.999]), 20.0))
+    mechanism.save(tmp_path / "m.json")
+    for mine in (None, a, b, "x", *CELLS.values()):
+        rows = [("u1", a), ("u1", a), ("u2", mine), ("u3", b), ("u4", a)]
+        table = write_workbook(tmp_path / "t.xlsx", [("user", "item"), *rows])
+        users = sv.read_users(table, user="user", item="item", prior=mechanism, unknown="prior")
+        assert users.ids == ("u1", "u2", "u3", "u4"), mine
+        assert users.p.toarray()[[0, 2, 3]].tolist() == [[1, 0], [0, 1], [1, 0]], mine
+
+
 # --- memory -------------------------------------------------------------------------------------------------
 
 
@@ -455,6 +507,41 @@ def test_long_items_are_cut_before_they_take_memory(tmp_path: Path) -> None:
     done = run("release", tmp_path / "m.json", path, "-o", tmp_path / "r.csv", "--max-epsilon", 20)
     assert done.returncode == 0, done.stderr
     assert pl.read_csv(tmp_path / "r.csv")["user"].to_list() == [f"u{i:03}" for i in range(400)]
+
+
+def test_long_names_are_refused_before_they_take_memory_or_charge_anybody(tmp_path: Path) -> None:
+    MECHANISM.save(tmp_path / "m.json")
+    path, schema = tmp_path / "t.parquet", pa.schema({"user": pa.string(), "item": pa.string()})
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as writer:
+        for i in range(120):
+            row = {"user": [f"{i:03}" + "y" * 10_000_000], "item": ["a"]}
+            writer.write_table(pa.table(row, schema=schema))
+    csv_path = tmp_path / "t.csv"
+    csv_path.write_text(f"user,item,land\nu1,a,DE\n{'n' * (60 << 20)},a,DE\nu3,b,DE\n", encoding="utf-8")
+    for table in (path, csv_path):
+        ledger = sv.Ledger.create(tmp_path / f"{table.name}.db", budget=100)
+        before = (tmp_path / f"{table.name}.db").read_bytes()
+        terms = ["-o", tmp_path / "r.csv", "--ledger", tmp_path / f"{table.name}.db"]
+        for more in (["--dry-run"], []):
+            done = run("release", tmp_path / "m.json", table, *terms, *more)
+            assert done.returncode == 2, done.stderr
+            assert "column 'user' has names of more than 4,096 characters" in done.stderr
+        assert (tmp_path / f"{table.name}.db").read_bytes() == before
+        del ledger
+
+
+@pytest.mark.parametrize("letters", [reader.LONGEST_NAME, reader.LONGEST_NAME + 1])
+@pytest.mark.parametrize("column", ["user", "land"])
+def test_the_longest_name_is_read(letters: int, column: str) -> None:
+    columns = {"user": ["u1", "u2"], "item": ["a", "b"], "land": ["DE", "DE"]}
+    columns[column] = ["é" * letters] * 2
+    mechanisms = dict.fromkeys(columns["land"], MECHANISM)
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        if letters == reader.LONGEST_NAME:
+            assert len(sv.release_table(frame, mechanisms, by="land")) > 0
+            continue
+        with pytest.raises(sv.errors.TableError, match=f"column '{column}' has names of more than"):
+            sv.release_table(frame, mechanisms, by="land")
 
 
 # --- what is refused ----------------------------------------------------------------------------------------
@@ -487,6 +574,10 @@ REFUSED: dict[str, list[tuple[str, bytes]]] = {
     "a user or group that is a fraction, a list, an object, a date or a truth value, or a number among texts": (
         jsonl_with(b'{"user": ["u2"], "item": "a", "weight": 1}')
     ),
+    "a user or group of more than 4,096 characters": [
+        *csv_with(f"{'n' * 4097},a,1", f"{'n' * (60 << 20)},a,1"),
+        *jsonl_with(json.dumps({"user": "n" * 4097, "item": "a", "weight": 1}).encode()),
+    ],
     "an amount that is negative, infinite or no number": [
         *csv_with("u2,a,-1", "u2,a,inf", "u2,a,x", "u2,a,1e999"),
         *jsonl_with(*(b'{"user": "u2", "item": "a", "weight": %b}' % w for w in (b"[1]", b'"x"', b"true"))),
@@ -512,6 +603,7 @@ REFUSED: dict[str, list[tuple[str, bytes]]] = {
     "a column that no record of a JSON table has": [("t.jsonl", b'{"user": "u1"}\n{"user": "u2"}')],
 }
 ELSEWHERE = {  # tests/release/test_groups.py, tests/test_silence.py
+    "a text of a CSV that begins with a quotation mark, written without quotes",  # above
     "a user in several groups, or in an unknown one",
     "two users whose names differ in blanks or Unicode forms alone",
 }

@@ -42,6 +42,8 @@ from .tally import Tally, numbered
 Result = TypeVar("Result")
 MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
+LONGEST_NAME = 4096
+"""Characters of the longest name of a user or group; a table with a longer one is refused."""
 PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
 LOOKED_AT = 10_000
@@ -781,7 +783,7 @@ def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
     named = {
-        letter: item_as_text(source, columns) if letter == "i" else name_as_text(source, name)
+        letter: item_as_text(source, columns) if letter == "i" else _short_name(source, name)
         for letter, name in columns.names.items()
     }
     selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
@@ -796,7 +798,23 @@ def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     # A text is parsed once, a column store and a frame may be scanned several times.
     what = "VIEW" if source.kind in ("", ".parquet") else "TABLE"
     source.run(f"CREATE OR REPLACE TEMP {what} records AS {query}")
+    _check_lengths(source, columns)
     return {letter: is_integer for letter, (_, is_integer) in named.items()}
+
+
+def _short_name(source: Source, name: str) -> tuple[str, bool]:
+    """The SQL of a user's or group's name, cut where it is refused anyhow: long ones would fill the memory."""
+    sql, integers = name_as_text(source, name)
+    return (sql if integers else f"left({sql}, {LONGEST_NAME + 1})"), integers
+
+
+def _check_lengths(source: Source, columns: Columns) -> None:
+    """Refuse long names of users and groups, which all that is done with them later would multiply."""
+    for letter, name in columns.names.items():
+        if letter != "i" and source.rows(
+            f"SELECT 1 FROM records WHERE length({letter}) > {LONGEST_NAME} LIMIT 1"
+        ):
+            raise TableError(f"column {name!r} has names of more than {LONGEST_NAME:,} characters")
 
 
 def name_as_text(source: Source, name: str) -> tuple[str, bool]:
