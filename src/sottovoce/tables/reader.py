@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -190,7 +189,8 @@ def opened(
             frame = _frame(table, columns)
             _translated(lambda: connection.register("frame", frame))
         elif source.kind in workbook.KINDS:
-            frame, source.sheet = workbook.read_sheet(path, source.dialect.sheet)
+            as_text = columns.item if columns is not None and columns.lenient else None
+            frame, source.sheet = workbook.read_sheet(path, source.dialect.sheet, as_text)
             connection.register("frame", frame)
             sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
@@ -487,9 +487,9 @@ def _in_utf_8(source: Source, path: Path, folder: Path, *, lenient: bool) -> Pat
     if encoding == "utf-8" and (packed == "zstd" or mended.is_utf_8(files.unpacked(path))):
         return path
     if encoding == "utf-8" and not lenient:
-        if packed == "gzip":
-            deque(files.unpacked(path), maxlen=0)  # refuses what is damaged, or a bomb
-        return path  # DuckDB refuses it
+        kind = source.kind[1:]
+        hint = _ENCODING if source.kind in files.TEXTS else ()
+        raise TableError(f"{path} cannot be read as {kind}: not UTF-8", *hint)
     return as_utf_8(source, path, encoding, folder, lenient=lenient)
 
 
@@ -559,7 +559,7 @@ def _translated(
         if "interrupt" in str(problem)[:40].lower():
             raise KeyboardInterrupt from None
         reason = type(problem).__name__
-        if "utf-8 encoded" in str(problem) or "not valid UTF8" in str(problem):
+        if any(words in str(problem) for words in ("utf-8 encoded", "not valid UTF8", "nvalid unicode")):
             reason = "not UTF-8"
     if path is None:
         raise TableError(f"{what}: {reason}")
@@ -586,25 +586,38 @@ def same_name(path: Path | None) -> TableError:
     return TableError(f"{what} cannot be read: two of its columns have the same name")
 
 
-def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], Any] | None = None) -> None:
-    """Refuse a table without a needed column, with the columns that there are and the nearest name.
+USUAL_NAMES = frozenset(
+    {"user", "users", "user_id", "userid", "person", "id", "item", "items", "item_id", "genre", "category"}
+    | {"count", "weight", "amount", "probability", "rating", "group", "date", "time", "timestamp"}
+    | {"mechanism", "epsilon"}
+)
+"""Names that a message may show beside those that are asked for: any other may be that of a person."""
 
-    A table without a header, a damaged or a transposed one has somebody's data where names should be. So the
-    columns are listed only if they look like names, no value below is one of them, and either one of them is
-    needed or a column holds numbers below its name.
+
+def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], Any] | None = None) -> None:
+    """Refuse a table without a needed column, with the usual and needed names that it has.
+
+    A table without a header, a damaged or a transposed one has somebody's data where names should be. So
+    names are listed only if the columns look like names, no value below is one of them, and either one of
+    them is needed or a column holds numbers below its name; and of these only usual and needed ones, because
+    a table with a column for each person looks like any other.
     """
     name = next((name for name in needed if name not in present), None)
     if name is None:
         return
-    if head is None or not _are_names(present, needed, head):
-        first = "is the first line of the table a header?"
+    known = USUAL_NAMES | {asked.casefold() for asked in needed}
+    shown = [column for column in present if column.casefold() in known]
+    many = f"{len(present)} column{'s' if len(present) != 1 else ''}"
+    if not shown or head is None or not _are_names(present, needed, head):
+        first = f"the table has {many}; is the first line of the table a header?"
         raise TableError(f"there is no column {name!r}: {first}{_other_name(name)}")
-    folded = {column.casefold(): column for column in present}
+    folded = {column.casefold(): column for column in shown}
     near = get_close_matches(name.casefold(), list(folded), n=1)
     meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
     if near == [name.casefold()]:
         meant += " (of two tables with different names make a prior of the public one first)"
-    raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
+    others = "" if len(shown) == len(present) else f"{many}, among them "
+    raise TableError(f"there is no column {name!r}; the table has {others}{', '.join(shown)}{meant}")
 
 
 def _other_name(name: str) -> str:
@@ -803,9 +816,10 @@ def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
 
 
 def _short_name(source: Source, name: str) -> tuple[str, bool]:
-    """The SQL of a user's or group's name, cut where it is refused anyhow: long ones would fill the memory."""
+    """The SQL of a user's or group's name, cut where it is refused anyhow: it would fill the memory."""
     sql, integers = name_as_text(source, name)
-    return (sql if integers else f"left({sql}, {LONGEST_NAME + 1})"), integers
+    # An empty text is no name, whether its writer quoted it or not.
+    return (sql if integers else f"left(nullif({sql}, ''), {LONGEST_NAME + 1})"), integers
 
 
 def _check_lengths(source: Source, columns: Columns) -> None:
@@ -844,10 +858,7 @@ def item_as_text(source: Source, columns: Columns) -> tuple[str, bool]:
         fine = f"trunc({number}) = {number} AND abs({number}) < {1 << 53}"
         return f"CAST(CAST(CASE WHEN {fine} THEN {number} END AS BIGINT) AS VARCHAR)", True
     name, integers = f"CAST({column} AS VARCHAR)", False
-    of_cells = (
-        source.kind in workbook.KINDS and kind not in _INTEGERS
-    )  # a type is what the cells happen to be
-    if not columns.lenient or not (kind in _TEXTS or of_cells):
+    if not columns.lenient or kind not in _TEXTS:
         name, integers = name_as_text(source, columns.item)
     if columns.longest is not None and not integers:
         # Still longer than any category, and cut before it takes memory: a small file may hold long texts.
@@ -868,7 +879,11 @@ def _amount(source: Source, name: str, lenient: bool) -> str:
         number = f"CASE WHEN regexp_full_match({value}, {text(form)}) THEN {number} END"
     elif kind not in (*_INTEGERS, *_FRACTIONS):
         raise TableError(f"column {name!r} must hold numbers, it holds {kind}")
-    nothing = f"{column} IS NULL" + (f" OR isnan({number})" if lenient and kind in _FRACTIONS else "")
+    nothing = f"{column} IS NULL"
+    if kind in _TEXTS:  # a writer may quote what is empty
+        nothing += f" OR {value} = ''"
+    elif lenient and kind in _FRACTIONS:
+        nothing += f" OR isnan({number})"
     return f"CASE WHEN {nothing} THEN {'0.0' if lenient else _NOTHING} ELSE {number} END"
 
 
@@ -923,9 +938,14 @@ def amount_column(present: Sequence[str], given: str | None, usual: Sequence[str
     return next((folded[name] for name in usual if name in folded), None)
 
 
-def count_missing(source: Source, columns: Iterable[str], present: Iterable[str] = ()) -> int:
-    """How many rows lack a name in one of these columns, and none in `present`."""
-    lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in columns)
+def count_missing(
+    source: Source, columns: Iterable[str], present: Iterable[str] = (), empty: Sequence[str] = ()
+) -> int:
+    """How many rows lack a name in one of these columns, and none in `present`; an `empty` one is lacking."""
+    lacking = " OR ".join(
+        f"nullif(CAST({quoted(name)} AS VARCHAR), '') IS NULL" if name in empty else f"{quoted(name)} IS NULL"
+        for name in columns
+    )
     there = "".join(f" AND {quoted(name)} IS NOT NULL" for name in present)
     return int(source.rows(f"SELECT count(*) FROM source WHERE ({lacking}){there}")[0][0])
 
@@ -933,7 +953,9 @@ def count_missing(source: Source, columns: Iterable[str], present: Iterable[str]
 def left_unread(source: Source, columns: Columns) -> str:
     """How many rows were dropped because a name is missing, and which sheet was read, in words."""
     dropping = source.dialect.missing == "drop" and columns.required
-    number = count_missing(source, columns.required.values()) if dropping else 0
+    named = {name: letter for letter, name in columns.required.items()}
+    empty = [name for name, letter in named.items() if letter != "i"]
+    number = count_missing(source, named, empty=empty) if dropping else 0
     dropped = f"; {number:,} rows with a missing name dropped" if number else ""
     if source.replaced:
         dropped += "; what is not text in the file's encoding was replaced"
