@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -25,6 +26,7 @@ from command import run
 from workbooks import Cell, Raw, date, duration, error, write_workbook
 
 import sottovoce as sv
+from sottovoce.tables import reader
 
 GUARANTEES = Path(__file__).parents[1] / "docs" / "guarantees.md"
 OTHERS = [("u1", "a"), ("u1", "b"), ("u3", "b"), ("u4", "a")]
@@ -131,6 +133,38 @@ def test_promise_23_a_carriage_return_without_quotes_is_a_part_of_its_text(
     lines = ["user,item", *(f"{user},{text}" for user, text in with_mine(item))]
     (tmp_path / "t.csv").write_text(ends.join(lines) + ends, encoding="utf-8", newline="")
     check_released(tmp_path / "t.csv", tmp_path)
+
+
+@pytest.mark.parametrize("item", ['"x\ny"', '"\n"', "x\ny", "\n", '"x\r\ny"', '"x\ry"'])
+def test_promise_23_a_line_feed_is_a_part_of_its_text_where_lines_end_with_a_carriage_return(
+    tmp_path: Path, item: str
+) -> None:
+    lines = ["user,item", *(f"{user},{text}" for user, text in with_mine(item))]
+    (tmp_path / "t.csv").write_text("\r".join(lines) + "\r", encoding="utf-8", newline="")
+    check_released(tmp_path / "t.csv", tmp_path)
+
+
+@pytest.mark.parametrize("empty", ["", '""', '" "'])
+def test_promise_23_an_empty_amount_counts_for_nothing_quoted_or_not(tmp_path: Path, empty: str) -> None:
+    lines = ["user,item,weight", "u1,a,1", "u1,b,1", f"u2,a,{empty}", "u3,b,1", "u4,a,1"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    check_released(tmp_path / "t.csv", tmp_path)
+    records = [{"user": user, "item": item, "w": 1 if user != "u2" else ""} for user, item in with_mine("a")]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    released = sv.read_users(
+        tmp_path / "t.jsonl", user="user", item="item", weight="w", prior=MECHANISM, unknown="prior"
+    )
+    assert released.ids == ("u1", "u2", "u3", "u4")
+
+
+def test_a_quotation_mark_that_opens_a_text_swallows_lines_up_to_the_next(tmp_path: Path) -> None:
+    """Nothing in the form tells it from a text of several lines: the guarantees list it."""
+    (tmp_path / "t.csv").write_text('user,item\nu1,a\nu2,"x\nu3,b\nu2,y"\nu4,a\n', encoding="utf-8")
+    MECHANISM.save(tmp_path / "m.json")
+    terms = ["-o", tmp_path / "r.csv", "--max-epsilon", 20]
+    done = run("release", tmp_path / "m.json", tmp_path / "t.csv", *terms)
+    assert done.returncode == 0, done.stderr
+    assert pl.read_csv(tmp_path / "r.csv")["user"].to_list() == ["u1", "u2", "u4"]
 
 
 @pytest.mark.parametrize("form", ["t.csv", "t.json", "t.jsonl", "t.csv.gz"])
@@ -306,6 +340,104 @@ def test_promise_23_a_text_of_arrow_that_is_not_utf_8_is_unknown() -> None:
     assert released["item"].to_pylist()[2] == "b"
 
 
+def not_utf_8(*cells: bytes) -> Any:
+    """An arrow array of texts that are not UTF-8, which arrow itself does not look at."""
+    return pa.Array.from_buffers(pa.string(), len(cells), pa.array(cells, pa.binary()).buffers())
+
+
+BROKEN = (b"a", b"b", b"x\xff", b"b", b"a")
+USERS = ["u1", "u1", "u2", "u3", "u4"]
+ARROW_TEXTS: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda texts: texts,
+    "large": lambda texts: texts.cast(pa.large_binary()).view(pa.large_string()),
+    "dictionary": lambda texts: pa.DictionaryArray.from_arrays(pa.array(range(len(texts))), texts),
+    "view": lambda texts: pa.Array.from_buffers(
+        pa.string_view(), len(texts), texts.cast(pa.binary()).cast(pa.binary_view()).buffers()
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ARROW_TEXTS)
+@pytest.mark.parametrize("of_pandas", [False, True])
+def test_promise_23_a_broken_text_is_read_in_every_type_of_arrow(form: str, of_pandas: bool) -> None:
+    columns = {"user": USERS, "item": ARROW_TEXTS[form](not_utf_8(*BROKEN))}
+    table: Any = pa.table(columns)
+    if of_pandas:
+        items = pd.arrays.ArrowExtensionArray(table["item"])
+        table = pd.DataFrame({"user": USERS, "item": pd.Series(items)})
+    released = sv.release_table(table, MECHANISM)
+    assert list(map(str, released["user"])) == ["u1", "u2", "u3", "u4"]
+    assert list(map(str, released["item"]))[2:] == ["b", "a"]
+
+
+def test_promise_23_a_parquet_file_that_pandas_or_arrow_read_loses_no_user(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"user": USERS, "item": not_utf_8(*BROKEN)}), path)
+    frame = pd.read_parquet(path, dtype_backend="pyarrow")
+    for table in (frame, pq.read_table(path), pq.read_table(path, read_dictionary=["item"])):
+        released = sv.release_table(table, MECHANISM)
+        assert list(map(str, released["user"])) == ["u1", "u2", "u3", "u4"]
+
+
+def test_broken_names_of_users_in_a_dictionary_are_users() -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, 2, 2]), not_utf_8(b"u1", b"u2\xff", b"u3"))
+    released = sv.release_table(pa.table({"user": names, "item": ["a", "b", "a", "b", "a"]}), MECHANISM)
+    assert released["user"].to_pylist() == ["u1", "u2\ufffdff", "u3"]
+
+
+def test_rows_that_would_be_lost_refuse_a_table() -> None:
+    """Where DuckDB cannot tell a broken text from another, nobody is left out in silence."""
+    for broken in (b"x\xff", b"\xff"):
+        items = pa.DictionaryArray.from_arrays(pa.array(range(3)), not_utf_8(b"a", broken, b"b"))
+        table = pa.table({"user": ["u1", "u2", "u3"], "item": items})
+        with pytest.raises(sv.errors.TableError):
+            sv.read_users(table, user="user", item="item", prior=MECHANISM, unknown="drop", empty="skip")
+
+
+NOTES: dict[str, Callable[[], Any]] = {
+    "a category that is a number": lambda: pd.Categorical(["n", "n", 2, "m", "n"]),
+    "a category that is half an emoji": lambda: pd.Categorical(["n", "n", "\ud83d", "m", "n"]),
+    "decimals": lambda: pd.Series([Decimal(1), Decimal(1), Decimal("sNaN"), Decimal(1), Decimal(1)]),
+    "half an emoji": lambda: pd.Series(["n", "n", "\ud83d", "m", "n"]).astype("string[python]"),
+    "objects": lambda: pd.Series([1, 1, object(), "x", None], dtype="object"),
+    "not UTF-8": lambda: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([not_utf_8(*BROKEN)]))),
+}
+
+
+@pytest.mark.parametrize("kind", NOTES)
+def test_promise_23_a_column_that_nobody_named_is_not_read(kind: str) -> None:
+    frame = pd.DataFrame({"user": USERS, "item": ["a", "b", "a", "b", "a"], "note": NOTES[kind]()})
+    assert sv.release_table(frame, MECHANISM)["user"].tolist() == ["u1", "u2", "u3", "u4"]
+
+
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_promise_23_half_an_emoji_in_a_column_of_texts_is_replaced(column: str) -> None:
+    columns = {"user": USERS, "item": ["a", "b", "a", "b", "a"]}
+    columns[column] = [*columns[column][:2], "u2\ud83d", *columns[column][3:]]
+    released = sv.release_table(pd.DataFrame(columns).astype("string[python]"), MECHANISM)
+    users = released["user"].tolist()
+    assert users == ["u1", "u2\ufffdd83d" if column == "user" else "u2", "u3", "u4"]
+
+
+def test_promise_23_a_duration_of_numpy_is_no_number() -> None:
+    whole = sv.certify(sv.kernel_clip(sv.Prior([1, 2], [0.001, 0.999]), 20.0))
+    for odd in (np.timedelta64(1, "D"), np.timedelta64("NaT"), np.datetime64("NaT"), np.timedelta64(1)):
+        items = pd.Series([1, 2, odd, 2, 1], dtype="object")
+        items.iat[2] = odd
+        released = sv.release_table(pd.DataFrame({"user": USERS, "item": items}), whole)
+        assert released["user"].tolist() == ["u1", "u2", "u3", "u4"]
+        assert released["item"].tolist()[2:] == [2, 1]
+        weights = pd.Series([1, 1, None, 1, 1], dtype="object")
+        weights.iat[2] = odd
+        frame = pd.DataFrame({"user": USERS, "item": ["a", "b", "a", "b", "a"], "weight": weights})
+        if np.isnat(odd):
+            released = sv.release_table(frame, MECHANISM, weight="weight")
+            assert released["user"].tolist() == ["u1", "u2", "u3", "u4"]
+        else:
+            with pytest.raises(sv.errors.TableError, match="must hold numbers"):
+                sv.release_table(frame, MECHANISM, weight="weight")
+
+
 # --- workbooks ----------------------------------------------------------------------------------------------
 
 CELLS: dict[str, Cell] = {
@@ -341,6 +473,25 @@ def test_promise_23_any_cell_of_one_person_leaves_a_workbook_as_it_is(
     assert released["item"].cast(pl.String).to_list()[2:] == [str(names["b"]), str(names["a"])]
 
 
+BY_CELL: dict[str, tuple[Cell, Cell]] = {"TRUE": (True, False), "0.5": (0.5, 1.5), "12": (12, 13)}
+
+
+@pytest.mark.parametrize("categories", BY_CELL)
+def test_promise_23_how_a_cell_is_read_does_not_depend_on_the_cells_of_others(
+    tmp_path: Path, categories: str
+) -> None:
+    a, b = BY_CELL[categories]
+    names = [str(cell).lower() for cell in (a, b)]
+    mechanism = sv.certify(sv.kernel_clip(sv.Prior(names, [0.001, 0.999]), 20.0))
+    mechanism.save(tmp_path / "m.json")
+    for mine in (None, a, b, "x", *CELLS.values()):
+        rows = [("u1", a), ("u1", a), ("u2", mine), ("u3", b), ("u4", a)]
+        table = write_workbook(tmp_path / "t.xlsx", [("user", "item"), *rows])
+        users = sv.read_users(table, user="user", item="item", prior=mechanism, unknown="prior")
+        assert users.ids == ("u1", "u2", "u3", "u4"), mine
+        assert users.p.toarray()[[0, 2, 3]].tolist() == [[1, 0], [0, 1], [1, 0]], mine
+
+
 # --- memory -------------------------------------------------------------------------------------------------
 
 
@@ -356,6 +507,41 @@ def test_long_items_are_cut_before_they_take_memory(tmp_path: Path) -> None:
     done = run("release", tmp_path / "m.json", path, "-o", tmp_path / "r.csv", "--max-epsilon", 20)
     assert done.returncode == 0, done.stderr
     assert pl.read_csv(tmp_path / "r.csv")["user"].to_list() == [f"u{i:03}" for i in range(400)]
+
+
+def test_long_names_are_refused_before_they_take_memory_or_charge_anybody(tmp_path: Path) -> None:
+    MECHANISM.save(tmp_path / "m.json")
+    path, schema = tmp_path / "t.parquet", pa.schema({"user": pa.string(), "item": pa.string()})
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as writer:
+        for i in range(120):
+            row = {"user": [f"{i:03}" + "y" * 10_000_000], "item": ["a"]}
+            writer.write_table(pa.table(row, schema=schema))
+    csv_path = tmp_path / "t.csv"
+    csv_path.write_text(f"user,item,land\nu1,a,DE\n{'n' * (60 << 20)},a,DE\nu3,b,DE\n", encoding="utf-8")
+    for table in (path, csv_path):
+        ledger = sv.Ledger.create(tmp_path / f"{table.name}.db", budget=100)
+        before = (tmp_path / f"{table.name}.db").read_bytes()
+        terms = ["-o", tmp_path / "r.csv", "--ledger", tmp_path / f"{table.name}.db"]
+        for more in (["--dry-run"], []):
+            done = run("release", tmp_path / "m.json", table, *terms, *more)
+            assert done.returncode == 2, done.stderr
+            assert "column 'user' has names of more than 4,096 characters" in done.stderr
+        assert (tmp_path / f"{table.name}.db").read_bytes() == before
+        del ledger
+
+
+@pytest.mark.parametrize("letters", [reader.LONGEST_NAME, reader.LONGEST_NAME + 1])
+@pytest.mark.parametrize("column", ["user", "land"])
+def test_the_longest_name_is_read(letters: int, column: str) -> None:
+    columns = {"user": ["u1", "u2"], "item": ["a", "b"], "land": ["DE", "DE"]}
+    columns[column] = ["é" * letters] * 2
+    mechanisms = dict.fromkeys(columns["land"], MECHANISM)
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        if letters == reader.LONGEST_NAME:
+            assert len(sv.release_table(frame, mechanisms, by="land")) > 0
+            continue
+        with pytest.raises(sv.errors.TableError, match=f"column '{column}' has names of more than"):
+            sv.release_table(frame, mechanisms, by="land")
 
 
 # --- what is refused ----------------------------------------------------------------------------------------
@@ -388,6 +574,10 @@ REFUSED: dict[str, list[tuple[str, bytes]]] = {
     "a user or group that is a fraction, a list, an object, a date or a truth value, or a number among texts": (
         jsonl_with(b'{"user": ["u2"], "item": "a", "weight": 1}')
     ),
+    "a user or group of more than 4,096 characters": [
+        *csv_with(f"{'n' * 4097},a,1", f"{'n' * (60 << 20)},a,1"),
+        *jsonl_with(json.dumps({"user": "n" * 4097, "item": "a", "weight": 1}).encode()),
+    ],
     "an amount that is negative, infinite or no number": [
         *csv_with("u2,a,-1", "u2,a,inf", "u2,a,x", "u2,a,1e999"),
         *jsonl_with(*(b'{"user": "u2", "item": "a", "weight": %b}' % w for w in (b"[1]", b'"x"', b"true"))),
@@ -413,6 +603,7 @@ REFUSED: dict[str, list[tuple[str, bytes]]] = {
     "a column that no record of a JSON table has": [("t.jsonl", b'{"user": "u1"}\n{"user": "u2"}')],
 }
 ELSEWHERE = {  # tests/release/test_groups.py, tests/test_silence.py
+    "a text of a CSV that begins with a quotation mark, written without quotes",  # above
     "a user in several groups, or in an unknown one",
     "two users whose names differ in blanks or Unicode forms alone",
 }

@@ -120,7 +120,11 @@ def test_bad_options_exit_2_with_one_line(tmp_path: Path, arguments: list[str], 
         ("item,count\na,1\nb,1\n", "user,item\n", "is empty: it has no rows"),
         ("item,count\na,1\nb,1\n", "", "is empty"),
         ("", "user,item\nu,a\n", "is empty"),
-        ("wrong,columns\n1,2\n", "user,item\nu,a\n", "no column 'item'; the table has wrong, columns"),
+        (
+            "wrong,columns\n1,2\n",
+            "user,item\nu,a\n",
+            "no column 'item': the table has 2 columns; is the first line",
+        ),
     ],
 )
 def test_bad_files_exit_2_with_one_line(tmp_path: Path, prior: str, users: str, message: str) -> None:

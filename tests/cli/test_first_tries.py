@@ -69,7 +69,8 @@ def test_a_prior_given_as_a_mechanism(club: Path) -> None:
 def test_a_column_that_differs_by_case_only(tmp_path: Path) -> None:
     table = write(tmp_path, "pub.csv", "package;section\na;net\nb;net\nc;web\n")
     check_refused(
-        run("prior", table, "--item", "Section"), "the table has package, section; did you mean 'section'?"
+        run("prior", table, "--item", "Section"),
+        "the table has 2 columns, among them section; did you mean 'section'?",
     )
     users = write(tmp_path, "log.csv", "user,Section\nann,net\nbob,net\n")
     both = run("compare", table, users, "-e", 2, "--item", "section")

@@ -91,7 +91,7 @@ def test_choose_prints_the_command_with_its_columns(folder: Path) -> None:
     ("arguments", "message"),
     [
         (("--near", "position=part"), "8 have no number"),
-        (("--near", "position=yeer"), "the table has item, count"),
+        (("--near", "position=yeer"), "the table has 5 columns, among them item, count"),
         (("--near", "latitude=lat"), "latitude=COLUMN,longitude=COLUMN"),
         (("--near", "place=lat"), "--near takes position=COLUMN"),
         (("--near", "position=lat,position=lon"), "once"),

@@ -162,7 +162,7 @@ def every_library(columns: dict[str, list[Any]]) -> list[Any]:
     ("text", "columns", "shown"),
     [
         ("person,item\nann,a\n", {"user": "user", "item": "item"}, True),
-        ("thing,count\na,1\nb,2\n", {"item": "item"}, True),
+        ("category,count\na,1\nb,2\n", {"item": "item"}, True),
         ("Secret,Flu\nBob,Cold\n", {"item": "item"}, False),  # no header: nothing tells that they are names
         ("Secret,3\nBob,4\n", {"item": "item"}, False),
         ("Secret,Flu\nSecret,item\n", {"item": "item"}, False),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -102,6 +103,20 @@ def test_latin_1_has_to_be_said(tmp_path: Path) -> None:
     assert refused.value.__context__ is None
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "content", [b"item,count\nCaf\xe9,3\nWar,1\n", b"item,gr\xf6\xdfe\nWar,1\n", b"it\xe9m,count\nWar,1\n"]
+)
+def test_a_prior_of_a_text_that_is_not_utf_8_asks_for_its_encoding(
+    tmp_path: Path, content: bytes, packed: bool
+) -> None:
+    path = tmp_path / ("t.csv.gz" if packed else "t.csv")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    for read in (prior_of, lambda path: sv.build_prior(path, item="item")):
+        with pytest.raises(sv.errors.TableError, match=r"not UTF-8 .*set its encoding: encoding='cp1252'"):
+            read(path)
+
+
 def test_percentages_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item;Anteil\na;45 %\nb;55%\n", encoding="utf-8")
@@ -185,6 +200,28 @@ def test_the_nearest_column_is_proposed() -> None:
     )
     assert "did you mean" not in refusal(["zzz", "genre"], names)
     assert "user_id" not in refusal(["user", "12"], ["user_id", "12"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("item,Ann Miller,Bob Stone\nWar,3,1\nDrama,0,2\n", "the table has 3 columns, among them item"),
+        ("item,u17,u18\nWar,3,1\n", "the table has 3 columns, among them item"),
+        ("genre,Ann,Bob\nWar,3,1\n", "'user': the table has 3 columns; is the first line"),
+        ("Item,Ann,rating\nWar,x,1\n", "the table has 3 columns, among them Item"),
+        ("item,User,weight\nWar,u1,1\n", "the table has item, User, weight; did you mean 'User'?"),
+    ],
+)
+@pytest.mark.parametrize("of_frame", [False, True])
+def test_only_names_that_are_usual_or_asked_for_are_in_a_message(
+    tmp_path: Path, text: str, told: str, of_frame: bool
+) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    table: Any = pl.read_csv(tmp_path / "t.csv") if of_frame else tmp_path / "t.csv"
+    with pytest.raises(sv.errors.TableError) as refused:
+        sv.read_users(table, user="user", item="item", prior=WAR)
+    assert told in str(refused.value)
+    assert not any(name in str(refused.value) for name in ("Ann", "Bob", "u17", "u18", "War"))
 
 
 def test_missing_names_are_dropped_when_that_is_said(tmp_path: Path) -> None:

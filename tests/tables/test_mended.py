@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -64,6 +65,47 @@ def test_line_ends_become_one_kind_and_fields_keep_theirs(before: bytes, after: 
         assert not mended.has_even_lines(cut(before, size)) or b"\r\n" in before
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'a,b\ru1,x\ru2,"x\ny"\r', b'a,b\nu1,x\nu2,"x\ny"\n'),
+        (b"a,b\ru2,x\ny\ru3,z\r", b'a,b\nu2,"x\ny"\nu3,z\n'),
+        (b'"a\n",b\rx,"y\rz"\r', b'"a\n",b\nx,"y\rz"\n'),
+        (b"a,b\rx,y\n", b"a,b\nx,y"),
+    ],
+)
+def test_lines_that_end_with_a_carriage_return_keep_line_feeds_in_fields(before: bytes, after: bytes) -> None:
+    for size in SIZES:
+        assert b"".join(mended.with_even_lines(cut(before, size), ",")) == after
+
+
+@pytest.mark.parametrize("unit", [b"\rb\n", b"\rb,", b"\rb", b"\r\n", b'\r"'])
+def test_the_work_grows_as_the_text_does(unit: bytes) -> None:
+    """Bytes that are looked at, by a text that counts what is asked of it."""
+    looked = []
+    for size in (1 << 10, 1 << 12):
+        text = Counted(b"user,item\nu1,a\n" + unit * (size // len(unit)))
+        mended._even(text, b",", bytes)
+        looked.append(text.looked_at)
+    assert looked[1] <= 5 * looked[0] + 100
+
+
+class Counted(bytes):
+    """Bytes that add up how far `find` and `rfind` go."""
+
+    looked_at = 0
+
+    def find(self, *args: Any) -> int:
+        found, begin = super().find(*args), args[1] if len(args) > 1 else 0
+        self.looked_at += (found if found >= 0 else args[2] if len(args) > 2 else len(self)) - begin
+        return found
+
+    def rfind(self, *args: Any) -> int:
+        found = super().rfind(*args)
+        self.looked_at += args[2] - max(found, args[1])
+        return found
+
+
 FIELD = st.text(st.sampled_from('ab ,"\r\n'), max_size=6)
 
 
@@ -72,7 +114,7 @@ def test_a_csv_that_quotes_no_carriage_return_says_the_same_afterwards(
     rows: list[list[str]], size: int
 ) -> None:
     raw = "".join(",".join(map(written, row)) + "\n" for row in rows).encode()
-    made = b"".join(mended.with_even_lines(cut(raw, size), ",")).decode()
+    made = b"".join(mended.with_even_lines(cut(b"h,i\n" + raw, size), ",")).decode().removeprefix("h,i\n")
     expected = [[*row[:-1], row[-1] if is_quoted(row[-1]) else row[-1].removesuffix("\r")] for row in rows]
     assert list(csv.reader(io.StringIO(made, newline=""))) == expected
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 REPLACED = "sottovoce.replaced"
 """The error handler, by its name for `codecs`, that puts U+FFFD and hexadecimal digits for what is broken."""
@@ -112,38 +113,69 @@ def has_even_lines(pieces: Iterable[bytes]) -> bool:
 
 
 def with_even_lines(pieces: Iterable[bytes], separator: str) -> Iterator[bytes]:
-    """A CSV whose lines end with a line feed, and whose fields with another carriage return are quoted."""
+    """A CSV whose lines end with a line feed, and whose fields with the other kind of end are quoted.
+
+    What ends a line is seen at the header: where it is a carriage return, a line feed is a part of its field.
+    """
     mark = separator.encode()
     quoted = re.compile(rb'"(?<![^%b\n]")(?:[^"]++|"")*+(?:"|\Z)' % re.escape(mark))
+    begun, pieces = _with_header(pieces, quoted)
+    first = _END.search(quoted.sub(b"", begun))
+    exchanged = first is not None and first[0] == b"\r"
+
+    def as_it_was(field: bytes) -> bytes:
+        return field.translate(_EXCHANGED) if exchanged else field
+
     rest = b""
-    for piece in pieces:
+    for piece in (as_it_was(piece) for piece in chain([begun], pieces)):
         text = rest + piece
         begin = 0
         for field in quoted.finditer(text):
             if field.end() == len(text) and len(text) - field.start() <= LONGEST:
                 cut = field.start()  # it may go on in the next piece
                 break
-            yield _even(text[begin : field.start()], mark)
-            yield field[0]
+            yield _even(text[begin : field.start()], mark, as_it_was)
+            yield as_it_was(field[0])
             begin = field.end()
         else:
             cut = max(begin, text.rfind(mark, begin) + 1, text.rfind(b"\n", begin) + 1)
-        yield _even(text[begin:cut], mark)
+            if len(text) - cut > LONGEST:
+                cut = len(text)  # too long a record in any case
+        yield _even(text[begin:cut], mark, as_it_was)
         rest = text[cut:]
-    yield rest if rest.startswith(b'"') else _even(rest.removesuffix(b"\r"), mark)
+    yield as_it_was(rest) if rest.startswith(b'"') else _even(rest.removesuffix(b"\r"), mark, as_it_was)
 
 
-def _even(text: bytes, mark: bytes) -> bytes:
+_END = re.compile(rb"\r\n|\r|\n")
+_EXCHANGED = bytes.maketrans(b"\r\n", b"\n\r")
+
+
+def _with_header(pieces: Iterable[bytes], quoted: re.Pattern[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The beginning of a text with the end of its first line, and what follows."""
+    begun, left = b"", iter(pieces)
+    for piece in left:
+        begun += piece
+        end = _END.search(quoted.sub(b"", begun[:-1]))  # a carriage return may have its line feed behind it
+        if end is not None or len(begun) > LONGEST:
+            break
+    return begun, left
+
+
+def _even(text: bytes, mark: bytes, as_it_was: Callable[[bytes], bytes]) -> bytes:
     """Whole fields without quotes around them: those with a carriage return in them get quotes."""
-    parts, begin = list[bytes](), 0
+    parts, begin, line = list[bytes](), 0, -1
     for found in _RETURN.finditer(text):
         at = found.start()
         if at < begin:  # of a field that has another one before it
             continue
         first = max(begin, text.rfind(mark, begin, at) + 1, text.rfind(b"\n", begin, at) + 1)
-        ends = (text.find(mark, at), text.find(b"\n", at))
-        last = min((end for end in ends if end >= 0), default=len(text))
+        if line < at:  # looked for once in each line, however many fields it has
+            end = text.find(b"\n", at)
+            line = len(text) if end < 0 else end
+        end = text.find(mark, at, line)
+        last = line if end < 0 else end
         last -= text[last - 1 : last + 1] == b"\r\n"
-        parts += [text[begin:first], b'"', text[first:last].replace(b'"', b'""'), b'"']
+        field = as_it_was(text[first:last]).replace(b'"', b'""')
+        parts += [text[begin:first], b'"', field, b'"']
         begin = last
     return b"".join([*parts, text[begin:]]).replace(b"\r\n", b"\n")

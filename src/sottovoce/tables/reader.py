@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -42,6 +41,8 @@ from .tally import Tally, numbered
 Result = TypeVar("Result")
 MEMORY, WRITER_MEMORY, SPILLED = 2560 << 20, 256 << 20, 200 << 30
 """Bytes that DuckDB may hold of a table before it spills to the disk, of a result, and that it may spill."""
+LONGEST_NAME = 4096
+"""Characters of the longest name of a user or group; a table with a longer one is refused."""
 PIECE = 25_000
 """Rows that are inserted at once: fewer than DuckDB has in a row group, so that all but the last are full."""
 LOOKED_AT = 10_000
@@ -188,7 +189,8 @@ def opened(
             frame = _frame(table, columns)
             _translated(lambda: connection.register("frame", frame))
         elif source.kind in workbook.KINDS:
-            frame, source.sheet = workbook.read_sheet(path, source.dialect.sheet)
+            as_text = columns.item if columns is not None and columns.lenient else None
+            frame, source.sheet = workbook.read_sheet(path, source.dialect.sheet, as_text)
             connection.register("frame", frame)
             sql += f" WHERE {' OR '.join(f'{quoted(name)} IS NOT NULL' for name in frame.column_names)}"
         else:
@@ -289,18 +291,35 @@ def _frame(table: Any, columns: Columns | None) -> Any:
     if isinstance(table, duckdb.DuckDBPyRelation):
         if len(set(table.columns)) < len(table.columns):
             raise same_name(None)
-        return table.to_arrow_table()
+        table, library = table.to_arrow_table(), "pyarrow"
     if library == "pyspark":
         needed = table.columns if columns is None else columns.needed
         return table.select(*(f"`{name}`" for name in needed if name in table.columns)).toArrow()
     if type(table).__name__ == "LazyFrame":
-        return table.collect()
+        table = table.collect()
     if library not in ("pandas", "polars", "pyarrow") or not hasattr(table, "columns"):
         known = "a pandas, polars, pyarrow, DuckDB or Spark frame or a path"
         raise TableError(f"the table must be {known}, got {type(table).__name__}")
-    if columns is not None and columns.lenient:
-        return _with_unknown(table, columns) if library == "pandas" else _valid(table, columns)
-    return table
+    if columns is None:
+        return table
+    table = _selected(table, columns)
+    if not columns.lenient:
+        return table
+    return _with_unknown(table, columns) if library == "pandas" else _valid(table, columns)
+
+
+def _selected(table: Any, columns: Columns) -> Any:
+    """The needed columns of a frame, so that no value of another one is looked at; all if one is lacking."""
+    of_arrow = type(table).__module__.split(".")[0] == "pyarrow"
+    names = [str(name).strip() for name in (table.schema.names if of_arrow else table.columns)]
+    if len(set(names)) < len(names):
+        raise same_name(None)
+    if not set(columns.needed) <= set(names):
+        return table  # it will be refused, with the names that it has
+    kept = [i for i, name in enumerate(names) if name in columns.needed]
+    if of_arrow:
+        return table.select(kept)
+    return table.iloc[:, kept] if hasattr(table, "iloc") else table[:, kept]
 
 
 def _with_unknown(frame: Any, columns: Columns) -> Any:
@@ -310,10 +329,16 @@ def _with_unknown(frame: Any, columns: Columns) -> Any:
     """
     import pandas
 
-    changed = {}
+    changed: dict[Any, Any] = {}
     for name in frame.columns if frame.columns.is_unique else ():
         values, asked = frame[name], str(name).strip()
-        if asked not in columns.needed or values.dtype not in ("object", "category"):
+        if isinstance(values.array, pandas.arrays.ArrowExtensionArray):
+            import pyarrow as pa
+
+            texts = _valid_texts(pa.chunked_array(pa.array(values.array)))
+            changed[name] = pandas.arrays.ArrowExtensionArray(texts)
+            continue
+        if asked not in columns.needed or values.dtype not in ("object", "category", "string"):
             continue
         cells = [
             None if cell is pandas.NA or cell is pandas.NaT or _is_nan(cell) else cell
@@ -331,8 +356,14 @@ def _with_unknown(frame: Any, columns: Columns) -> Any:
 
 
 def _is_nan(cell: Any) -> bool:
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cell))
     # A signalling NaN may be compared with nothing.
     return cell.is_nan() if isinstance(cell, Decimal) else isinstance(cell, float) and math.isnan(cell)
+
+
+_NO_NUMBERS = (bool, np.timedelta64)
+"""Types that are integers to Python or numpy, and to nobody else."""
 
 
 def _item(cell: Any, *, integers: bool) -> str | int | None:
@@ -340,7 +371,7 @@ def _item(cell: Any, *, integers: bool) -> str | int | None:
     if isinstance(cell, str):
         return None if integers else mended.whole_text(cell)
     number = integers and isinstance(cell, int | float | np.integer | np.floating)
-    if number and not isinstance(cell, bool) and abs(cell) < 1 << 53 and cell == int(cell):
+    if number and not isinstance(cell, _NO_NUMBERS) and abs(cell) < 1 << 53 and cell == int(cell):
         return int(cell)
     return None
 
@@ -348,7 +379,7 @@ def _item(cell: Any, *, integers: bool) -> str | int | None:
 def _numbers(cells: Sequence[Any]) -> list[float] | None:
     """Amounts as doubles, NaN for a missing one; None if they are not all numbers."""
     kinds = (int, float, Decimal, np.integer, np.floating)
-    if any(isinstance(cell, bool) or not isinstance(cell, (*kinds, type(None))) for cell in cells):
+    if any(isinstance(cell, _NO_NUMBERS) or not isinstance(cell, (*kinds, type(None))) for cell in cells):
         return None
     with suppress(ValueError, OverflowError):  # a signalling NaN, an integer beyond all doubles
         return [math.nan if cell is None else float(cell) for cell in cells]
@@ -359,21 +390,29 @@ def _valid(table: Any, columns: Columns) -> Any:
     """An arrow table whose texts are UTF-8, which arrow does not look at by itself."""
     if type(table).__module__.split(".")[0] != "pyarrow":
         return table
-    import pyarrow as pa
-
     for i, name in enumerate(table.column_names):
         column = table.column(i)
-        if name.strip() not in columns.needed or not (
-            pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        ):
-            continue
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            cells = column.cast(pa.large_binary()).to_pylist()
-            texts = [None if cell is None else cell.decode("utf-8", mended.REPLACED) for cell in cells]
-            table = table.set_column(i, name, pa.array(texts, pa.large_string()))
+        if name.strip() in columns.needed and (texts := _valid_texts(column)) is not column:
+            table = table.set_column(i, name, texts)
     return table
+
+
+def _valid_texts(column: Any) -> Any:
+    """An arrow column; if it has a text that is not UTF-8, in any type that arrow has for texts, a copy."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if kind not in (pa.string(), pa.large_string(), pa.string_view()):
+        return column
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        cells = column.cast(kind).cast(pa.large_binary()).to_pylist()
+        texts = (None if cell is None else cell.decode("utf-8", mended.REPLACED) for cell in cells)
+        return pa.chunked_array([pa.array(texts, pa.large_string())])
+    return column
 
 
 def _mixed_types(table: Any) -> dict[str, str]:
@@ -448,9 +487,9 @@ def _in_utf_8(source: Source, path: Path, folder: Path, *, lenient: bool) -> Pat
     if encoding == "utf-8" and (packed == "zstd" or mended.is_utf_8(files.unpacked(path))):
         return path
     if encoding == "utf-8" and not lenient:
-        if packed == "gzip":
-            deque(files.unpacked(path), maxlen=0)  # refuses what is damaged, or a bomb
-        return path  # DuckDB refuses it
+        kind = source.kind[1:]
+        hint = _ENCODING if source.kind in files.TEXTS else ()
+        raise TableError(f"{path} cannot be read as {kind}: not UTF-8", *hint)
     return as_utf_8(source, path, encoding, folder, lenient=lenient)
 
 
@@ -520,7 +559,7 @@ def _translated(
         if "interrupt" in str(problem)[:40].lower():
             raise KeyboardInterrupt from None
         reason = type(problem).__name__
-        if "utf-8 encoded" in str(problem) or "not valid UTF8" in str(problem):
+        if any(words in str(problem) for words in ("utf-8 encoded", "not valid UTF8", "nvalid unicode")):
             reason = "not UTF-8"
     if path is None:
         raise TableError(f"{what}: {reason}")
@@ -547,25 +586,38 @@ def same_name(path: Path | None) -> TableError:
     return TableError(f"{what} cannot be read: two of its columns have the same name")
 
 
-def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], Any] | None = None) -> None:
-    """Refuse a table without a needed column, with the columns that there are and the nearest name.
+USUAL_NAMES = frozenset(
+    {"user", "users", "user_id", "userid", "person", "id", "item", "items", "item_id", "genre", "category"}
+    | {"count", "weight", "amount", "probability", "rating", "group", "date", "time", "timestamp"}
+    | {"mechanism", "epsilon"}
+)
+"""Names that a message may show beside those that are asked for: any other may be that of a person."""
 
-    A table without a header, a damaged or a transposed one has somebody's data where names should be. So the
-    columns are listed only if they look like names, no value below is one of them, and either one of them is
-    needed or a column holds numbers below its name.
+
+def require(needed: Sequence[str], present: Sequence[str], head: Callable[[], Any] | None = None) -> None:
+    """Refuse a table without a needed column, with the usual and needed names that it has.
+
+    A table without a header, a damaged or a transposed one has somebody's data where names should be. So
+    names are listed only if the columns look like names, no value below is one of them, and either one of
+    them is needed or a column holds numbers below its name; and of these only usual and needed ones, because
+    a table with a column for each person looks like any other.
     """
     name = next((name for name in needed if name not in present), None)
     if name is None:
         return
-    if head is None or not _are_names(present, needed, head):
-        first = "is the first line of the table a header?"
+    known = USUAL_NAMES | {asked.casefold() for asked in needed}
+    shown = [column for column in present if column.casefold() in known]
+    many = f"{len(present)} column{'s' if len(present) != 1 else ''}"
+    if not shown or head is None or not _are_names(present, needed, head):
+        first = f"the table has {many}; is the first line of the table a header?"
         raise TableError(f"there is no column {name!r}: {first}{_other_name(name)}")
-    folded = {column.casefold(): column for column in present}
+    folded = {column.casefold(): column for column in shown}
     near = get_close_matches(name.casefold(), list(folded), n=1)
     meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
     if near == [name.casefold()]:
         meant += " (of two tables with different names make a prior of the public one first)"
-    raise TableError(f"there is no column {name!r}; the table has {', '.join(present)}{meant}")
+    others = "" if len(shown) == len(present) else f"{many}, among them "
+    raise TableError(f"there is no column {name!r}; the table has {others}{', '.join(shown)}{meant}")
 
 
 def _other_name(name: str) -> str:
@@ -718,6 +770,7 @@ def ordered_cells(source: Source, columns: Columns) -> Cells:
         cells += f" GROUP BY {order}"
     source.run(f"CREATE OR REPLACE TEMP TABLE cells AS {cells} ORDER BY {order}")
     source.check_unchanged()  # the cells are a table of our own from here on
+    _check_all_there(source, "count(*)" if "u" in integers else "coalesce(sum(n), 0)")
     groups = tuple(map(str, names["g"])) if "g" in names else (EVERYBODY,)
     return Cells(source, columns, groups, tuple(names["i"].tolist()), users, integers.get("u", False))
 
@@ -741,6 +794,15 @@ def first_cells(source: Source, users: int) -> dict[int, tuple[int, int]]:
     return {user: (group, item) for user, group, item in rows}
 
 
+def _check_all_there(source: Source, rows: str) -> None:
+    """Refuse a table whose cells stand for fewer or more records than it has: somebody would get no row."""
+    ((found, expected),) = source.rows(f"SELECT (SELECT {rows} FROM cells), (SELECT count(*) FROM records)")
+    if found != expected:
+        raise TableError(
+            "the table cannot be read: it has names that are not told apart (are its texts UTF-8?)"
+        )
+
+
 def _names(source: Source, letter: str, integers: bool, where: str = "") -> npt.NDArray[np.object_]:
     """Names as Python has them: integers where a frame has them, and None where one is missing."""
     kind = int if integers and source.path is None else str
@@ -753,7 +815,7 @@ def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     """Make the relation `records`; return whether names are integers, by their letter."""
     source.require(columns.needed)
     named = {
-        letter: item_as_text(source, columns) if letter == "i" else name_as_text(source, name)
+        letter: item_as_text(source, columns) if letter == "i" else _short_name(source, name)
         for letter, name in columns.names.items()
     }
     selected = [f"{sql} AS {letter}" for letter, (sql, _) in named.items()]
@@ -768,7 +830,24 @@ def _make_records(source: Source, columns: Columns) -> dict[str, bool]:
     # A text is parsed once, a column store and a frame may be scanned several times.
     what = "VIEW" if source.kind in ("", ".parquet") else "TABLE"
     source.run(f"CREATE OR REPLACE TEMP {what} records AS {query}")
+    _check_lengths(source, columns)
     return {letter: is_integer for letter, (_, is_integer) in named.items()}
+
+
+def _short_name(source: Source, name: str) -> tuple[str, bool]:
+    """The SQL of a user's or group's name, cut where it is refused anyhow: it would fill the memory."""
+    sql, integers = name_as_text(source, name)
+    # An empty text is no name, whether its writer quoted it or not.
+    return (sql if integers else f"left(nullif({sql}, ''), {LONGEST_NAME + 1})"), integers
+
+
+def _check_lengths(source: Source, columns: Columns) -> None:
+    """Refuse long names of users and groups, which all that is done with them later would multiply."""
+    for letter, name in columns.names.items():
+        if letter != "i" and source.rows(
+            f"SELECT 1 FROM records WHERE length({letter}) > {LONGEST_NAME} LIMIT 1"
+        ):
+            raise TableError(f"column {name!r} has names of more than {LONGEST_NAME:,} characters")
 
 
 def name_as_text(source: Source, name: str) -> tuple[str, bool]:
@@ -798,10 +877,7 @@ def item_as_text(source: Source, columns: Columns) -> tuple[str, bool]:
         fine = f"trunc({number}) = {number} AND abs({number}) < {1 << 53}"
         return f"CAST(CAST(CASE WHEN {fine} THEN {number} END AS BIGINT) AS VARCHAR)", True
     name, integers = f"CAST({column} AS VARCHAR)", False
-    of_cells = (
-        source.kind in workbook.KINDS and kind not in _INTEGERS
-    )  # a type is what the cells happen to be
-    if not columns.lenient or not (kind in _TEXTS or of_cells):
+    if not columns.lenient or kind not in _TEXTS:
         name, integers = name_as_text(source, columns.item)
     if columns.longest is not None and not integers:
         # Still longer than any category, and cut before it takes memory: a small file may hold long texts.
@@ -822,7 +898,11 @@ def _amount(source: Source, name: str, lenient: bool) -> str:
         number = f"CASE WHEN regexp_full_match({value}, {text(form)}) THEN {number} END"
     elif kind not in (*_INTEGERS, *_FRACTIONS):
         raise TableError(f"column {name!r} must hold numbers, it holds {kind}")
-    nothing = f"{column} IS NULL" + (f" OR isnan({number})" if lenient and kind in _FRACTIONS else "")
+    nothing = f"{column} IS NULL"
+    if kind in _TEXTS:  # a writer may quote what is empty
+        nothing += f" OR {value} = ''"
+    elif lenient and kind in _FRACTIONS:
+        nothing += f" OR isnan({number})"
     return f"CASE WHEN {nothing} THEN {'0.0' if lenient else _NOTHING} ELSE {number} END"
 
 
@@ -877,9 +957,14 @@ def amount_column(present: Sequence[str], given: str | None, usual: Sequence[str
     return next((folded[name] for name in usual if name in folded), None)
 
 
-def count_missing(source: Source, columns: Iterable[str], present: Iterable[str] = ()) -> int:
-    """How many rows lack a name in one of these columns, and none in `present`."""
-    lacking = " OR ".join(f"{quoted(name)} IS NULL" for name in columns)
+def count_missing(
+    source: Source, columns: Iterable[str], present: Iterable[str] = (), empty: Sequence[str] = ()
+) -> int:
+    """How many rows lack a name in one of these columns, and none in `present`; an `empty` one is lacking."""
+    lacking = " OR ".join(
+        f"nullif(CAST({quoted(name)} AS VARCHAR), '') IS NULL" if name in empty else f"{quoted(name)} IS NULL"
+        for name in columns
+    )
     there = "".join(f" AND {quoted(name)} IS NOT NULL" for name in present)
     return int(source.rows(f"SELECT count(*) FROM source WHERE ({lacking}){there}")[0][0])
 
@@ -887,7 +972,9 @@ def count_missing(source: Source, columns: Iterable[str], present: Iterable[str]
 def left_unread(source: Source, columns: Columns) -> str:
     """How many rows were dropped because a name is missing, and which sheet was read, in words."""
     dropping = source.dialect.missing == "drop" and columns.required
-    number = count_missing(source, columns.required.values()) if dropping else 0
+    named = {name: letter for letter, name in columns.required.items()}
+    empty = [name for name, letter in named.items() if letter != "i"]
+    number = count_missing(source, named, empty=empty) if dropping else 0
     dropped = f"; {number:,} rows with a missing name dropped" if number else ""
     if source.replaced:
         dropped += "; what is not text in the file's encoding was replaced"

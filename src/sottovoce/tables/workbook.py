@@ -17,7 +17,7 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,12 +72,15 @@ class Sheet:
         return name in self.numeric and bool(_ask(self.path, "", self.index, self.numeric[name])["mixed"])
 
 
-def read_sheet(path: Path, sheet: str | int | None) -> tuple[Any, Sheet]:
-    """The requested sheet as an arrow table, and what is known about it."""
+def read_sheet(path: Path, sheet: str | int | None, as_text: str | None = None) -> tuple[Any, Sheet]:
+    """The requested sheet as an arrow table, and what is known about it.
+
+    Each cell of the column `as_text` becomes a text by itself; the type of another depends on all its cells.
+    """
     import pyarrow as pa
 
     with private_folder() as folder:
-        answer = _ask(path, folder, sheet, None)
+        answer = _ask(path, folder, sheet, None, as_text)
         with pa.OSFile(f"{folder}/{_TABLE}") as file:
             return pa.ipc.open_file(file).read_all(), Sheet(path, **answer)
 
@@ -129,7 +132,9 @@ def check_name(source: Source, name: str) -> None:
 # --- in a process of its own ----------------------------------------------------------------------------
 
 
-def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[str, Any]:
+def _answer(
+    path: Path, folder: Path, sheet: Any, strictly: int | None, as_text: str | None = None
+) -> dict[str, Any]:
     """Read the requested sheet into the folder; or tell whether one of its columns has mixed types."""
     content = path.read_bytes()
     unpacked = _checked(content, path)
@@ -146,7 +151,8 @@ def _answer(path: Path, folder: Path, sheet: Any, strictly: int | None) -> dict[
                 return {"mixed": False}
             return {"mixed": True}
         index, head = _chosen(book, sheet, path)
-        body = _body(book, index, head.width)
+        texts = [i for i, name in enumerate(_names(head)) if name is not None and name.strip() == as_text]
+        body = _body(book, index, head.width, texts)
         table, numeric = _table(head, body, index, path)
         with pa.ipc.new_file(str(folder / _TABLE), table.schema) as file:
             file.write_table(table)
@@ -225,15 +231,20 @@ def _chosen(book: Any, sheet: str | int | None, path: Path) -> tuple[int, Any]:
     raise TableError(f"{path} has no sheet {sheet!r}; it has {len(names)} sheets: {advice}")
 
 
-def _body(book: Any, index: int, width: int) -> Any:
+def _names(head: Any) -> list[Any]:
+    """The cells of the first row."""
+    return [column[0].as_py() for column in head.to_arrow().columns] if head.width else []
+
+
+def _body(book: Any, index: int, width: int, as_texts: Sequence[int]) -> Any:
     """The rows of a sheet; a column whose kinds of cells do not fit, as a duration among texts, is text."""
     import fastexcel
 
     given: dict[str, Any] = {"schema_sample_rows": None, "whitespace_as_null": True}
+    texts: dict[str | int, Any] = dict.fromkeys(as_texts, "string")
     with contextlib.suppress(fastexcel.UnsupportedColumnTypeCombinationError):
-        return book.load_sheet(index, **given)
-    texts: dict[str | int, Any] = {}
-    for i in range(width):
+        return book.load_sheet(index, dtypes=texts, **given)
+    for i in set(range(width)) - texts.keys():
         try:
             book.load_sheet(index, use_columns=[i], **given)
         except fastexcel.UnsupportedColumnTypeCombinationError:
@@ -246,7 +257,7 @@ def _table(head: Any, body: Any, index: int, path: Path) -> tuple[Any, dict[str,
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    names = [column[0].as_py() for column in head.to_arrow().columns] if head.width else []
+    names = _names(head)
     columns = body.to_arrow().columns if names else []
     kept = [i for i, name in enumerate(names) if name is not None or columns[i].null_count < len(columns[i])]
     if not kept:
