@@ -171,7 +171,9 @@ def check_terms(
     """Refuse what needs a ledger, where there is none."""
     if ledger is None:
         if epoch is not None or exhausted != "error":
-            raise ParameterError(Setting("epoch"), " and ", Setting("exhausted"), " need ", Setting("ledger"))
+            raise ParameterError(
+                Setting("epoch"), " and ", Setting("exhausted"), " need a ledger (", Setting("ledger"), ")"
+            )
         no_stream(known.values(), "a release without a ledger")
 
 

@@ -127,7 +127,7 @@ def test_users_without_a_usable_record_are_left_out_where_that_is_asked_for(made
         (["-o", "{}/no/x.csv"], "there is no folder"),
         (["-o", "{}/x.csv", "--by", "age"], "--by needs a mechanism file made with --by"),
         (["-o", "{}/x.csv", "--max-epsilon", "1"], "has epsilon 1.5, the policy allows 1"),
-        (["-o", "{}/x.csv", "--epoch", "may"], "--epoch and --exhausted need --ledger"),
+        (["-o", "{}/x.csv", "--epoch", "may"], "--epoch and --exhausted need a ledger (--ledger)"),
         (["-o", "{}/x.csv", "--digest", "abc"], "64 hexadecimal digits"),
         (["-o", "{}/x.csv", "--digest", "0" * 64], "is not the expected mechanism"),
         (["-o", "{}/x.csv", "--several-groups", "yes"], "Invalid value for '--several-groups'"),

@@ -61,7 +61,7 @@ def test_a_witness_that_does_not_count_is_refused(tmp_path: Path, count: str) ->
 @pytest.mark.parametrize(
     ("pragma", "message"),
     [
-        ("user_version = -7", "has format -7, this version reads 4"),
+        ("user_version = -7", "has format -7, this version reads 5"),
         ("application_id = 7", "is not a readable ledger"),
     ],
 )

@@ -185,7 +185,7 @@ def test_refused_means_nobody_is_charged(
     ]
     with pytest.raises(sv.errors.ParameterError, match="users must be distinct"):
         spark.release(session.createDataFrame(spelled, SCHEMA), mechanisms, str(out), **call)
-    with pytest.raises(sv.errors.ParameterError, match="epoch and exhausted need ledger"):
+    with pytest.raises(sv.errors.ParameterError, match="epoch and exhausted need a ledger"):
         spark.release(frame, mechanisms, str(out), **NAMED, epoch="11")
     assert not out.exists()
     out.mkdir()
