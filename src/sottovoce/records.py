@@ -85,7 +85,7 @@ def known_indices(records: Iterable[Any], index: Mapping[Any, int]) -> list[int]
 
 
 def indices_of(records: Iterable[Any], index: Mapping[Any, int], whose: str, advice: str) -> list[int]:
-    """The same, but refused if there is no record, or an unknown one: how many, never which."""
+    """The indices of a user's records; no record, or an unknown one, is refused: how many, never which."""
     indices = _indices(records, index)
     if not indices:
         raise UserDataError("records must not be empty")
@@ -330,7 +330,7 @@ def weights_of_law(p: UsersLike, categories: int) -> Weights:
 
 def check_labels(p: object, categories: Sequence[Category]) -> None:
     """Refuse a labelled distribution (a pandas Series) whose labels are not the categories in their order."""
-    if not hasattr(p, "iloc"):
+    if not hasattr(p, "iloc") or getattr(p, "ndim", 1) != 1:
         return
     labels = list(getattr(p, "index", ()))
     if labels != list(range(len(labels))) and labels != list(categories):

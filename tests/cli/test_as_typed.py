@@ -46,20 +46,27 @@ def test_no_message_below_the_commands_names_an_option() -> None:
     """An option that is named far from where it is declared is soon one that does not exist."""
     named = []
     for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0]
-        if room == "cli":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Constant | ast.JoinedStr):
-                continue
-            text = node.value if isinstance(node, ast.Constant) else ""
-            if isinstance(text, str) and not _is_docstring(text) and re.search(r"(^|[ (])--[a-z]", text):
-                named.append((str(path.relative_to(SOURCE)), text))
+        if path.relative_to(SOURCE).parts[0] != "cli":
+            texts = texts_of(ast.parse(path.read_text(encoding="utf-8")))
+            named += [(str(path.relative_to(SOURCE)), text) for text in texts if OPTION.search(text)]
     assert not named
 
 
-def _is_docstring(text: str) -> bool:
-    return "\n" in text or text.startswith("Read ") or text.endswith(".")
+OPTION = re.compile(r"(^|[ (`])--[a-z]")
+
+
+def texts_of(tree: ast.Module) -> list[str]:
+    """Every text of a module but its docstrings, also those in f-strings."""
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documents
+    )
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+@pytest.mark.parametrize("line", ["raise E('pass --by.')", "x = f'{y} (--force)'", "A = 'two\\n --lines'"])
+def test_an_option_in_a_message_is_found(line: str) -> None:
+    assert any(map(OPTION.search, texts_of(ast.parse(line))))
 
 
 @pytest.mark.parametrize(("module", "parameter"), sorted(settings_in_the_source()))

@@ -344,6 +344,7 @@ def test_promise_28_labels_of_a_distribution_are_the_categories_in_their_order()
     own = [0.5, 0.0, 0.25, 0.25]
     for index in (None, list(PRIOR.categories)):
         assert mechanism.law(p=pandas.Series(own, index=index)) == mechanism.law(p=own)
+    assert mechanism.law(p=pandas.DataFrame([own], index=["ann"])) == mechanism.law(p=own)
     for wrong in (["b", "a", "c", "d"], ["a", "b", "c", "x"], [3, 2, 1, 0]):
         with pytest.raises(sv.errors.UserDataError, match="p has labels"):
             mechanism.law(p=pandas.Series(own, index=wrong))

@@ -122,7 +122,7 @@ def read_collection(
     by: str | None = None,
     dialects: Sequence[Dialect],
 ) -> tuple[Mapping[str, FloatArray], str]:
-    """The same of several stores and exports: a report that stands in more than one counts once."""
+    """How often each answer was reported in several stores and exports; a report counts once."""
     known: Mapping[str, Model] = Groups.of(models, by)
     told = []
     with Collection(known) as collection:

@@ -47,7 +47,7 @@ def whole_text(text: str) -> str:
 
 
 def in_utf_8(pieces: Iterable[bytes], encoding: str, errors: str = "strict") -> Iterator[bytes]:
-    """The same text in UTF-8; without `errors` what is broken raises a UnicodeDecodeError."""
+    """A text, piece by piece, in UTF-8; without `errors` what is broken raises a UnicodeDecodeError."""
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     for piece in pieces:
         if encoding == "utf-8" and piece.isascii() and not decoder.getstate()[0]:
@@ -85,7 +85,7 @@ def _whole_pairs(text: bytes) -> bytes:
 
 
 def _between_escapes(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text in pieces that divide no escape."""
+    """A text in pieces that divide no escape."""
     rest = b""
     for piece in pieces:
         text = rest + piece

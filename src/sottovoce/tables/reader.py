@@ -870,7 +870,10 @@ def name_as_text(source: Source, name: str) -> tuple[str, bool]:
 
 
 def item_as_text(source: Source, columns: Columns) -> tuple[str, bool]:
-    """The same of items, of which those that can be no category are cut, or missing where that is lenient."""
+    """The SQL of items as text, and whether they are integers.
+
+    Items that can be no category are cut or, where that is lenient, missing.
+    """
     kind, column = source.types[columns.item], quoted(columns.item)
     if columns.lenient and kind in _FRACTIONS:
         number = f"CAST({column} AS DOUBLE)"
